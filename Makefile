@@ -1,0 +1,29 @@
+# Every target sets up what it needs: `make demo` and `make test` work from a clean clone.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: setup demo test lint bench
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	@mkdir -p .demo
+	$(BIN)/pate aggregate sample_votes/demo.parquet --output .demo/labels.parquet --force
+
+test: $(STAMP)
+	$(BIN)/python -m pytest --quiet -n 2 tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python tests/benchmarks/run.py

@@ -1,0 +1,1 @@
+"""What leaves a run: labels, reports and the files that carry them."""

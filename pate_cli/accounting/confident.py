@@ -1,0 +1,59 @@
+"""The cost of a whole Confident query: threshold, then argmax if it passed.
+
+The query's output is "no answer" or a label. By the chain rule, exact in the first step,
+
+  ρ = max over v' = v ± 1 and both directions of
+      1/(λ−1) · log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} e^{(λ−1) F(z)}],
+
+with F the two-tail bound of the argmax. ρ depends on the votes alone and not on the coin, so the
+sum over *all rows fixed in advance* is an RDP bound by ordinary composition; rows that a cap on
+answers left unread are charged like the others (charging up to the stop is not RDP).
+
+DEPARTURE. The paper charges the threshold on every query and the argmax on those answered, and
+reports the expectation: a Jensen gap away from a Rényi divergence, and below it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.threshold import pass_moments
+
+__all__ = ["confident_rdp"]
+
+Floats = NDArray[np.float64]
+
+# e^{(λ−1)F} is carried through logs beyond this exponent.
+_LARGE = 500.0
+
+
+def confident_rdp(
+    votes: Floats, argmax_rdp: Floats, *, threshold: float, sigma: float, order: float
+) -> Floats:
+    """ρ at plurality counts `votes` when the argmax costs `argmax_rdp`.
+
+    Args:
+        votes: v = max_j n_j, any shape broadcastable with argmax_rdp (votes).
+        argmax_rdp: F(z) ≥ 0, nats.
+        threshold: T (votes).
+        sigma: σ1, > 0 (votes).
+        order: Rényi order λ > 1.
+
+    Returns:
+        Nats, the broadcast shape; non-decreasing in argmax_rdp.
+    """
+    moments = pass_moments(votes, threshold=threshold, sigma=sigma, order=order)
+    exponent = (order - 1.0) * argmax_rdp
+    gain = np.expm1(np.minimum(exponent, _LARGE))
+    shape = np.broadcast_shapes(np.shape(votes), np.shape(argmax_rdp))
+    worst = np.zeros(shape)
+    for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
+        worst = np.maximum(worst, excess + np.exp(log_weight) * gain)
+    result = np.log1p(worst)
+    if np.any(exponent > _LARGE):
+        far = np.full(shape, -np.inf)
+        for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
+            far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
+        result = np.where(np.broadcast_to(exponent > _LARGE, shape), far, result)
+    return np.asarray(result / (order - 1.0), dtype=np.float64)

@@ -1,0 +1,79 @@
+"""From Rényi to (ε, δ), rounded towards more privacy loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.domain import check_delta, check_orders
+
+__all__ = ["BestOrder", "best_order", "conversion_cost", "round_up"]
+
+Floats = NDArray[np.float64]
+
+
+def conversion_cost(orders: Floats, *, delta: float) -> Floats:
+    """What turning RDP at each order into ε costs: log(1 − 1/λ) − (log δ + log λ)/(λ − 1).
+
+    Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
+    Proposition 12 (also Balle et al. 2020): ε = rdp + this. Sharper than the paper's Theorem 2,
+    log(1/δ)/(λ − 1), at every order. May be negative; ε itself never is.
+
+    Args:
+        orders: Rényi orders λ > 1, [orders].
+        delta: δ in (0, 1).
+
+    Returns:
+        [orders], nats.
+
+    Raises:
+        ParameterError: an order ≤ 1 or a δ outside (0, 1).
+    """
+    orders = check_orders(orders)
+    delta = check_delta(delta)
+    return np.log1p(-1.0 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1.0)
+
+
+@dataclass(frozen=True)
+class BestOrder:
+    """An ε and where on the grid of orders it was found.
+
+    Attributes:
+        epsilon: in nats, ≥ 0.
+        order: the minimising Rényi order.
+        at_edge: the order is the first or last of a grid of several: a wider grid may do better.
+    """
+
+    epsilon: float
+    order: float
+    at_edge: bool
+
+
+def best_order(rdp: Floats, *, orders: Floats, delta: float) -> BestOrder:
+    """The smallest max(0, rdp + conversion) over the orders.
+
+    Only for a curve that holds at every order at once (RDP); the ex-post guarantee of adaptive
+    rounds and a sanitized release hold at one order fixed beforehand.
+    """
+    orders = check_orders(orders)
+    epsilon = np.maximum(np.asarray(rdp) + conversion_cost(orders, delta=delta), 0.0)
+    index = int(np.argmin(epsilon))
+    return BestOrder(
+        epsilon=float(epsilon[index]),
+        order=float(orders[index]),
+        at_edge=orders.size > 1 and index in (0, orders.size - 1),
+    )
+
+
+def round_up(value: float, *, digits: int = 4) -> float:
+    """The smallest number with `digits` decimals that is not below `value`.
+
+    Printed privacy losses are rounded up, and a released one must be rounded: the low bits of a
+    raw double carry information about the votes (Mironov 2012).
+    """
+    scaled = math.ceil(round(value * 10**digits, 6))
+    rounded = scaled / 10**digits
+    return rounded if rounded >= value else (scaled + 1) / 10**digits

@@ -1,0 +1,55 @@
+"""Gaussian differential privacy: the data-independent bound that treats all noisy values as seen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from pate_cli.accounting.domain import check_delta, check_positive
+
+__all__ = ["gaussian_delta", "gaussian_epsilon"]
+
+
+def gaussian_delta(*, mu: float, epsilon: float) -> float:
+    """δ(ε) of μ-GDP: Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
+
+    Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 2.13; Balle and Wang
+    (2018), Theorem 8. Evaluated as Φ(a)·(1 − e^{ε + log Φ(b) − log Φ(a)}).
+    """
+    mu = check_positive("mu", mu)
+    log_first = float(log_ndtr(-epsilon / mu + mu / 2.0))
+    log_second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))
+    return math.exp(log_first) * -math.expm1(min(log_second - log_first, 0.0))
+
+
+def gaussian_epsilon(*, mu: float, delta: float) -> float:
+    """The ε ≥ 0 at which μ-GDP has the given δ, rounded up within the root finder's tolerance.
+
+    Args:
+        mu: total μ, > 0; compositions add squares.
+        delta: δ in (0, 1).
+
+    Returns:
+        ε in nats.
+
+    Raises:
+        ParameterError: μ not positive and finite, or δ outside (0, 1).
+    """
+    delta = check_delta(delta)
+    if gaussian_delta(mu=mu, epsilon=0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while gaussian_delta(mu=mu, epsilon=high) > delta:
+        high *= 2.0
+    tolerance = 1e-12 * high
+    root = brentq(
+        lambda epsilon: np.log(max(gaussian_delta(mu=mu, epsilon=epsilon), 1e-320) / delta),
+        0.0,
+        high,
+        xtol=tolerance,
+        rtol=1e-12,
+    )
+    return float(root) * (1.0 + 1e-10) + 2.0 * tolerance

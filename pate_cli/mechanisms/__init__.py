@@ -1,0 +1,7 @@
+"""Mechanisms: frozen values whose docstring is their mathematics; priced by the accountant."""
+
+from pate_cli.mechanisms.base import Mechanism, Surface, Tally
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+
+__all__ = ["ConfidentGNMax", "GNMax", "Mechanism", "Surface", "Tally"]

@@ -1,0 +1,176 @@
+"""What every mechanism offers: labels, a score, its Lipschitz constant and its cost.
+
+A mechanism's cost is a function of a score, and one teacher can move the score by at most a known
+amount. Scores live on a lattice: a row v (whole votes for the plurality; always 0 for mechanisms
+that do not look at it) and a column k on a `ScoreGrid`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.sensitivity import local_sensitivity_blocks
+from pate_cli.errors import ParameterError
+from pate_cli.noise import Noise
+
+__all__ = ["NO_LABEL", "Mechanism", "Surface", "Tally", "check_shape", "plurality"]
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Labels = NDArray[np.int32]
+
+NO_LABEL = -1
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many queries fell into each lattice cell: all the accountant keeps of the votes. SECRET.
+
+    A commutative monoid under `+` with exact integer sums, so batches, workers and their order
+    make no difference.
+
+    Attributes:
+        cells: distinct (v, k), [occupied, 2], sorted.
+        weights: queries in each, [occupied].
+    """
+
+    cells: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls) -> Tally:
+        """No queries."""
+        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, cells: NDArray[np.int64], weights: NDArray[np.int64] | None = None) -> Tally:
+        """Count cells given one a query, or with weights."""
+        distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
+        each = np.ones(len(cells), dtype=np.int64) if weights is None else weights
+        total = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(total, inverse.reshape(-1), each)
+        return cls(distinct, total)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally.of(
+            np.concatenate([self.cells, other.cells]),
+            np.concatenate([self.weights, other.weights]),
+        )
+
+    @property
+    def queries(self) -> int:
+        """Number of queries counted."""
+        return int(self.weights.sum())
+
+
+class Surface(Protocol):
+    """A mechanism's cost on its lattice at one order. Public: it has seen no votes."""
+
+    @property
+    def order(self) -> float:
+        """The Rényi order λ."""
+        ...
+
+    @property
+    def votes(self) -> int:
+        """Rows of the lattice."""
+        ...
+
+    @property
+    def vote_block(self) -> int:
+        """Rows per sensitivity block."""
+        ...
+
+    @property
+    def grid(self) -> ScoreGrid:
+        """Columns of the lattice."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """Cost of cells with start ≤ v < stop, [stop − start, grid.size], nats."""
+        ...
+
+    def cost(self, cells: NDArray[np.int64]) -> Floats:
+        """Cost of given cells, [cells], nats."""
+        ...
+
+
+def surface_blocks(surface: Surface) -> Floats:
+    """The largest LS_0 in every block of a surface."""
+    return local_sensitivity_blocks(
+        surface.rows, votes=surface.votes, grid=surface.grid, vote_block=surface.vote_block
+    )
+
+
+class Mechanism(Protocol):
+    """A noisy aggregator of vote histograms with public parameters."""
+
+    @property
+    def name(self) -> str:
+        """The word used for it on the command line and in reports."""
+        ...
+
+    @property
+    def teachers(self) -> int:
+        """τ, the number of votes on every query."""
+        ...
+
+    @property
+    def classes(self) -> int:
+        """m, the number of classes."""
+        ...
+
+    def label(self, counts: Counts, noise: Noise) -> Labels:
+        """Draw a label for every histogram, NO_LABEL where the mechanism does not answer."""
+        ...
+
+    def score(self, counts: Counts) -> Floats:
+        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each."""
+        ...
+
+    @property
+    def lipschitz(self) -> tuple[float, ...]:
+        """How far one vote moves each dimension of the score at most."""
+        ...
+
+    def rdp(self, score: Floats, orders: Floats) -> Floats:
+        """Cost of queries with these scores, [orders, queries], nats."""
+        ...
+
+    def surface(self, order: float) -> Surface:
+        """The cost on the lattice at one order."""
+        ...
+
+    def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
+        """Lattice cells of scores, [queries, 2]."""
+        ...
+
+    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
+        """Cost of k1 queries with at most k2 answers, whatever the votes, [orders], nats."""
+        ...
+
+    def gaussian_mu(self, *, queries: int, answers: int) -> float:
+        """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
+        ...
+
+    def parameters(self) -> dict[str, Any]:
+        """Public parameters by their field names, enough to build the mechanism again."""
+        ...
+
+
+def check_shape(teachers: int, classes: int) -> None:
+    """τ ≥ 1 and m ≥ 2, or ParameterError."""
+    if teachers < 1:
+        raise ParameterError(f"teachers must be at least 1, got {teachers}")
+    if classes < 2:
+        raise ParameterError(f"classes must be at least 2, got {classes}")
+
+
+def plurality(counts: Counts) -> NDArray[np.int64]:
+    """max_j n_j per query."""
+    return np.asarray(counts.max(axis=1), dtype=np.int64)

@@ -1,0 +1,144 @@
+"""GNMax: the class whose count is largest after Gaussian noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.domain import check_positive
+from pate_cli.accounting.noisy_max import score_lipschitz, scores
+from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.two_classes import two_class_rdp
+from pate_cli.accounting.two_tails import two_tail_rdp
+from pate_cli.accounting.worst_vote import worst_argmax_rdp
+from pate_cli.mechanisms.base import Counts, Floats, Labels, Surface, check_shape
+from pate_cli.noise import Noise
+
+__all__ = ["ArgmaxSurface", "GNMax", "noisy_argmax"]
+
+
+def noisy_argmax(counts: Counts, noise: Floats) -> Labels:
+    """argmax of counts + noise per row. Ties have probability zero."""
+    return np.asarray(np.argmax(counts + noise, axis=1), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class ArgmaxSurface:
+    """F̃ on a score grid: non-decreasing, evaluated at the nodes and rounded up between them."""
+
+    order: float
+    classes: int
+    sigma: float
+    grid: ScoreGrid
+    votes: int = 1
+    vote_block: int = 1
+
+    @classmethod
+    def build(cls, *, teachers: int, classes: int, sigma: float, order: float) -> ArgmaxSurface:
+        """The surface of the noisy argmax of τ votes over m classes with noise σ2."""
+        grid = ScoreGrid.for_argmax(teachers=teachers, classes=classes, sigma=sigma, order=order)
+        return cls(order=order, classes=classes, sigma=sigma, grid=grid)
+
+    def at(self, scores_: Floats) -> Floats:
+        """The bound at given scores: two-tail, or the exact two-class one when m = 2."""
+        bound = two_class_rdp if self.classes == 2 else two_tail_rdp
+        return bound(scores_, sigma=self.sigma, orders=np.array([self.order]))[0]
+
+    @cached_property
+    def table(self) -> Floats:
+        """F̃ at every node, [grid.size]; the running maximum absorbs the search's slack."""
+        return np.maximum.accumulate(self.at(self.grid.nodes()))
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """The table, once per row."""
+        return np.broadcast_to(self.table, (stop - start, self.grid.size))
+
+    def cost(self, cells: NDArray[np.int64]) -> Floats:
+        """F̃ at cells (·, k)."""
+        return self.table[cells[:, 1]]
+
+
+@dataclass(frozen=True)
+class GNMax:
+    """Answer every query with argmax_j n_j + N(0, σ2²).
+
+    Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
+    the two-tail bound (exact for two classes), at most λ/σ2². Theory: accounting.noisy_max,
+    accounting.two_tails, accounting.two_classes.
+
+    Attributes:
+        teachers: τ ≥ 1.
+        classes: m ≥ 2.
+        sigma2: standard deviation of the noise on each count, > 0 (votes).
+    """
+
+    teachers: int
+    classes: int
+    sigma2: float
+
+    def __post_init__(self) -> None:
+        check_shape(self.teachers, self.classes)
+        check_positive("sigma2", self.sigma2)
+
+    @property
+    def name(self) -> str:
+        """`gnmax`."""
+        return "gnmax"
+
+    def label(self, counts: Counts, noise: Noise) -> Labels:
+        """One noisy argmax per histogram."""
+        return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
+
+    def score(self, counts: Counts) -> Floats:
+        """z per query, [queries, 1]."""
+        return scores(counts, sigma=self.sigma2)[:, None]
+
+    @property
+    def lipschitz(self) -> tuple[float, ...]:
+        """(√2/σ2,), widened by the error of the quadrature."""
+        return (score_lipschitz(self.sigma2),)
+
+    def surface(self, order: float) -> ArgmaxSurface:
+        """F̃ on its grid at one order."""
+        return ArgmaxSurface.build(
+            teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
+        )
+
+    def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
+        """(0, k) for scores [queries, 1]."""
+        columns = surface.grid.cells(score[:, 0])
+        return np.stack([np.zeros_like(columns), columns], axis=1)
+
+    def rdp(self, score: Floats, orders: Floats) -> Floats:
+        """F̃ at scores [queries, 1]: [orders, queries], nats."""
+        return np.stack([_argmax_cost(self.surface(float(o)), score[:, 0]) for o in orders])
+
+    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
+        """k2·w2(λ); every query is answered until the cap stops the run."""
+        del queries
+        return answers * worst_argmax_rdp(sigma=self.sigma2, classes=self.classes, orders=orders)
+
+    def gaussian_mu(self, *, queries: int, answers: int) -> float:
+        """√(2 k2)/σ2."""
+        del queries
+        return float(np.sqrt(2.0 * answers) / self.sigma2)
+
+    def parameters(self) -> dict[str, Any]:
+        """Public parameters."""
+        return {
+            "name": self.name,
+            "teachers": self.teachers,
+            "classes": self.classes,
+            "sigma2": self.sigma2,
+        }
+
+
+def _argmax_cost(surface: ArgmaxSurface, z: Floats) -> Floats:
+    """F̃ at scores, evaluated only at the nodes they are rounded up to."""
+    used, inverse = np.unique(surface.grid.cells(z), return_inverse=True)
+    at_used = np.maximum.accumulate(surface.at(surface.grid.nodes()[used]))
+    return at_used[inverse]

@@ -1,0 +1,257 @@
+"""The places an output can go: a file beside its temporary, or a stream written where it is.
+
+`outputs` composes these into a transaction. Both kinds answer `check` before any private work and
+take their content with `stage`; then a `File` is placed (and can be withdrawn), a `Stream` is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+import stat
+import sys
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pate_cli.errors import OutputError
+
+Data: TypeAlias = bytes | bytearray | memoryview
+
+STDOUT: Final = 1
+_STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NO_LINKS: Final = {
+    errno.EPERM,
+    errno.EACCES,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EMLINK,
+}
+_NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
+_DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
+
+
+def cause(name: str, error: OSError) -> str:
+    """Why `name` cannot be written, in the words of the operating system."""
+    if isinstance(error, FileExistsError):
+        return f"cannot write {name}: it appeared during the run; use --force to replace it"
+    return f"cannot write {name}: {error.strerror or error}"
+
+
+class Stream:
+    """A device, pipe or open descriptor: content is held back, then written where it is."""
+
+    def __init__(self, name: str, descriptor: int | None) -> None:
+        self.name = name
+        self.descriptor = descriptor
+        self.sent = False  # whether a byte of it may have left
+        self._data: bytes | None = None
+
+    @property
+    def written(self) -> bool:
+        """Whether the content was staged."""
+        return self._data is not None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse what cannot be written; nothing is replaced here, so `force` has no say."""
+        try:
+            if self.descriptor is None:
+                if not os.access(self.name, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            elif self.descriptor != STDOUT:
+                os.fstat(self.descriptor)
+        except OSError as error:
+            raise OutputError(cause(self.name, error)) from error
+        if self.descriptor == STDOUT and (sys.stdout is None or sys.stdout.closed):
+            raise OutputError("cannot write standard output: it is closed")
+
+    def stage(self, data: Data) -> None:
+        """Hold the content back until `send`."""
+        self._data = bytes(data)
+
+    def send(self) -> None:
+        """Write the content; `sent` tells afterwards whether any of it may have left."""
+        if self.descriptor == STDOUT:
+            self._send_to_stdout()
+        elif self.descriptor is not None:
+            self._send_to(self.descriptor)
+        else:
+            descriptor = os.open(self.name, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
+            try:
+                self._send_to(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _send_to_stdout(self) -> None:
+        sys.stdout.flush()  # whatever was printed before comes before
+        try:
+            descriptor = sys.stdout.fileno()
+        except io.UnsupportedOperation:  # standard output was replaced by an object in memory
+            self.sent = True
+            sys.stdout.buffer.write(self._data or b"")
+            sys.stdout.flush()
+        else:
+            # Past Python's buffer: what a full disk refused must not be tried again at exit.
+            self._send_to(descriptor)
+
+    def _send_to(self, descriptor: int) -> None:
+        view = memoryview(self._data or b"")
+        while view:
+            before, self.sent = self.sent, True
+            try:
+                count = os.write(descriptor, view)
+            except OSError:
+                self.sent = before
+                raise
+            view = view[count:]
+
+
+class File:
+    """A regular file: staged in a temporary beside it, then put in place under its name."""
+
+    def __init__(self, name: str, target: Path, mode: int) -> None:
+        self.name = name
+        self.target = target
+        self._mode = mode
+        self._temporary = self._neighbour()
+        self._backup = self._neighbour()
+        self._identity: tuple[int, int] | None = None
+        self._placed = False
+        self._irreplaceable = False  # an old file goes, and no link to it could be kept
+
+    @property
+    def written(self) -> bool:
+        """Whether the content was staged."""
+        return self._identity is not None
+
+    def check(self, *, force: bool) -> None:
+        """Refuse now, before any private work, whatever would fail later."""
+        folder = self.target.parent
+        if self.target.is_dir() or self.name.endswith(os.sep):
+            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+        if not folder.is_dir():
+            raise OutputError(f"cannot write {self.name}: there is no folder {folder}")
+        if self.target.exists() and not force:
+            raise OutputError(f"{self.name} exists already; use --force to replace it")
+        try:
+            # Permissions, read-only mounts and quotas are asked in the only way that tells.
+            os.close(self._create())
+        except OSError as error:
+            reason = f"no file can be made in {folder} ({error.strerror})"
+            raise OutputError(f"cannot write {self.name}: {reason}") from error
+        finally:
+            self.clean()
+
+    def stage(self, data: Data) -> None:
+        """Write the content to the temporary file and to the disk under it."""
+        descriptor = self._create()
+        try:
+            found = os.fstat(descriptor)
+            view = memoryview(data).cast("B")
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._identity = (found.st_dev, found.st_ino)
+
+    def place(self, *, force: bool) -> None:
+        """Give the content its name; a file that has it goes if `force`, else FileExistsError."""
+        if force:
+            try:
+                self._backup.hardlink_to(self.target)
+            except OSError:
+                self._irreplaceable = self.target.exists()
+            self._temporary.replace(self.target)
+        else:
+            self._place_new()
+        self._placed = True
+
+    def _place_new(self) -> None:
+        """Give the file its name only if nothing has that name: renaming would overwrite."""
+        try:
+            self.target.hardlink_to(self._temporary)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # No links on this file system: claim the name with an empty file, then rename.
+            os.close(os.open(self.target, _CREATE, self._mode))
+            try:
+                self._temporary.replace(self.target)
+            except BaseException:
+                self.target.unlink(missing_ok=True)
+                raise
+        else:
+            self._temporary.unlink()
+
+    def withdraw(self) -> bool:
+        """Undo `place`, done or half done; whether nothing of this run is left under the name."""
+        try:
+            found = self.target.lstat()
+            if (found.st_dev, found.st_ino) != self._identity:
+                return not self._placed
+            if self._irreplaceable:
+                return False
+            if self._backup.exists():
+                self._backup.replace(self.target)
+            else:
+                self.target.unlink()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def clean(self) -> None:
+        """Remove the temporary and the link to the replaced file, if they are there."""
+        for path in (self._temporary, self._backup):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _create(self) -> int:
+        # The mode holds from the first instant: a secret is never readable, however briefly.
+        return os.open(self._temporary, _CREATE, self._mode)
+
+    def _neighbour(self) -> Path:
+        # Named before it exists, so that no interruption can orphan it, and in the same folder,
+        # so that it is on the same file system.
+        return self.target.with_name(f".pate-{secrets.token_hex(8)}.tmp")
+
+
+def destination(name: str, mode: int) -> tuple[File | Stream, str]:
+    """What `name` stands for, and a key that is equal for two names of the same place."""
+    match = _DESCRIPTOR.fullmatch(name)
+    if name in _STANDARD or match:
+        descriptor = int(match[1]) if match else _STANDARD[name]
+        return Stream(name, descriptor), f"descriptor {descriptor}"
+    try:
+        kind = Path(name).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = stat.S_IFREG
+    except OSError as error:
+        raise OutputError(cause(name, error)) from error
+    # Links are followed: the link stays and what it names is replaced, or made.
+    target = Path(name).resolve()
+    if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
+        return Stream(name, None), str(target)
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OutputError(f"cannot write {name}: it is neither a file, a pipe nor a terminal")
+    return File(name, target, mode), str(target)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut, where the system has a way to."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise

@@ -1,0 +1,9 @@
+"""Teacher votes: files in, bounded batches of integer histograms out; nothing about privacy."""
+
+from __future__ import annotations
+
+from pate_cli.votes.batch import VoteBatch, VoteFile
+from pate_cli.votes.layout import Layout
+from pate_cli.votes.opening import open_votes
+
+__all__ = ["Layout", "VoteBatch", "VoteFile", "open_votes"]

@@ -1,0 +1,135 @@
+"""Every rule an entry or a row of votes must obey; the first row that breaks one is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.grid import ABSENT, Where
+
+LARGEST = 2**31 - 1
+"""No ensemble has more teachers, so a larger entry or total is damage, not a vote count."""
+
+SHARE_TOLERANCE = 1e-3
+
+
+def first_bad(bad: NDArray[np.bool_], first_row: int) -> int:
+    """Return the file's number of the first row with a True; `bad` is [rows] or [rows, columns]."""
+    rows = bad if bad.ndim == 1 else bad.any(axis=1)
+    return first_row + int(np.argmax(rows))
+
+
+def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> NDArray[np.int64]:
+    """Return a C-contiguous int64 copy of `values` [rows, columns], an integer or float array.
+
+    It is always a copy, so what was checked cannot change under the reader in a mapped file.
+
+    Raises:
+        VoteError: for NaN, infinite, fractional, negative or absurdly large entries.
+    """
+    if values.size == 0:
+        return np.zeros(values.shape, dtype=np.int64)
+    if values.dtype.kind == "f":
+        _check_floats(values, first_row, where)
+    # In the file's own type: a large unsigned number would turn negative in the conversion.
+    if values.max() > LARGEST:
+        row = first_bad(values > LARGEST, first_row)
+        raise VoteError(
+            f"{where.at(row)} has a number above {LARGEST}, which is no vote; check the file"
+        )
+    if values.min() < 0:
+        row = first_bad(values < 0, first_row)
+        raise VoteError(f"{where.at(row)} has a negative number; votes are counted from 0")
+    return np.array(values, dtype=np.int64, order="C", subok=False)
+
+
+def _check_floats(values: NDArray[Any], first_row: int, where: Where) -> None:
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = first_bad(~finite, first_row)
+        raise VoteError(f"{where.at(row)} has NaN or infinity; repair the row or leave it out")
+    fractional = values != np.floor(values)
+    if not fractional.any():
+        return
+    row = first_bad(fractional, first_row)
+    with np.errstate(over="ignore"):
+        totals = values.sum(axis=1, dtype=np.float64)
+    if values.min() >= 0 and bool(np.all(np.abs(totals - 1.0) <= SHARE_TOLERANCE)):
+        raise VoteError(
+            f"{where.at(row)} looks like probabilities or vote shares (rows sum to 1); "
+            "multiply by the number of teachers and store whole counts"
+        )
+    raise VoteError(f"{where.at(row)} has a fractional number; votes must be whole counts")
+
+
+def check_counts(
+    values: NDArray[np.int64],
+    first_row: int,
+    where: Where,
+    *,
+    teachers: int,
+    missing_allowed: bool,
+) -> None:
+    """Check histograms `values` [rows, classes], all >= 0: not empty, totals as promised.
+
+    `teachers` is the total every row must have, or must not exceed when `missing_allowed`.
+
+    Raises:
+        VoteError: naming the first row that breaks a rule.
+    """
+    totals = values.sum(axis=1)
+    if not totals.all():
+        row = first_bad(totals == 0, first_row)
+        raise VoteError(f"{where.at(row)} has no votes at all; leave the query out")
+    absurd = totals > LARGEST
+    if absurd.any():
+        row = first_bad(absurd, first_row)
+        raise VoteError(f"{where.at(row)} has a total above {LARGEST}; check the file")
+    if missing_allowed:
+        over = totals > teachers
+        if over.any():
+            row = first_bad(over, first_row)
+            raise VoteError(f"{where.at(row)} has more votes than --teachers {teachers}")
+        return
+    unequal = totals != teachers
+    if unequal.any():
+        row = first_bad(unequal, first_row)
+        raise VoteError(
+            f"{where.at(row)} is the first whose total is not the {teachers} votes of "
+            f"{where.noun} 0; if teachers may be missing, give --teachers N"
+        )
+
+
+def check_labels(values: NDArray[np.int64], first_row: int, where: Where, *, classes: int) -> None:
+    """Check teacher labels `values` [rows, teachers]: below `classes`, or ABSENT but not all so.
+
+    Raises:
+        VoteError: naming the first row that breaks a rule.
+    """
+    if values.max(initial=ABSENT) >= classes:
+        row = first_bad(values >= classes, first_row)
+        raise VoteError(
+            f"{where.at(row)} has a label outside 0..{classes - 1}; "
+            "labels count from 0: check --classes and the file"
+        )
+    empty = values.max(axis=1, initial=ABSENT) == ABSENT
+    if empty.any():
+        row = first_bad(empty, first_row)
+        raise VoteError(f"{where.at(row)} has no votes at all; leave the query out")
+
+
+def tally(values: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """Return the histograms [rows, classes] of checked labels [rows, teachers].
+
+    One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes.
+    """
+    rows = values.shape[0]
+    if values.size and values.min() >= 0:
+        keys = values + (np.arange(rows) * classes)[:, np.newaxis]
+        return np.bincount(keys.ravel(), minlength=rows * classes).reshape(rows, classes)
+    keys = values + (np.arange(rows) * (classes + 1) + 1)[:, np.newaxis]
+    bins = np.bincount(keys.ravel(), minlength=rows * (classes + 1))
+    return np.ascontiguousarray(bins.reshape(rows, classes + 1)[:, 1:])

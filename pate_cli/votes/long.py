@@ -1,0 +1,148 @@
+"""Long form: one row per vote, in any order, turned into histograms in two passes.
+
+The first pass learns who the queries and teachers are and how large labels get; the second counts.
+Memory: the histograms, one bit per (query, teacher), the ids, and a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.checks import first_bad, whole_numbers
+from pate_cli.votes.columns import LABEL, QUERY, TEACHER
+from pate_cli.votes.grid import Ids, Where
+from pate_cli.votes.parquet import Parts, decoded, id_type, numbers, refuse_nulls
+
+_ROWS = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class LongVotes:
+    """Histograms [queries, classes] in order of each query's first vote.
+
+    top: the largest label. teachers: the number of distinct teacher ids.
+    """
+
+    ids: Ids
+    counts: NDArray[np.int64]
+    teachers: int
+    top: int
+
+
+@dataclass
+class _Known:
+    """The distinct ids of one column so far, in order of first appearance."""
+
+    ids: Any = None
+
+    def learn(self, column: Any) -> None:
+        """Add the ids not seen before."""
+        distinct = pc.unique(column)
+        if self.ids is None:
+            self.ids = distinct
+            return
+        new = distinct.filter(pc.invert(pc.is_in(distinct, value_set=self.ids)))
+        if len(new):
+            self.ids = pa.concat_arrays([self.ids, new])
+
+    def places(self, column: Any) -> NDArray[np.int64]:
+        """Return each id's place in the order of first appearance."""
+        found = pc.index_in(column, value_set=self.ids)
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def read_long(
+    parts: Parts, *, classes: int | None, teachers: int | None, largest_label: int
+) -> LongVotes:
+    """Count the votes of `parts`.
+
+    `classes` None takes one more than the largest label, which may be at most `largest_label`.
+
+    Raises:
+        VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
+            than `teachers`, or, without `teachers`, a query that lacks a teacher.
+    """
+    where = parts.where
+    queries, voters = _Known(), _Known()
+    top = 0
+    limit = largest_label if classes is None else classes - 1
+    for row, batch in parts.batches(_ROWS, [QUERY, TEACHER, LABEL]):
+        queries.learn(_ids(batch, QUERY, row, where))
+        voters.learn(_ids(batch, TEACHER, row, where))
+        labels = _labels(batch, row, where)
+        top = max(top, int(labels.max()))
+        if top > limit:
+            raise VoteError(
+                f"{where.at(first_bad(labels > limit, row))} has a label outside 0..{limit}; "
+                "labels count from 0: check --classes and the file"
+            )
+    found = len(voters.ids)
+    if teachers is not None and found > teachers:
+        raise VoteError(f"{where.name}: has {found} teacher ids, more than --teachers {teachers}")
+    width = top + 1 if classes is None else classes
+    counts, first_votes = _count(parts, queries, voters, width)
+    totals = counts.sum(axis=1)
+    if teachers is None and (totals != found).any():
+        row = int(first_votes[np.argmax(totals != found)])
+        raise VoteError(
+            f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
+            "on; if teachers may be missing, give --teachers N"
+        )
+    counts.flags.writeable = False
+    ids = queries.ids
+    told: Ids = ids.to_numpy() if pa.types.is_integer(ids.type) else tuple(ids.to_pylist())
+    return LongVotes(told, counts, found, top)
+
+
+def _count(
+    parts: Parts, queries: _Known, voters: _Known, classes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the histograms and the row of each query's first vote."""
+    rows, found = len(queries.ids), len(voters.ids)
+    counts = np.zeros((rows, classes), dtype=np.int64)
+    voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
+    first_votes = np.full(rows, parts.rows, dtype=np.int64)
+    for row, batch in parts.batches(_ROWS, [QUERY, TEACHER, LABEL]):
+        query = queries.places(_ids(batch, QUERY, row, parts.where))
+        teacher = voters.places(_ids(batch, TEACHER, row, parts.where))
+        _mark(voted, query * found + teacher, row, parts.where)
+        np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
+        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, parts.where), 1)
+    return counts, first_votes
+
+
+def _mark(voted: NDArray[np.uint8], votes: NDArray[np.int64], row: int, where: Where) -> None:
+    """Set the bit of every vote of a batch; a bit that was set is a teacher voting twice."""
+    byte, bit = votes >> 3, np.left_shift(1, votes & 7).astype(np.uint8)
+    _, first = np.unique(votes, return_index=True)
+    twice = (voted[byte] & bit) != 0
+    if len(first) < len(votes):
+        repeated = np.ones(len(votes), dtype=np.bool_)
+        repeated[first] = False
+        twice |= repeated
+    if twice.any():
+        raise VoteError(
+            f"{where.at(first_bad(twice, row))} is a second vote of the same teacher on the same "
+            "query; keep one"
+        )
+    np.bitwise_or.at(voted, byte, bit)
+
+
+def _ids(batch: Any, name: str, row: int, where: Where) -> Any:
+    column = decoded(batch.column(name))
+    refuse_nulls(column, name, row, where)
+    return id_type(column, row, where)
+
+
+def _labels(batch: Any, row: int, where: Where) -> NDArray[np.int64]:
+    column = batch.column(LABEL)
+    refuse_nulls(decoded(column), LABEL, row, where)
+    values, _ = numbers(column)
+    return whole_numbers(values[:, np.newaxis], row, where)[:, 0]

@@ -1,0 +1,119 @@
+"""NPY arrays, memory-mapped and never unpickled."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.checks import whole_numbers
+from pate_cli.votes.grid import Block, Where
+
+_KINDS = {
+    "b": "true/false values",
+    "c": "complex numbers",
+    "S": "byte strings",
+    "U": "strings",
+    "M": "dates",
+    "m": "durations",
+    "V": "records",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NpyGrid:
+    """A mapped array [queries, columns]; the transposed view of a [teachers, queries] file."""
+
+    where: Where
+    array: NDArray[Any] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return int(self.array.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Entries per query."""
+        return int(self.array.shape[1])
+
+    def transposed(self) -> NpyGrid:
+        """Return the same file with a query per column."""
+        return NpyGrid(Where(self.where.name, "column"), self.array.T)
+
+    def blocks(self, size: int, stop: int, *, absent_limit: int | None) -> Iterator[Block]:
+        """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
+        del absent_limit
+        for start in range(0, stop, size):
+            part = self.array[start : min(start + size, stop)]
+            yield Block(
+                start,
+                np.arange(start, start + part.shape[0], dtype=np.int64),
+                whole_numbers(part, start, self.where),
+            )
+
+
+def open_npy(path: Path, name: str) -> NpyGrid:
+    """Map the array at `path`; `name` is what messages call it.
+
+    Raises:
+        VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
+    """
+    shape, fortran, dtype, offset = _header(path, name)
+    if dtype.hasobject:
+        raise VoteError(
+            f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
+            "save it as integers"
+        )
+    if dtype.kind not in "iuf":
+        kind = _KINDS.get(dtype.kind, str(dtype))
+        raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
+    if len(shape) != 2:
+        raise VoteError(
+            f"{name}: the array has shape {shape}; votes need two dimensions, "
+            "[queries, classes] or [queries, teachers]"
+        )
+    if shape[0] == 0:
+        raise VoteError(f"{name}: the array has no rows (shape {shape})")
+    if shape[1] == 0:
+        raise VoteError(f"{name}: the array has no columns (shape {shape})")
+    # Python integers: a forged header cannot overflow the product.
+    expected = offset + shape[0] * shape[1] * dtype.itemsize
+    size = path.stat().st_size
+    if size < expected:
+        raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
+    if size > expected:
+        raise VoteError(
+            f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
+            "save one array per file"
+        )
+    order: Any = "F" if fortran else "C"
+    mapped = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+    return NpyGrid(Where(name), mapped)
+
+
+def _header(path: Path, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, whether the order is Fortran's, dtype, and where the data begin."""
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
+        try:
+            version = np.lib.format.read_magic(file)
+            if version == (1, 0):
+                header = np.lib.format.read_array_header_1_0(file)
+            elif version == (2, 0):
+                header = np.lib.format.read_array_header_2_0(file)
+            else:
+                # Version 3 exists for records with non-ASCII names, which are no votes.
+                raise VoteError(f"{name}: NPY format version {version} is not supported")
+        except (ValueError, EOFError, TypeError, SyntaxError) as error:
+            raise VoteError(f"{name}: the NPY header is truncated or damaged") from error
+        shape, fortran, dtype = header
+        if any(extent < 0 for extent in shape):
+            raise VoteError(f"{name}: the NPY header is truncated or damaged")
+        return shape, fortran, dtype, file.tell()

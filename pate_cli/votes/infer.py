@@ -13,6 +13,8 @@ labels  Who is a row must be settled: `teachers` is the number of columns and no
         file carries query ids (with `teachers` absent or equal to the columns). And counts must be
         ruled out, by `classes` not being the number of columns, or by most totals exceeding
         `teachers`. (Unequal totals rule nothing out: they may be counts with missing votes.)
+        Every label must be below `classes`, or, if that is not told, below the number of teachers,
+        and no total may be common to half the rows: a wrong --teachers must not turn counts over.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
@@ -120,7 +122,11 @@ def _orientation(known: Evidence) -> Layout | None:
 
 
 def _labels_fit(sample: NDArray[np.int64], known: Evidence) -> bool:
-    return known.classes is None or int(sample.max()) < known.classes
+    teachers = known.columns if known.teachers is None else known.teachers
+    if int(sample.max()) >= (teachers if known.classes is None else known.classes):
+        return False
+    _, times = np.unique(sample.sum(axis=1), return_counts=True)
+    return known.named is Layout.LABELS or bool(times.max() * 2 < sample.shape[0])
 
 
 def _hint(sample: NDArray[np.int64], known: Evidence) -> str:

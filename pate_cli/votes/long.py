@@ -18,7 +18,8 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import first_bad, whole_numbers
 from pate_cli.votes.columns import LABEL, QUERY, TEACHER
 from pate_cli.votes.grid import Ids, Where
-from pate_cli.votes.parquet import Parts, decoded, id_type, numbers, refuse_nulls
+from pate_cli.votes.ids import decoded, id_type, refuse_nulls
+from pate_cli.votes.parquet import Parts, numbers
 
 _ROWS = 1 << 19
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def _header(path: Path, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]
             else:
                 # Version 3 exists for records with non-ASCII names, which are no votes.
                 raise VoteError(f"{name}: NPY format version {version} is not supported")
-        except (ValueError, EOFError, TypeError, SyntaxError) as error:
+        except (ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError) as error:
             raise VoteError(f"{name}: the NPY header is truncated or damaged") from error
         shape, fortran, dtype = header
         if any(extent < 0 for extent in shape):

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import first_bad, whole_numbers
-from pate_cli.votes.columns import QUERY, Plan, plan_columns
+from pate_cli.votes.columns import Plan, plan_columns
 from pate_cli.votes.grid import ABSENT, Block, Ids, Where
+from pate_cli.votes.ids import all_ids, decoded
 from pate_cli.votes.layout import Layout
 from pate_cli.votes.source import Part
 
-_IDS_AT_ONCE = 1 << 20
 _BUFFER = 1 << 20
 
 
@@ -43,6 +43,8 @@ class Parts:
                     if batch.num_rows:
                         yield row, batch
                         row += batch.num_rows
+        if row != self.rows:
+            raise VoteError(f"{self.where.name}: has {row} of the {self.rows} rows it promises")
 
 
 @contextlib.contextmanager
@@ -52,7 +54,7 @@ def _readable(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise VoteError(f"{name}: no such file or folder") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise VoteError(f"{name}: the Parquet file is truncated or damaged") from error
 
 
@@ -121,18 +123,6 @@ def _family(kind: Any) -> str:
     return f"list of {_family(kind.value_type)}"
 
 
-def decoded(column: Any) -> Any:
-    """Return an Arrow array without dictionary encoding."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
-    """Raise a VoteError at the first null of an Arrow column."""
-    if column.null_count:
-        row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
-        raise VoteError(f"{where.at(row)} has no {name}")
-
-
 @dataclass(frozen=True, eq=False)
 class ParquetGrid:
     """Class columns, teacher columns or one list column, as a grid with a row per query."""
@@ -181,7 +171,7 @@ def open_grid(parts: Parts) -> ParquetGrid:
     Raises:
         VoteError: null or repeated query ids, or an empty first row.
     """
-    known_ids = _all_ids(parts) if parts.plan.has_ids else None
+    known_ids = all_ids(parts) if parts.plan.has_ids else None
     columns = len(parts.plan.votes)
     if parts.plan.is_list:
         _, batch = next(parts.batches(1, parts.plan.votes))
@@ -192,44 +182,6 @@ def open_grid(parts: Parts) -> ParquetGrid:
     if columns == 0:
         raise VoteError(f"{parts.where.at(0)} has no entries")
     return ParquetGrid(parts, columns, known_ids)
-
-
-def _all_ids(parts: Parts) -> Any:
-    """Return every query id, int64 or string, after checking that none repeats.
-
-    They are kept in memory, 8 bytes or a short string per query: a repeat may be anywhere.
-    """
-    pieces = []
-    for row, batch in parts.batches(_IDS_AT_ONCE, [QUERY]):
-        column = decoded(batch.column(0))
-        refuse_nulls(column, QUERY, row, parts.where)
-        pieces.append(id_type(column, row, parts.where))
-    ids = pa.chunked_array(pieces).combine_chunks()
-    if isinstance(ids, pa.ChunkedArray):  # older pyarrow returns one chunk, still chunked
-        ids = ids.chunk(0)
-    if pc.count_distinct(ids).as_py() != len(ids):
-        row = _first_repeat(ids)
-        raise VoteError(f"{parts.where.at(row)} repeats the {QUERY} of an earlier row")
-    return ids
-
-
-def _first_repeat(ids: Any) -> int:
-    codes = ids.dictionary_encode().indices.to_numpy()
-    _, first = np.unique(codes, return_index=True)
-    seen_before = np.ones(len(codes), dtype=np.bool_)
-    seen_before[first] = False
-    return int(np.argmax(seen_before))
-
-
-def id_type(column: Any, row: int, where: Where) -> Any:
-    """Return ids as int64 or large_string, the same type in every part."""
-    if not pa.types.is_integer(column.type):
-        return column.cast(pa.large_string())
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        bad = pc.greater(column, 2**63 - 1).to_numpy(zero_copy_only=False)
-        raise VoteError(f"{where.at(first_bad(bad, row))} has an id above 2^63") from error
 
 
 def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -39,10 +39,15 @@ def find(uri: str) -> tuple[bool, list[Part]]:
         if kind == "Directory":
             names = visible_files(_listing(filesystem, path), name)
             return True, [
-                Part(f"{name.rstrip('/')}/{file}", f"{path.rstrip('/')}/{file}", filesystem)
+                _part(f"{name.rstrip('/')}/{file}", f"{path.rstrip('/')}/{file}", filesystem)
                 for file in names
             ]
-        return False, [Part(name, path, filesystem)]
+        return False, [_part(name, path, filesystem)]
+
+
+def _part(name: str, path: str, filesystem: Any) -> Part:
+    local = filesystem.type_name == "local"
+    return Part(name, path, None if local else filesystem)
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
@@ -63,7 +68,7 @@ def _matching(uri: str, name: str) -> list[Part]:
     ]
     shown = public_name(base)
     parts = [
-        Part(f"{shown}/{file}", f"{path.rstrip('/')}/{file}", filesystem)
+        _part(f"{shown}/{file}", f"{path.rstrip('/')}/{file}", filesystem)
         for file in visible_files([(file, False) for file in names], name)
     ]
     if not parts:

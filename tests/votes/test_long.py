@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pate_cli.votes import Layout, long, open_votes
+
+
+def votes(rows):
+    query, teacher, label = zip(*rows, strict=True)
+    return {
+        "query_id": pa.array(query),
+        "teacher_id": pa.array(teacher),
+        "label": pa.array(label, pa.int64()),
+    }
+
+
+def test_queries_come_in_order_of_first_appearance(parquet, monkeypatch):
+    rows = [("b", 1, 0), ("a", 2, 1), ("c", 1, 2), ("a", 1, 1), ("b", 2, 2), ("c", 2, 2)]
+    for size in (1, 2, 5, 100):
+        monkeypatch.setattr(long, "_ROWS", size)
+        with open_votes(parquet(votes(rows)), batch_rows=2) as file:
+            assert (file.queries, file.classes, file.teachers) == (3, 3, 2)
+            assert file.layout is Layout.LONG
+            first, second = file.batches()
+            assert (first.ids, second.ids) == (("b", "a"), ("c",))
+            assert (first.first_row, second.first_row) == (0, 2)
+            np.testing.assert_array_equal(first.counts, [[1, 0, 1], [0, 2, 0]])
+            assert [len(b.counts) for b in file.batches(limit=1)] == [1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_teacher_votes_once_per_query(size, parquet, refusal, monkeypatch):
+    monkeypatch.setattr(long, "_ROWS", size)
+    rows = [(5, 1, 0), (6, 1, 1), (6, 2, 1), (5, 1, 1), (5, 2, 0), (6, 2, 0)]
+    assert refusal(parquet(votes(rows))) == (
+        "v.parquet: row 3 is a second vote of the same teacher on the same query; keep one"
+    )
+
+
+def test_absent_votes(parquet, refusal, drain):
+    path = parquet(votes([(5, 1, 0), (6, 1, 1), (5, 2, 0), (6, 2, 1), (5, 3, 1)]))
+    assert refusal(path) == (
+        "v.parquet: row 1 is the first vote of a query that not all 3 teachers voted on; "
+        "if teachers may be missing, give --teachers N"
+    )
+    np.testing.assert_array_equal(drain(path, teachers=3), [[2, 1], [0, 2]])
+    with open_votes(path, teachers=8, classes=4) as file:
+        assert (file.teachers, file.classes) == (8, 4)
+    assert refusal(path, teachers=2) == "v.parquet: has 3 teacher ids, more than --teachers 2"
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_bad_rows(size, parquet, refusal, monkeypatch):
+    monkeypatch.setattr(long, "_ROWS", size)
+
+    def told(row, **options):
+        return refusal(parquet(votes([(5, 1, 0), (5, 2, 1), row])), layout=Layout.LONG, **options)
+
+    assert told((None, 3, 0)) == "v.parquet: row 2 has no query_id"
+    assert told((5, None, 0)) == "v.parquet: row 2 has no teacher_id"
+    assert told((5, 3, None)) == "v.parquet: row 2 has no label"
+    assert told((5, 3, -1)).startswith("v.parquet: row 2 has a negative number")
+    assert told((5, 3, 4), classes=4).startswith("v.parquet: row 2 has a label outside 0..3")
+    assert told((5, 3, 70_000)).startswith("v.parquet: row 2 has a label outside 0..65535")
+
+
+def test_only_one_label(parquet, refusal):
+    assert refusal(parquet(votes([(5, 1, 0), (5, 2, 0)]))) == (
+        "v.parquet: only label 0 occurs; give --classes"
+    )
+
+
+def test_many_votes_in_any_order_against_a_direct_count(parquet, drain, monkeypatch):
+    monkeypatch.setattr(long, "_ROWS", 1000)
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 6, size=(83, 61))
+    order = rng.permutation(labels.size)
+    query, teacher = order // 61, order % 61
+    path = parquet({"query_id": query, "teacher_id": teacher, "label": labels.ravel()[order]})
+    _, first = np.unique(query, return_index=True)
+    expected = np.stack([(labels == c).sum(axis=1) for c in range(6)], axis=1)
+    np.testing.assert_array_equal(drain(path), expected[np.argsort(first)])

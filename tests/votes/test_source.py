@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+from pate_cli.errors import VoteError
+from pate_cli.votes import open_votes, remote
+
+TWO = {"class_0": [2, 1], "class_1": [1, 2]}
+
+
+@pytest.fixture
+def spool_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_what_is_not_there_or_not_votes(tmp_path, refusal):
+    assert refusal(tmp_path / "none.npy") == "none.npy: no such file or folder"
+    assert refusal(tmp_path / "none*.npy") == "none*.npy: no file matches"
+    path = tmp_path / "f"
+    for content, text in [
+        (b"", "the file is empty (0 bytes)"),
+        (b"a,b\n1,2\n", "is neither NPY nor Parquet; convert it to one of them"),
+        (b"PK\x03\x04....", "is an archive (.npz?); save the one array as .npy"),
+        (b"\x80\x04\x95...", "is a pickle, which is never opened; save it as .npy"),
+    ]:
+        path.write_bytes(content)
+        assert refusal(path) == f"f: {text}"
+
+
+def test_the_format_is_told_by_content(npy, parquet, drain, histograms, tmp_path):
+    npy(histograms).rename(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(drain(tmp_path / "a.parquet"), histograms)
+    parquet(TWO).rename(tmp_path / "b.npy")
+    np.testing.assert_array_equal(drain(tmp_path / "b.npy"), [[2, 1], [1, 2]])
+
+
+def test_a_file_that_cannot_be_opened(npy, refusal, monkeypatch):
+    def closed(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    path = npy([[1, 2]])
+    monkeypatch.setattr(Path, "open", closed)
+    assert refusal(path) == "v.npy: cannot be read: Permission denied"
+
+
+def test_a_folder_is_read_by_name(parquet, drain, tmp_path):
+    for number in (2, 0, 1):
+        parquet({"class_0": [number], "class_1": [9 - number]}, f"parts/part-{number}.parquet")
+    for ignored in ("_SUCCESS", ".part-0.crc", "_metadata", "notes.md"):
+        (tmp_path / "parts" / ignored).write_bytes(b"")
+    assert drain(tmp_path / "parts")[:, 0].tolist() == [0, 1, 2]
+    assert drain(tmp_path / "parts" / "*.parquet")[:, 0].tolist() == [0, 1, 2]
+    assert drain(f"{tmp_path}/par*/part-[02]*")[:, 0].tolist() == [0, 2]
+
+
+def test_a_name_with_brackets_is_a_name(parquet, drain):
+    assert drain(parquet(TWO, "v[1].parquet")).shape == (2, 2)
+
+
+def test_folders_without_parts(tmp_path, npy, parquet, refusal):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    assert refusal(folder) == "d: the folder is empty"
+    (folder / "a.csv").write_text("1,2")
+    assert refusal(folder) == "d: no Parquet parts here"
+    parquet(TWO, "d/a.parquet")
+    (folder / "b.parquet").write_bytes(b"")
+    assert refusal(folder) == "d/b.parquet: the file is empty (0 bytes)"
+    (folder / "b.parquet").unlink()
+    npy([[1, 2]], "d/b")
+    (folder / "b.npy").rename(folder / "b")
+    assert refusal(folder) == "d/b: an NPY file cannot be one of several parts"
+    (folder / "b").unlink()
+    (folder / "year=1").mkdir()
+    assert refusal(folder) == ("d: holds the sub-folder 'year=1'; give a glob of the parts instead")
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_standard_input_is_spooled_privately_and_removed(
+    kind, npy, parquet, histograms, spool_folder, monkeypatch
+):
+    path = npy(histograms) if kind == "npy" else parquet(TWO)
+    old = os.umask(0)
+    try:
+        with open_votes("-", stdin=io.BytesIO(path.read_bytes())) as votes:
+            assert votes.name == "standard input"
+            (copy,) = spool_folder.iterdir()
+            assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+            assert copy.read_bytes() == path.read_bytes()
+            assert sum(len(b.counts) for b in votes.batches()) == votes.queries
+            assert sum(len(b.counts) for b in votes.batches()) == votes.queries
+    finally:
+        os.umask(old)
+    assert not list(spool_folder.iterdir())
+
+    class Stdin:
+        buffer = io.BytesIO(path.read_bytes())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    with open_votes(Path("-")) as votes:
+        assert votes.queries > 1
+
+
+def test_the_spool_is_removed_when_the_votes_are_bad(spool_folder, refusal):
+    assert refusal("-", stdin=io.BytesIO(b"")) == "standard input: the file is empty (0 bytes)"
+    assert refusal("-", stdin=io.BytesIO(b"PAR1")).startswith("standard input: the Parquet file is")
+    assert not list(spool_folder.iterdir())
+
+
+def test_a_full_disk(refusal, spool_folder):
+    class Broken(io.BytesIO):
+        def read(self, *_):
+            raise OSError(28, "No space left on device")
+
+    assert refusal("-", stdin=Broken()) == (
+        "standard input: cannot be copied to a temporary file: No space left on device"
+    )
+    assert not list(spool_folder.iterdir())
+
+
+def test_a_terminal_is_not_waited_for(refusal):
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    assert refusal("-", stdin=Terminal()).startswith("standard input: is a terminal; pipe")
+
+
+@pytest.mark.parametrize("through", ["fifo", "descriptor"])
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_pipes_with_a_path(through, kind, npy, parquet, drain, histograms, tmp_path, spool_folder):
+    path = npy(histograms) if kind == "npy" else parquet(TWO)
+    if through == "fifo":
+        source, end = tmp_path / "fifo", None
+        os.mkfifo(source)
+    else:
+        end, write_end = os.pipe()
+        source = Path(f"/dev/fd/{end}")
+
+    def feed():
+        with open(source if end is None else write_end, "wb") as pipe:  # noqa: PTH123 - may be a descriptor
+            pipe.write(path.read_bytes())
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    counts = drain(source)
+    feeder.join()
+    if end is not None:
+        os.close(end)
+    np.testing.assert_array_equal(counts, histograms if kind == "npy" else [[2, 1], [1, 2]])
+    assert not list(spool_folder.iterdir())
+
+
+def test_file_uris(npy, parquet, drain, histograms, refusal, tmp_path, spool_folder):
+    np.testing.assert_array_equal(drain(npy(histograms).as_uri()), histograms)
+    assert drain(parquet(TWO).as_uri()).shape == (2, 2)
+    parquet(TWO, "parts/b.parquet")
+    parquet(TWO, "parts/a.parquet")
+    base = tmp_path.as_uri()
+    assert drain(f"{base}/parts").shape == (4, 2)
+    assert drain(f"{base}/parts/*.parquet").shape == (4, 2)
+    assert refusal(f"{base}/parts/*.npy") == "file://parts/*.npy: no file matches"
+    assert refusal(f"{base}/none") == "file://none: no such file or folder"
+    assert not list(spool_folder.iterdir())
+
+
+def test_an_object_store(parquet, tmp_path, drain, refusal, monkeypatch):
+    """A pyarrow filesystem that is not the local one, under a name with a password."""
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(remote, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
+    parquet(TWO, "parts/b.parquet")
+    path = parquet(TWO, "parts/a.parquet")
+    uri = "s3://key:secret@bucket/parts"
+    with open_votes(uri) as votes:
+        assert votes.describe().startswith("s3://bucket/parts: 4 queries x 2 classes")
+        assert sum(len(b.counts) for b in votes.batches()) == 4
+    assert drain(f"{uri}/a.parquet").shape == (2, 2)
+    path.write_bytes(path.read_bytes()[:50])
+    assert refusal(uri) == ("s3://bucket/parts/a.parquet: the Parquet file is truncated or damaged")
+
+
+def test_a_store_that_does_not_answer(refusal, monkeypatch):
+    def fail(uri):
+        raise OSError("AWS Error ACCESS_DENIED\nmore")
+
+    assert refusal("foo://user:secret@host/x") == (
+        "foo://host/x: no filesystem is known for this address"
+    )
+    monkeypatch.setattr(remote, "filesystem_of", fail)
+    assert refusal("s3://b/x") == "s3://b/x: cannot be reached: AWS Error ACCESS_DENIED"
+
+
+@pytest.mark.parametrize("error", [pa.ArrowInvalid("mine"), OSError("mine")])
+def test_errors_of_the_reader_are_not_touched(error, parquet):
+    """What the caller raises while reading is the caller's."""
+
+    def read():
+        with open_votes(parquet(TWO)) as votes:
+            for _ in votes.batches():
+                raise error
+
+    with pytest.raises(type(error), match="mine"):
+        read()
+
+
+def test_votes_are_never_asked_of_a_missing_part(parquet, tmp_path):
+    parquet(TWO, "parts/a.parquet")
+    with open_votes(tmp_path / "parts") as votes:
+        (tmp_path / "parts" / "a.parquet").unlink()
+        with pytest.raises(VoteError, match=r"a\.parquet: no such file"):
+            list(votes.batches())

@@ -1,4 +1,4 @@
-"""Gaussian differential privacy: the data-independent bound that treats all noisy values as seen."""
+"""Gaussian differential privacy: the bound that treats all noisy values as seen."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The release f(D) + SS_β(D)·(κ + σ·N(0, 1)) compares, between neighbours D and D', two Gaussians with
 different means *and* different standard deviations: r = SS(D')/SS(D) may be anything in
-[e^{−β}, e^{β}] while |f(D) − f(D')| ≤ min(SS(D), SS(D')). The Rényi divergence of order λ is then at
-most its value at r = e^{−β}, where f and the shift κ·SS move the same way:
+[e^{−β}, e^{β}] while |f(D) − f(D')| ≤ min(SS(D), SS(D')). The Rényi divergence of order λ is then
+at most its value at r = e^{−β}, where f and the shift κ·SS move the same way:
 
   ε_κ(λ) = λ (1 + κ(e^β − 1))² / (2σ²w) − β − log(w) / (2(λ − 1)),   w = 1 − (λ − 1)(e^{2β} − 1),
 

@@ -76,7 +76,7 @@ class ScoreGrid:
 
     def nodes(self) -> Floats:
         """Scores of all nodes, ascending, [size]."""
-        return (self.first + np.arange(self.size)) * self.step
+        return (self.first + np.arange(self.size, dtype=np.float64)) * self.step
 
     def cells(self, scores: Floats) -> Cells:
         """Index of the first node not below each score (raised by its possible error)."""

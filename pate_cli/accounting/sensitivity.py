@@ -65,8 +65,9 @@ def local_sensitivity_blocks(
         cost = cost_rows(low, high)
         if np.any(np.diff(cost, axis=1) < 0.0):
             raise ParameterError("the cost of a query must be non-decreasing in its score")
-        ceiling, bottom = _neighbour_rows(cost[:, up], np.maximum), _neighbour_rows(
-            cost[:, down], np.minimum
+        ceiling, bottom = (
+            _neighbour_rows(cost[:, up], np.maximum),
+            _neighbour_rows(cost[:, down], np.minimum),
         )
         inner = slice(start - low, start - low + (stop - start))
         here = cost[inner]

@@ -91,9 +91,7 @@ def threshold_rdp(v: Floats, *, threshold: float, sigma: float, orders: Floats) 
     )
 
 
-def worst_threshold_rdp(
-    *, teachers: int, threshold: float, sigma: float, orders: Floats
-) -> Floats:
+def worst_threshold_rdp(*, teachers: int, threshold: float, sigma: float, orders: Floats) -> Floats:
     """w1(λ): the largest f1 over v = 0, …, τ, data-independent, [orders], nats."""
     reachable = np.arange(teachers + 1, dtype=np.float64)
     return threshold_rdp(reachable, threshold=threshold, sigma=sigma, orders=orders).max(axis=1)

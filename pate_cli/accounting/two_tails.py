@@ -105,9 +105,7 @@ def _maximise(z: Floats, order: float, mu: float, *, reverse: bool) -> Floats:
     return np.maximum(peak, np.maximum(at_left, at_right))
 
 
-def two_tail_rdp_directions(
-    z: Floats, *, sigma: float, orders: Floats
-) -> tuple[Floats, Floats]:
+def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple[Floats, Floats]:
     """The bound F in both directions.
 
     Args:

@@ -3,5 +3,13 @@
 from pate_cli.mechanisms.base import Mechanism, Surface, Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.registry import mechanism_from_parameters
 
-__all__ = ["ConfidentGNMax", "GNMax", "Mechanism", "Surface", "Tally"]
+__all__ = [
+    "ConfidentGNMax",
+    "GNMax",
+    "Mechanism",
+    "Surface",
+    "Tally",
+    "mechanism_from_parameters",
+]

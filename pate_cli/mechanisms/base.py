@@ -52,9 +52,8 @@ class Tally:
         """Count cells given one a query, or with weights."""
         distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
         each = np.ones(len(cells), dtype=np.int64) if weights is None else weights
-        total = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(total, inverse.reshape(-1), each)
-        return cls(distinct, total)
+        total = np.bincount(inverse.reshape(-1), weights=each, minlength=len(distinct))
+        return cls(distinct, np.rint(total).astype(np.int64))
 
     def __add__(self, other: Tally) -> Tally:
         return Tally.of(

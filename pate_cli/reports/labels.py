@@ -11,15 +11,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import ParameterError
+from pate_cli.reports.label_format import LabelFormat
 
 NO_LABEL: Final = -1
 """Label of a query that was refused."""
@@ -33,38 +32,6 @@ _TEXT_ROWS: Final = 1 << 16  # rows of CSV or JSONL turned into text at a time
 _TEXT: Final = frozenset({str, np.str_})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
-
-
-class LabelFormat(StrEnum):
-    """File formats of a label table."""
-
-    PARQUET = "parquet"
-    NPY = "npy"
-    CSV = "csv"
-    JSONL = "jsonl"
-
-    @classmethod
-    def from_path(cls, path: str | PurePath) -> LabelFormat:
-        """The format that the suffix of `path` names, in any case of letters.
-
-        UsageError, naming the choices, when it names none (`-` for standard output never does).
-        """
-        found = _SUFFIXES.get(PurePath(path).suffix.lower())
-        if found is None:
-            raise UsageError(
-                f"cannot tell the label format of '{path}': end the name in"
-                f" {', '.join(_SUFFIXES)}, or give --format {'|'.join(cls)}"
-            )
-        return found
-
-
-_SUFFIXES: Final[dict[str, LabelFormat]] = {
-    ".parquet": LabelFormat.PARQUET,
-    ".npy": LabelFormat.NPY,
-    ".csv": LabelFormat.CSV,
-    ".jsonl": LabelFormat.JSONL,
-    ".ndjson": LabelFormat.JSONL,
-}
 
 
 @dataclass(frozen=True, eq=False)

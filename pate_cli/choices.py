@@ -1,0 +1,44 @@
+"""The words that options take; light enough for the command line to import at start-up."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Analysis", "Layout", "MechanismName", "ReleaseKind"]
+
+
+class Layout(enum.StrEnum):
+    """The four shapes votes come in; the values are the words `--layout` takes.
+
+    COUNTS             [queries, classes]: how many teachers voted for each class.
+    LABELS             [queries, teachers]: the class each teacher voted for.
+    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
+    LONG               one row per vote: query_id, teacher_id, label (Parquet only).
+    """
+
+    COUNTS = "counts"
+    LABELS = "labels"
+    LABELS_BY_TEACHER = "labels-by-teacher"
+    LONG = "long"
+
+
+class MechanismName(enum.StrEnum):
+    """The aggregators."""
+
+    CONFIDENT = "confident"
+    GNMAX = "gnmax"
+
+
+class ReleaseKind(enum.StrEnum):
+    """What is published about the data-dependent ε."""
+
+    UPPER = "upper"
+    UNBIASED = "unbiased"
+    NONE = "none"
+
+
+class Analysis(enum.StrEnum):
+    """Which accounting: the sharp and sound one, or the published one for comparison."""
+
+    TIGHT = "tight"
+    PAPER = "paper"

@@ -1,0 +1,1 @@
+"""The command line: parse, load, one library call, write. Heavy imports wait inside commands."""

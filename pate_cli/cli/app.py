@@ -1,0 +1,88 @@
+"""The application: its commands, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pate_cli import __version__
+from pate_cli.cli.aggregate import aggregate
+from pate_cli.errors import PateError
+
+__all__ = ["app"]
+
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class _Commands(TyperGroup):
+    """The one catch site: a domain error is one line on stderr and its documented exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PateError as error:
+            _say(str(error))
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            _say("interrupted; nothing was released")
+            raise typer.Exit(_INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader left; closing quietly is what a filter is expected to do.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_BROKEN_PIPE) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if type(error).__module__.split(".")[0] in ("typer", "click"):
+                raise  # wrong usage, which Typer reports itself with exit code 2
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            _say(
+                f"internal failure ({type(error).__name__}); nothing was released. "
+                "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
+            )
+            raise typer.Exit(PateError.exit_code) from None
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"pate: {message}\n")
+
+
+app = typer.Typer(
+    name="pate",
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=(
+        "Private labels and an honest (epsilon, delta) from a file of teacher votes.\n\n"
+        "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
+        "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
+        "votes were already spent, 130 interrupted."
+    ),
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        sys.stdout.write(f"pate {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("aggregate", no_args_is_help=True)(aggregate)

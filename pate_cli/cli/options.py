@@ -1,0 +1,154 @@
+"""Options that several commands share, one spelling and one help text each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pate_cli.choices import Layout, MechanismName, ReleaseKind
+
+_VOTES = "Votes"
+_MECHANISM = "Mechanism"
+_RELEASE = "Release of epsilon"
+_OUTPUT = "Output"
+
+Votes = Annotated[
+    str,
+    typer.Argument(
+        metavar="VOTES",
+        help="NPY or Parquet file, folder or glob of Parquet parts, URI (s3://...), or - for a pipe.",
+        show_default=False,
+    ),
+]
+LayoutOption = Annotated[
+    Layout | None,
+    typer.Option(
+        "--layout",
+        help="What a row of the file is; inferred only when there is no doubt.",
+        rich_help_panel=_VOTES,
+    ),
+]
+Classes = Annotated[
+    int | None,
+    typer.Option("--classes", help="Number of classes m.", rich_help_panel=_VOTES),
+]
+Teachers = Annotated[
+    int | None,
+    typer.Option(
+        "--teachers",
+        help="Number of teachers; also allows rows in which some are missing.",
+        rich_help_panel=_VOTES,
+    ),
+]
+MaxQueries = Annotated[
+    int | None,
+    typer.Option("--max-queries", help="Ask only the first N rows.", rich_help_panel=_VOTES),
+]
+Mechanism = Annotated[
+    MechanismName,
+    typer.Option(
+        "--mechanism",
+        help="confident answers where teachers agree; gnmax answers every query.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        help="T: votes the plurality should have. Default 0.8 x teachers.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Sigma1 = Annotated[
+    float | None,
+    typer.Option(
+        "--sigma1",
+        "--sigma-threshold",
+        help="Noise of the threshold test, in votes. Default 0.6 x teachers.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Sigma2 = Annotated[
+    float | None,
+    typer.Option(
+        "--sigma2",
+        "--sigma-gnmax",
+        help="Noise on each count of the argmax, in votes. Default 0.16 x teachers.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+MaxAnswers = Annotated[
+    int | None,
+    typer.Option(
+        "--max-answers",
+        help="Stop after N answers: a public cap that lowers the data-independent epsilon.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Delta = Annotated[
+    float,
+    typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records."),
+]
+Release = Annotated[
+    ReleaseKind,
+    typer.Option(
+        "--release",
+        help=(
+            "upper: a bound that is too low with probability delta/10 only; unbiased: an estimate; "
+            "none: the data-independent epsilon alone."
+        ),
+        rich_help_panel=_RELEASE,
+    ),
+]
+Order = Annotated[
+    float | None,
+    typer.Option(
+        "--order", help="Renyi order. Default: a public rule.", rich_help_panel=_RELEASE
+    ),
+]
+Beta = Annotated[
+    float | None,
+    typer.Option(
+        "--beta",
+        help="Smoothness of the sensitivity, per vote. Default: a public rule.",
+        rich_help_panel=_RELEASE,
+    ),
+]
+SigmaRelease = Annotated[
+    float | None,
+    typer.Option(
+        "--sigma-release",
+        help="Noise of the release, in smooth sensitivities. Default: a public rule.",
+        rich_help_panel=_RELEASE,
+    ),
+]
+Report = Annotated[
+    str,
+    typer.Option("--report", help="Public report (JSON); - is stdout.", rich_help_panel=_OUTPUT),
+]
+LedgerOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace existing outputs.", rich_help_panel=_OUTPUT),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no notes on stderr."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        help="Reproducible noise for tests and papers; the report says private: false.",
+    ),
+]

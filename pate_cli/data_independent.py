@@ -1,0 +1,102 @@
+"""The ε that holds whatever the votes: publishable as it is, without noise.
+
+k1 queries with at most k2 answers cost k1·w1(λ) + k2·w2(λ) at every order λ: the charges along any
+path of answers and refusals stay below this constant, so composition may be adaptive and the run
+may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
+μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds ε_κ(λ), which is
+data-independent as well; it has no Gaussian-DP counterpart, so with it only the first route counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.conversion import best_order, conversion_cost
+from pate_cli.accounting.gaussian_dp import gaussian_epsilon
+from pate_cli.accounting.gnss import gnss_rdp, largest_order
+from pate_cli.mechanisms.base import Mechanism
+from pate_cli.plan import ReleasePlan
+
+__all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
+
+Floats = NDArray[np.float64]
+
+# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
+_ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
+_WINDOW = 3
+
+
+@dataclass(frozen=True)
+class Spending:
+    """k1 queries of a mechanism, of which at most k2 are answered."""
+
+    mechanism: Mechanism
+    queries: int
+    max_answers: int
+
+
+@dataclass(frozen=True)
+class DataIndependentCost:
+    """An ε for all votes.
+
+    Attributes:
+        epsilon: nats.
+        order: the Rényi order it was found at; None for the Gaussian-DP route.
+        method: `renyi` or `gaussian-dp`.
+    """
+
+    epsilon: float
+    order: float | None
+    method: str
+
+
+def data_independent_cost(
+    spent: Sequence[Spending], *, delta: float, plan: ReleasePlan | None
+) -> DataIndependentCost:
+    """The smallest data-independent ε for labels and, if a plan is given, its release.
+
+    Args:
+        spent: what was asked, one entry a round.
+        delta: δ in (0, 1).
+        plan: the sanitized release that is published with the labels, or None.
+    """
+    orders, release = _ORDERS, np.zeros(_ORDERS.size)
+    if plan is not None and plan.draws:
+        orders = _ORDERS[largest_order(plan.beta) * (1.0 - 1e-9) > _ORDERS]
+        release = np.array([_release_rdp(plan, order) for order in orders.tolist()])
+    # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
+    # where. Any order is valid, so a poor guess loses sharpness and nothing else.
+    mu_squared = sum(
+        one.mechanism.gaussian_mu(queries=one.queries, answers=one.max_answers) ** 2
+        for one in spent
+    )
+    guess = orders * mu_squared / np.pi + release + conversion_cost(orders, delta=delta)
+    centre = int(np.argmin(guess))
+    while True:
+        near = slice(max(centre - _WINDOW, 0), centre + _WINDOW + 1)
+        rdp = release[near] + sum(
+            one.mechanism.worst_rdp(
+                queries=one.queries, answers=one.max_answers, orders=orders[near]
+            )
+            for one in spent
+        )
+        best = best_order(rdp, orders=orders[near], delta=delta)
+        found = int(np.flatnonzero(orders == best.order)[0])
+        if not best.at_edge or found in (0, orders.size - 1) or found == centre:
+            break
+        centre = found
+    renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
+    if plan is not None and plan.draws:
+        return renyi
+    gaussian = gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
+    if gaussian < renyi.epsilon:
+        return DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")
+    return renyi
+
+
+def _release_rdp(plan: ReleasePlan, order: float) -> float:
+    return gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=order, shift=plan.shift)

@@ -1,0 +1,72 @@
+"""One run: batches of histograms in, labels and a tally of score cells out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pate_cli.mechanisms.base import NO_LABEL, Mechanism, Tally
+from pate_cli.noise import Noise
+from pate_cli.reports.labels import LabelTable, concatenate
+from pate_cli.votes import VoteBatch
+
+__all__ = ["Run", "run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run leaves behind.
+
+    Attributes:
+        labels: released labels, one row a query. Public.
+        tally: per Rényi order, the cells of all rows. SECRET.
+        answers: how many rows were answered. Public with the labels.
+    """
+
+    labels: LabelTable
+    tally: dict[float, Tally]
+    answers: int
+
+
+def run(
+    batches: Iterable[VoteBatch],
+    mechanism: Mechanism,
+    *,
+    orders: Sequence[float],
+    noise: Noise,
+    max_answers: int,
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Label every row in order, stopping at the public cap, and tally *all* rows.
+
+    Rows after the stop get no label and are charged all the same: charging up to a stop that
+    depends on the votes is not RDP.
+
+    Args:
+        batches: histograms in the order in which they are asked.
+        mechanism: the aggregator.
+        orders: Rényi orders to be charged; none when only labels are wanted.
+        noise: the source of the mechanism's noise.
+        max_answers: k2, the public cap on answers.
+        progress: called with the number of rows of each finished batch.
+    """
+    surfaces = {order: mechanism.surface(order) for order in orders}
+    tally = {order: Tally.empty() for order in orders}
+    tables: list[LabelTable] = []
+    answered = 0
+    for batch in batches:
+        labels = mechanism.label(batch.counts, noise).astype(np.int64)
+        order_of_answers = answered + np.cumsum(labels != NO_LABEL)
+        labels[order_of_answers > max_answers] = NO_LABEL
+        answered = int(min(order_of_answers[-1], max_answers))
+        if surfaces:
+            score = mechanism.score(batch.counts)
+            for order, surface in surfaces.items():
+                tally[order] += Tally.of(mechanism.cells(score, surface))
+        sources = np.where(labels == NO_LABEL, "none", "teachers")
+        tables.append(LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources))
+        if progress is not None:
+            progress(len(labels))
+    return Run(labels=concatenate(tables), tally=tally, answers=answered)

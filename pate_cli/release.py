@@ -1,0 +1,123 @@
+"""The only door from a ledger (secret) to a report (public)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.data_independent import DataIndependentCost, Spending, data_independent_cost
+from pate_cli.errors import ParameterError
+from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.registry import mechanism_from_parameters
+from pate_cli.noise import Noise
+from pate_cli.plan import ReleasePlan
+from pate_cli.reports.guarantee import ADJACENCY, covers, statements, summary
+from pate_cli.reports.public import DataIndependent, PublicReport, Sanitized
+
+__all__ = ["release"]
+
+
+def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
+    """Spend the sanitizing noise once and write what may be published.
+
+    Draws f + SS_β·(κ + σN) at the plan's order (accounting.gnss) and converts it to ε; beside it
+    stands the data-independent ε of everything released, the draw included. The headline is the
+    smaller of the two.
+
+    Args:
+        ledger: what was spent, over all rounds.
+        plan: fixed before any vote was seen, and never from the ledger's own numbers.
+        noise: the source of the one draw.
+
+    Raises:
+        ParameterError: the plan's δ is not the ledger's.
+        LedgerError: the plan's order was not charged.
+    """
+    if plan.delta != ledger.delta:
+        raise ParameterError(
+            f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
+            f"{plan.delta:g}"
+        )
+    sanitized = _draw(ledger, plan, noise) if plan.draws else Sanitized(release=plan.kind.value)
+    spent = [
+        Spending(mechanism_from_parameters(one.mechanism), one.queries, one.max_answers)
+        for one in ledger.rounds
+    ]
+    everything = data_independent_cost(spent, delta=plan.delta, plan=plan)
+    labels = data_independent_cost(spent, delta=plan.delta, plan=None)
+    public = _data_independent(everything, labels)
+    bounds = [public.epsilon] + ([] if sanitized.epsilon is None else [sanitized.epsilon])
+    epsilon = min(bounds)
+    private = ledger.private and (noise.private or not plan.draws)
+    return PublicReport(
+        epsilon=epsilon,
+        delta=plan.delta,
+        private=private,
+        analysis=ledger.analysis,
+        mechanism=_mechanism(ledger),
+        queries=ledger.queries,
+        answers=ledger.answers,
+        max_answers=sum(one.max_answers for one in ledger.rounds),
+        sanitized=sanitized,
+        data_independent=public,
+        summary=summary(
+            kind=plan.kind,
+            private=private,
+            epsilon=epsilon,
+            delta=plan.delta,
+            data_independent=epsilon == public.epsilon,
+        ),
+        adjacency=ADJACENCY,
+        covers=covers(plan.kind),
+        statements=statements(plan.kind, private=private),
+        rounds=tuple(_round(one) for one in ledger.rounds),
+    )
+
+
+def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> Sanitized:
+    """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
+    row = ledger.row(plan.order)
+    smooth = smooth_sensitivity(
+        ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
+    )
+    shifted = plan.shift + plan.sigma * float(noise.normal(1)[0])
+    value = float(ledger.rdp[row]) + smooth * shifted + plan.overhead
+    return Sanitized(
+        release=plan.kind.value,
+        epsilon=round_up(max(value, 0.0)),
+        order=plan.order,
+        beta=plan.beta,
+        sigma_release=plan.sigma,
+        delta_failure=plan.delta_shift,
+        release_rdp=plan.release_rdp,
+    )
+
+
+def _data_independent(
+    everything: DataIndependentCost, labels: DataIndependentCost
+) -> DataIndependent:
+    return DataIndependent(
+        epsilon=round_up(everything.epsilon),
+        order=everything.order,
+        method=everything.method,
+        labels_epsilon=round_up(labels.epsilon),
+        labels_order=labels.order,
+        labels_method=labels.method,
+    )
+
+
+def _mechanism(ledger: Ledger) -> dict[str, Any]:
+    if len(ledger.rounds) == 1:
+        return dict(ledger.rounds[0].mechanism)
+    return {"name": "composition", "rounds": len(ledger.rounds)}
+
+
+def _round(one: Round) -> dict[str, Any]:
+    """The public facts of a round; its id stays in the ledger, which it would identify."""
+    return {
+        "mechanism": dict(one.mechanism),
+        "queries": one.queries,
+        "max_answers": one.max_answers,
+        "answers": one.answers,
+    }

@@ -1,0 +1,96 @@
+"""The guarantee in words: which readings of a published ε are true, and which are not."""
+
+from __future__ import annotations
+
+from pate_cli.choices import ReleaseKind
+from pate_cli.reports.public import Statement
+
+__all__ = ["ADJACENCY", "covers", "statements", "summary"]
+
+ADJACENCY = (
+    "Neighbouring vote files differ in one teacher: on every query at most one vote moves from "
+    "one class to another."
+)
+
+_NOT_PRIVATE = (
+    "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
+    "For tests and papers only."
+)
+
+
+def covers(kind: ReleaseKind) -> str:
+    """What the headline ε accounts for."""
+    if kind is ReleaseKind.NONE:
+        return "all labels"
+    return "all labels and the sanitized epsilon together"
+
+
+def statements(kind: ReleaseKind, *, private: bool) -> tuple[Statement, ...]:
+    """The readings of theory in accounting/THEORY.md, section 7, and which of them hold."""
+    drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
+    spread = (
+        "sanitized.epsilon is at least that eps except with probability delta_failure"
+        if upper
+        else "sanitized.epsilon estimates that eps without bias: it is too low about half the time"
+    )
+    return (
+        Statement(
+            id="all-votes",
+            holds=private,
+            text=(
+                "Everything released is (data_independent.epsilon, delta)-differentially private, "
+                "whatever the votes."
+            ),
+        ),
+        Statement(
+            id="this-file",
+            holds=private and drawn,
+            text=(
+                "For this vote file and each of its neighbours, in both directions, what was "
+                f"released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
+                f"{spread}."
+            ),
+        ),
+        Statement(
+            id="released-epsilon",
+            holds=private and upper,
+            text=(
+                "For all neighbouring vote files D, D', every event S and every number e: "
+                "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
+                " + delta."
+            ),
+        ),
+        Statement(
+            id="sanitized-for-all-votes",
+            holds=False,
+            text=(
+                "(sanitized.epsilon, delta)-differential privacy whatever the votes: not claimed, "
+                "since sanitized.epsilon describes this vote file."
+            ),
+        ),
+    )
+
+
+def summary(
+    *,
+    kind: ReleaseKind,
+    private: bool,
+    epsilon: float,
+    delta: float,
+    data_independent: bool,
+) -> str:
+    """One sentence on the headline number."""
+    if not private:
+        return _NOT_PRIVATE
+    pair = f"epsilon = {epsilon:g} at delta = {delta:g}"
+    if data_independent:
+        return f"{pair} holds whatever the votes (statement all-votes)."
+    if kind is ReleaseKind.UPPER:
+        return (
+            f"{pair} is a sanitized upper bound for this vote file "
+            "(statements this-file and released-epsilon)."
+        )
+    return (
+        f"{pair} is a sanitized estimate for this vote file, too low about half the time "
+        "(statement this-file); the upper release gives a bound."
+    )

@@ -1,0 +1,107 @@
+"""The public report: a self-contained statement of the guarantee, fit for publishing.
+
+Every field is a public parameter, the released labels' number, a data-independent ε, or a value
+that `release` sanitized. It holds no reference to a ledger and cannot be made from one elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from pate_cli import __version__
+
+__all__ = ["SCHEMA_VERSION", "DataIndependent", "PublicReport", "Sanitized", "Statement"]
+
+SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """A released data-dependent ε and the public parameters it was released with.
+
+    With release `none` all numbers are None.
+    """
+
+    release: str
+    epsilon: float | None = None
+    order: float | None = None
+    beta: float | None = None
+    sigma_release: float | None = None
+    delta_failure: float | None = None
+    release_rdp: float | None = None
+
+
+@dataclass(frozen=True)
+class DataIndependent:
+    """ε for all votes, covering everything released; `labels_*` covers the labels alone."""
+
+    epsilon: float
+    order: float | None
+    method: str
+    labels_epsilon: float
+    labels_order: float | None
+    labels_method: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One reading of the published numbers, and whether this report supports it."""
+
+    id: str
+    holds: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class PublicReport:
+    """What may be published. Numbers in nats are rounded up to 4 decimals."""
+
+    epsilon: float
+    delta: float
+    private: bool
+    analysis: str
+    mechanism: dict[str, Any]
+    queries: int
+    answers: int
+    max_answers: int
+    sanitized: Sanitized
+    data_independent: DataIndependent
+    summary: str
+    adjacency: str
+    covers: str
+    statements: tuple[Statement, ...]
+    rounds: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready values, in a stable order of keys."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "tool": {"name": "pate-cli", "version": __version__},
+            "releasable": True,
+            "private": self.private,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "analysis": self.analysis,
+            "conversion": "Canonne-Kamath-Steinke 2020, Proposition 12",
+            "mechanism": self.mechanism,
+            "queries": self.queries,
+            "answers": self.answers,
+            "max_answers": self.max_answers,
+            "guarantee": {
+                "summary": self.summary,
+                "adjacency": self.adjacency,
+                "covers": self.covers,
+                "statements": [asdict(one) for one in self.statements],
+            },
+            "sanitized": asdict(self.sanitized),
+            "data_independent": asdict(self.data_independent),
+            "rounds": list(self.rounds),
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        """Indented JSON with a final newline; never NaN or Infinity."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"

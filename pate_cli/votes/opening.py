@@ -36,6 +36,9 @@ class _Told:
     batch_rows: int | None
 
     def __post_init__(self) -> None:
+        # A plain "counts" equals Layout.COUNTS but is not it, and would pass for another layout.
+        if self.layout is not None and not isinstance(self.layout, Layout):
+            raise ParameterError(f"layout must be a Layout, got {self.layout!r}")
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
             raise ParameterError(
                 f"--classes must be between 2 and {LARGEST_CLASSES}, got {self.classes}"

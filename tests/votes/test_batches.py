@@ -76,6 +76,7 @@ def test_default_batches_are_bounded():
         ({"classes": 1}, "--classes must be between 2 and 16777216, got 1"),
         ({"classes": 2**25}, "--classes must be between 2 and 16777216, got 33554432"),
         ({"teachers": 0}, "--teachers must be at least 1, got 0"),
+        ({"layout": "counts"}, "layout must be a Layout, got 'counts'"),
         ({"batch_rows": 0}, "batch_rows must be at least 1, got 0"),
     ],
 )

@@ -178,6 +178,16 @@ def test_file_uris(npy, parquet, drain, histograms, refusal, tmp_path, spool_fol
     assert not list(spool_folder.iterdir())
 
 
+def test_an_array_in_an_object_store(npy, histograms, tmp_path, spool_folder, monkeypatch):
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(remote, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
+    npy(histograms)
+    with open_votes("gs://bucket/v.npy") as votes:
+        assert len(list(spool_folder.iterdir())) == 1
+        np.testing.assert_array_equal(next(votes.batches()).counts, histograms)
+    assert not list(spool_folder.iterdir())
+
+
 def test_an_object_store(parquet, tmp_path, drain, refusal, monkeypatch):
     """A pyarrow filesystem that is not the local one, under a name with a password."""
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())

@@ -1,18 +1,24 @@
-"""One run: batches of histograms in, labels and a tally of score cells out."""
+"""One run: batches of histograms in; labels, a ledger and a public report out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pate_cli.errors import VoteError
+from pate_cli.ledger import Ledger, charge
 from pate_cli.mechanisms.base import NO_LABEL, Mechanism, Tally
 from pate_cli.noise import Noise
+from pate_cli.plan import ReleasePlan
+from pate_cli.release import release
+from pate_cli.release_rule import distances_for
 from pate_cli.reports.labels import LabelTable, concatenate
+from pate_cli.reports.public import PublicReport
 from pate_cli.votes import VoteBatch
 
-__all__ = ["Run", "run"]
+__all__ = ["Aggregation", "Run", "aggregate", "run"]
 
 
 @dataclass(frozen=True)
@@ -70,3 +76,69 @@ def run(
         if progress is not None:
             progress(len(labels))
     return Run(labels=concatenate(tables), tally=tally, answers=answered)
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Everything a run produces.
+
+    Attributes:
+        labels: released labels with the mechanism's public parameters. Public.
+        report: what may be published about them. Public.
+        ledger: what they cost. SECRET.
+    """
+
+    labels: LabelTable
+    report: PublicReport
+    ledger: Ledger
+
+
+def aggregate(
+    batches: Iterable[VoteBatch],
+    mechanism: Mechanism,
+    plan: ReleasePlan,
+    *,
+    queries: int,
+    max_answers: int,
+    noise: Noise,
+    progress: Callable[[int], None] | None = None,
+) -> Aggregation:
+    """Label, charge and release in one go.
+
+    Args:
+        batches: exactly the `queries` histograms to be asked, in order.
+        mechanism: the aggregator.
+        plan: how ε is sanitized, fixed before any vote was seen.
+        queries: k1, fixed before any vote was seen.
+        max_answers: k2, the public cap on answers.
+        noise: the source of all noise.
+        progress: called with the number of rows of each finished batch.
+
+    Raises:
+        VoteError: from the batches, at the first row that is no vote, or when there are fewer
+            or more rows than `queries`.
+    """
+    outcome = run(
+        batches,
+        mechanism,
+        orders=[plan.order],
+        noise=noise,
+        max_answers=max_answers,
+        progress=progress,
+    )
+    if len(outcome.labels) != queries:
+        raise VoteError(f"expected {queries} queries, the votes hold {len(outcome.labels)}")
+    ledger = charge(
+        mechanism,
+        outcome.tally,
+        delta=plan.delta,
+        distances=distances_for(plan.beta, teachers=mechanism.teachers),
+        max_answers=max_answers,
+        answers=outcome.answers,
+        private=noise.private,
+    )
+    report = release(ledger, plan, noise)
+    metadata = {name: str(value) for name, value in mechanism.parameters().items()}
+    metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
+    metadata["private"] = str(noise.private).lower()
+    return Aggregation(replace(outcome.labels, metadata=metadata), report, ledger)

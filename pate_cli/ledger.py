@@ -276,7 +276,7 @@ def charge(
             weights=cells.weights,
             grid=surface.grid,
             vote_block=surface.vote_block,
-            distances=distances,
+            distances=np.arange(distances),
         )
     this_run = Round(
         id=secrets.token_hex(16),

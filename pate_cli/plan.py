@@ -12,11 +12,16 @@ from pate_cli.accounting.domain import check_delta, check_order
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.choices import ReleaseKind
 
-__all__ = ["ReleasePlan"]
+__all__ = ["ReleasePlan", "failure_delta"]
 
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
 _FAILURE_SHARE = 0.1
+
+
+def failure_delta(kind: ReleaseKind, delta: float) -> float:
+    """δ': the part of δ spent on the chance that a released upper bound is too low."""
+    return _FAILURE_SHARE * delta if kind is ReleaseKind.UPPER else 0.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class ReleasePlan:
     @property
     def delta_shift(self) -> float:
         """δ': the chance that a released upper bound is below the true value."""
-        return _FAILURE_SHARE * self.delta if self.kind is ReleaseKind.UPPER else 0.0
+        return failure_delta(self.kind, self.delta)
 
     @property
     def shift(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
@@ -9,13 +10,14 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.data_independent import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
 from pate_cli.plan import ReleasePlan
 from pate_cli.reports.guarantee import ADJACENCY, covers, statements, summary
-from pate_cli.reports.public import DataIndependent, PublicReport, Sanitized
+from pate_cli.reports.public import SCHEMA_VERSION, DataIndependent, PublicReport, Sanitized
 
-__all__ = ["release"]
+__all__ = ["price", "release"]
 
 
 def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
@@ -73,6 +75,35 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
         statements=statements(plan.kind, private=private),
         rounds=tuple(_round(one) for one in ledger.rounds),
     )
+
+
+def price(
+    mechanism: Mechanism, plan: ReleasePlan, *, queries: int, max_answers: int
+) -> dict[str, Any]:
+    """What a run would cost whatever the votes, before anything is spent; all of it public."""
+    spent = [Spending(mechanism, queries, max_answers)]
+    bounds = _data_independent(
+        data_independent_cost(spent, delta=plan.delta, plan=plan),
+        data_independent_cost(spent, delta=plan.delta, plan=None),
+    )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "dry_run": True,
+        "epsilon": bounds.epsilon,
+        "delta": plan.delta,
+        "mechanism": mechanism.parameters(),
+        "queries": queries,
+        "max_answers": max_answers,
+        "planned_release": {
+            "release": plan.kind.value,
+            "order": plan.order,
+            "beta": plan.beta,
+            "sigma_release": plan.sigma,
+        }
+        if plan.draws
+        else {"release": plan.kind.value},
+        "data_independent": asdict(bounds),
+    }
 
 
 def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> Sanitized:

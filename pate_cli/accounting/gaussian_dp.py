@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.domain import check_delta, check_positive
@@ -26,7 +24,10 @@ def gaussian_delta(*, mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(*, mu: float, delta: float) -> float:
-    """The ε ≥ 0 at which μ-GDP has the given δ, rounded up within the root finder's tolerance.
+    """An ε ≥ 0 at which μ-GDP has at most the given δ, within 1e-12 relative of the smallest.
+
+    δ(ε) is decreasing, so plain bisection keeps a bracket whose upper end is always a valid ε,
+    and that end is returned.
 
     Args:
         mu: total μ, > 0; compositions add squares.
@@ -41,15 +42,13 @@ def gaussian_epsilon(*, mu: float, delta: float) -> float:
     delta = check_delta(delta)
     if gaussian_delta(mu=mu, epsilon=0.0) <= delta:
         return 0.0
-    high = 1.0
+    low, high = 0.0, 1.0
     while gaussian_delta(mu=mu, epsilon=high) > delta:
-        high *= 2.0
-    tolerance = 1e-12 * high
-    root = brentq(
-        lambda epsilon: np.log(max(gaussian_delta(mu=mu, epsilon=epsilon), 1e-320) / delta),
-        0.0,
-        high,
-        xtol=tolerance,
-        rtol=1e-12,
-    )
-    return float(root) * (1.0 + 1e-10) + 2.0 * tolerance
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        if gaussian_delta(mu=mu, epsilon=middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -89,9 +89,9 @@ def _log_q(gaps: Counts, sigma: float) -> Floats:
     for column in range(1, gaps.shape[1]):
         log_stay = log_stay + log_cdf[index[:, column]]
         lose += hazard[index[:, column]]
-    peak = log_stay.max(axis=1, keepdims=True)
     # The integrand peaks far below 1 for wide gaps, so scale by its own largest term.
-    log_terms = log_stay + np.log(lose)
+    with np.errstate(divide="ignore"):  # the hazard may underflow far above the top
+        log_terms = log_stay + np.log(lose)
     peak = log_terms.max(axis=1, keepdims=True)
     total = np.exp(log_terms - peak).sum(axis=1)
     return np.asarray(peak[:, 0] + np.log(total) + np.log(_STEP), dtype=np.float64)

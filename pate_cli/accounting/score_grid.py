@@ -20,15 +20,29 @@ from pate_cli.accounting.noisy_max import (
     score_range,
 )
 
-__all__ = ["ScoreGrid"]
+__all__ = ["COARSE", "FINE", "Resolution", "ScoreGrid"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 
-# Rounding up to the next node costs about (h/2)·|d log F/dz| ≈ 0.1% at this step.
-_LARGEST_STEP = 0.0025
-# Sensitivities at a distance are maxima over whole blocks of cells at most this wide.
-_LARGEST_BLOCK = 0.015
+
+@dataclass(frozen=True)
+class Resolution:
+    """How fine a lattice is; any choice is sound, a coarse one is quicker and charges more.
+
+    Attributes:
+        step: largest step between nodes; rounding up costs about (step/2)·|d log F/dz|.
+        block: largest width of the blocks that sensitivities at a distance are maxima over.
+        per_sigma: blocks of plurality counts per σ1.
+    """
+
+    step: float
+    block: float
+    per_sigma: int
+
+
+FINE = Resolution(step=0.0025, block=0.015, per_sigma=50)
+COARSE = Resolution(step=0.02, block=0.06, per_sigma=16)
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,15 @@ class ScoreGrid:
     size: int
 
     @classmethod
-    def for_argmax(cls, *, teachers: int, classes: int, sigma: float, order: float) -> ScoreGrid:
+    def for_argmax(
+        cls,
+        *,
+        teachers: int,
+        classes: int,
+        sigma: float,
+        order: float,
+        resolution: Resolution = FINE,
+    ) -> ScoreGrid:
         """The grid for a Gaussian noisy argmax; clamps scores whose cost is below 1e-14.
 
         F at z is at most e^{E} Φ(z + λμ) and a constant, E = λ(λ−1)μ²/2, which is negligible
@@ -60,8 +82,8 @@ class ScoreGrid:
         shift = order * math.sqrt(2.0) / sigma
         lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
         lowest = max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0))
-        blocks_per_vote = math.ceil(lipschitz / _LARGEST_BLOCK)
-        block = math.ceil(lipschitz / (blocks_per_vote * _LARGEST_STEP))
+        blocks_per_vote = math.ceil(lipschitz / resolution.block)
+        block = math.ceil(lipschitz / (blocks_per_vote * resolution.step))
         reach = block * blocks_per_vote
         step = lipschitz / reach
         first = math.floor(lowest / step)

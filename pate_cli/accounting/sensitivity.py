@@ -109,9 +109,9 @@ def sensitivity_curve(
     weights: Cells,
     grid: ScoreGrid,
     vote_block: int,
-    distances: int,
+    distances: Cells,
 ) -> Floats:
-    """Σ over queries of LS_d for d = 0, …, distances − 1.
+    """Σ over queries of LS_d at the given distances.
 
     Args:
         blocks: what `local_sensitivity_blocks` returned.
@@ -119,42 +119,48 @@ def sensitivity_curve(
         weights: queries in each of them, [occupied].
         grid: the columns of the lattice.
         vote_block: rows per block.
-        distances: D0 ≥ 1.
+        distances: d ≥ 0 in ascending order, [distances]; 0, 1, …, D0 − 1 for smooth sensitivity.
 
     Returns:
         [distances], nats, non-decreasing.
+
+    Raises:
+        ParameterError: distances that are empty, negative or not ascending.
     """
-    if distances < 1:
-        raise ParameterError(f"distances must be at least 1, got {distances}")
+    if distances.size == 0 or distances[0] < 0 or np.any(np.diff(distances) <= 0):
+        raise ParameterError("distances must be ascending whole numbers from 0 on")
     ceiling = float(blocks.max()) * float(weights.sum())
-    curve = np.full(distances, ceiling)
+    curve = np.full(distances.size, ceiling)
     if weights.size == 0:
         return curve
     row, phase = cells[:, 0] // vote_block, cells[:, 0] % vote_block
     column = cells[:, 1] // grid.block
     # Windows may begin before the first row: empty blocks stand there. window[j] is the maximum
     # over blocks j … j + width − 1 of the column-dilated table.
-    padding = (distances - 1) // vote_block + 1
+    padding = min(int(distances[-1]) // vote_block, blocks.shape[0]) + 1
     window = np.vstack([np.zeros((padding, blocks.shape[1])), blocks])
     width = 1
     phases = np.arange(vote_block)
-    for distance in range(distances):
+    dilated = 0
+    for index, distance in enumerate(distances.tolist()):
         first, last = (phase - distance) // vote_block, (phase + distance) // vote_block
         narrowest = int(
             ((phases + distance) // vote_block - (phases - distance) // vote_block).min() + 1
         )
-        if distance:
-            window = _dilate_columns(window, grid.reach // grid.block)
-        while width < narrowest:
-            window[:-1] = np.maximum(window[:-1], window[1:])
-            width += 1
-        start = row + padding + first
+        window = _dilate_columns(window, (distance - dilated) * (grid.reach // grid.block))
+        dilated = distance
+        while width < narrowest and width < window.shape[0]:
+            step = min(width, narrowest - width)
+            window[:-step] = np.maximum(window[:-step], window[step:])
+            width += step
+        # A window that begins before the padding covers every row, as window[0] then does.
+        start = np.maximum(row + padding + first, 0)
         # Every window is `narrowest` or one block wider: two overlapping reads cover it.
-        shifted = np.minimum(start + (last - first + 1 - width), window.shape[0] - 1)
+        shifted = np.clip(start + (last - first + 1 - width), 0, window.shape[0] - 1)
         local = np.maximum(window[start, column], window[shifted, column])
-        curve[distance] = float(local @ weights)
-        if curve[distance] >= ceiling * (1.0 - 1e-12):
-            curve[distance:] = ceiling
+        curve[index] = float(local @ weights)
+        if curve[index] >= ceiling * (1.0 - 1e-12):
+            curve[index:] = ceiling
             break
     return curve
 

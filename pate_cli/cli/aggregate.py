@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from pate_cli.choices import MechanismName, ReleaseKind
 from pate_cli.cli import options as opt
+from pate_cli.cli.notes import note, progress
+from pate_cli.cli.setup import build_mechanism, count_queries, stem_of
+from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
 
 __all__ = ["aggregate"]
@@ -48,7 +52,7 @@ def aggregate(
         bool,
         typer.Option(
             "--dry-run",
-            help="Check the votes and the outputs, print the data-independent price, spend nothing.",
+            help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
     force: opt.Force = False,
@@ -59,3 +63,72 @@ def aggregate(
     Publish the labels and the report; keep the votes and the ledger. Everything that shapes the
     run is fixed by flags or public rules before the first vote is read.
     """
+    from pate_cli import engine
+    from pate_cli.noise import Noise
+    from pate_cli.release import price
+    from pate_cli.release_rule import choose_plan
+    from pate_cli.reports.labels import encode_labels
+    from pate_cli.reports.outputs import Outputs
+    from pate_cli.votes import open_votes
+
+    labels_path = output or f"{stem_of(votes)}.labels.parquet"
+    label_format = label_format or LabelFormat.from_path(labels_path)
+    if labels_path == "-" and report == "-":
+        raise UsageError("labels and report cannot both go to stdout; give --report FILE")
+    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+
+    with Outputs(force=force) as out:
+        # The record of what is spent is put in place before what spends it.
+        if ledger is not None:
+            out.reserve(ledger, mode=0o600)
+        out.reserve(labels_path)
+        out.reserve(report)
+        with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+            note(file.describe(), quiet=quiet)
+            queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
+            aggregator = build_mechanism(
+                mechanism,
+                teachers=file.teachers,
+                classes=file.classes,
+                threshold=threshold,
+                sigma1=sigma1,
+                sigma2=sigma2,
+            )
+            plan = choose_plan(
+                release,
+                mechanism=aggregator,
+                queries=queries,
+                delta=delta,
+                order=order,
+                beta=beta,
+                sigma=sigma_release,
+            )
+            batches = file.batches(limit=queries)
+            with progress("aggregating", queries, quiet=quiet) as advance:
+                if dry_run:
+                    for batch in batches:
+                        advance(len(batch.counts))
+                    bounds = price(aggregator, plan, queries=queries, max_answers=cap)
+                    out.write(report, (json.dumps(bounds, indent=2) + "\n").encode())
+                    note("dry run: the votes are sound, nothing was drawn or spent", quiet=quiet)
+                    return
+                done = engine.aggregate(
+                    batches,
+                    aggregator,
+                    plan,
+                    queries=queries,
+                    max_answers=cap,
+                    noise=noise,
+                    progress=advance,
+                )
+        if ledger is not None:
+            out.write(ledger, done.ledger.to_json().encode())
+        out.write(labels_path, encode_labels(done.labels, label_format))
+        out.write(report, done.report.to_json().encode())
+    note(
+        f"answered {done.report.answers} of {queries} queries, labels in {labels_path}; "
+        f"epsilon {done.report.epsilon:g} at delta {delta:g}",
+        quiet=quiet,
+    )
+    if not done.report.private:
+        note("drawn from a fixed seed: NOT private, for tests and papers only", quiet=quiet)

@@ -18,7 +18,7 @@ Votes = Annotated[
     str,
     typer.Argument(
         metavar="VOTES",
-        help="NPY or Parquet file, folder or glob of Parquet parts, URI (s3://...), or - for a pipe.",
+        help="NPY or Parquet file, folder or glob of Parquet parts, URI, or - for a pipe.",
         show_default=False,
     ),
 ]
@@ -105,9 +105,7 @@ Release = Annotated[
 ]
 Order = Annotated[
     float | None,
-    typer.Option(
-        "--order", help="Renyi order. Default: a public rule.", rich_help_panel=_RELEASE
-    ),
+    typer.Option("--order", help="Renyi order. Default: a public rule.", rich_help_panel=_RELEASE),
 ]
 Beta = Annotated[
     float | None,

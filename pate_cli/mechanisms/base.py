@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.errors import ParameterError
 from pate_cli.noise import Noise
@@ -141,7 +141,7 @@ class Mechanism(Protocol):
         """Cost of queries with these scores, [orders, queries], nats."""
         ...
 
-    def surface(self, order: float) -> Surface:
+    def surface(self, order: float, resolution: Resolution = FINE) -> Surface:
         """The cost on the lattice at one order."""
         ...
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.confident import confident_rdp
 from pate_cli.accounting.domain import check_positive
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.accounting.worst_vote import worst_argmax_rdp
 from pate_cli.errors import ParameterError
@@ -20,8 +20,7 @@ from pate_cli.noise import Noise
 
 __all__ = ["ConfidentGNMax", "ConfidentSurface"]
 
-# Sensitivity windows are rounded outwards to blocks of σ1/50 votes, and to at most 1024 blocks.
-_BLOCKS_PER_SIGMA = 50
+# However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
 _MOST_BLOCKS = 1024
 
 
@@ -33,6 +32,7 @@ class ConfidentSurface:
     votes: int
     threshold: float
     sigma1: float
+    resolution: Resolution = FINE
 
     @property
     def order(self) -> float:
@@ -47,7 +47,7 @@ class ConfidentSurface:
     @property
     def vote_block(self) -> int:
         """Rows per sensitivity block."""
-        by_sigma = int(self.sigma1) // _BLOCKS_PER_SIGMA
+        by_sigma = int(self.sigma1) // self.resolution.per_sigma
         return max(1, by_sigma, -(-self.votes // _MOST_BLOCKS))
 
     def rows(self, start: int, stop: int) -> Floats:
@@ -122,13 +122,14 @@ class ConfidentGNMax:
         """(1, √2/σ2), the second widened by the error of the quadrature."""
         return (1.0, *self.argmax.lipschitz)
 
-    def surface(self, order: float) -> ConfidentSurface:
+    def surface(self, order: float, resolution: Resolution = FINE) -> ConfidentSurface:
         """ρ on its lattice at one order."""
         return ConfidentSurface(
-            argmax=self.argmax.surface(order),
+            argmax=self.argmax.surface(order, resolution),
             votes=self.teachers + 1,
             threshold=self.threshold,
             sigma1=self.sigma1,
+            resolution=resolution,
         )
 
     def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.domain import check_positive
 from pate_cli.accounting.noisy_max import score_lipschitz, scores
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.two_classes import two_class_rdp
 from pate_cli.accounting.two_tails import two_tail_rdp
 from pate_cli.accounting.worst_vote import worst_argmax_rdp
@@ -36,12 +36,6 @@ class ArgmaxSurface:
     grid: ScoreGrid
     votes: int = 1
     vote_block: int = 1
-
-    @classmethod
-    def build(cls, *, teachers: int, classes: int, sigma: float, order: float) -> ArgmaxSurface:
-        """The surface of the noisy argmax of τ votes over m classes with noise σ2."""
-        grid = ScoreGrid.for_argmax(teachers=teachers, classes=classes, sigma=sigma, order=order)
-        return cls(order=order, classes=classes, sigma=sigma, grid=grid)
 
     def at(self, scores_: Floats) -> Floats:
         """The bound at given scores: two-tail, or the exact two-class one when m = 2."""
@@ -102,11 +96,16 @@ class GNMax:
         """(√2/σ2,), widened by the error of the quadrature."""
         return (score_lipschitz(self.sigma2),)
 
-    def surface(self, order: float) -> ArgmaxSurface:
+    def surface(self, order: float, resolution: Resolution = FINE) -> ArgmaxSurface:
         """F̃ on its grid at one order."""
-        return ArgmaxSurface.build(
-            teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
+        grid = ScoreGrid.for_argmax(
+            teachers=self.teachers,
+            classes=self.classes,
+            sigma=self.sigma2,
+            order=order,
+            resolution=resolution,
         )
+        return ArgmaxSurface(order=order, classes=self.classes, sigma=self.sigma2, grid=grid)
 
     def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
         """(0, k) for scores [queries, 1]."""

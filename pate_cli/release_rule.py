@@ -17,32 +17,28 @@ standard deviations) was 4% larger on average and 25% at worst.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.best_release import BestRelease, best_release, candidate_betas
 from pate_cli.choices import ReleaseKind
+from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import Mechanism, Tally, surface_blocks
-from pate_cli.plan import ReleasePlan, failure_delta
+from pate_cli.plan import ReleasePlan
 from pate_cli.synthetic import SyntheticEnsemble
 
-__all__ = ["choose_plan", "distances_for"]
+__all__ = ["choose_plan", "choose_plan_for", "distances_for"]
 
 Floats = NDArray[np.float64]
 
 _HISTOGRAMS = 300
 _AGREEMENT, _SPREAD, _SEED = 0.75, 0.4, 20180224
-# Candidates for βλ and σ_SS; sd's above the mean that count in the objective.
-_BETA_ORDERS = np.geomspace(0.03, 0.45, 22)
-_SIGMAS = np.geomspace(0.5, 2000.0, 140)
-_SPREADS = 2.0
 # λ is searched on a geometric scale of λ − 1.
 _RATIO = 1.3
 _LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
@@ -58,71 +54,51 @@ def distances_for(beta: float, *, teachers: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Choice:
-    value: float
-    order: float
-    beta: float
-    sigma: float
-
-
-@dataclass(frozen=True)
 class _Reference:
-    """The reference ensemble under one mechanism, scaled to a number of queries."""
+    """The reference ensemble under every round's mechanism, scaled to its number of queries."""
 
-    mechanism: Mechanism
-    score: Floats
-    queries: int
+    rounds: tuple[tuple[Mechanism, Floats, int], ...]
     kind: ReleaseKind
     delta: float
 
-    def best_at(self, order: float, *, beta: float | None, sigma: float | None) -> _Choice:
-        """The best β and σ at an order: least mean + 2 sd of the published ε."""
-        surface = self.mechanism.surface(order, COARSE)
-        tally = Tally.of(self.mechanism.cells(self.score, surface))
-        scale = self.queries / tally.queries
-        blocks = surface_blocks(surface)
-        betas = _BETA_ORDERS / order if beta is None else np.array([beta])
-        betas = betas[largest_order_excess(betas, order) < 1.0]
+    @property
+    def teachers(self) -> int:
+        return max(mechanism.teachers for mechanism, _, _ in self.rounds)
+
+    def best_at(
+        self, order: float, *, beta: float | None, sigma: float | None
+    ) -> BestRelease | None:
+        """The best β and σ at an order."""
+        betas = candidate_betas(order, beta)
         if betas.size == 0:
-            return _Choice(math.inf, order, 0.0, 0.0)
+            return None
         # A choice needs no smooth curve, so a few distances on a geometric scale will do.
-        farthest = distances_for(float(betas.min()), teachers=self.mechanism.teachers)
+        farthest = distances_for(float(betas.min()), teachers=self.teachers)
         distances = np.unique(np.geomspace(1.0, farthest + 1.0, _DISTANCES).astype(np.int64)) - 1
-        curve = scale * sensitivity_curve(
-            blocks,
-            cells=tally.cells,
-            weights=tally.weights,
-            grid=surface.grid,
-            vote_block=surface.vote_block,
+        rdp, curve = 0.0, np.zeros(distances.size)
+        for mechanism, score, queries in self.rounds:
+            surface = mechanism.surface(order, COARSE)
+            tally = Tally.of(mechanism.cells(score, surface))
+            scale = queries / tally.queries
+            rdp += scale * float(surface.cost(tally.cells) @ tally.weights)
+            curve += scale * sensitivity_curve(
+                surface_blocks(surface),
+                cells=tally.cells,
+                weights=tally.weights,
+                grid=surface.grid,
+                vote_block=surface.vote_block,
+                distances=distances,
+            )
+        return best_release(
+            self.kind,
+            rdp=rdp,
+            curve=curve,
             distances=distances,
-        )
-        rdp = scale * float(surface.cost(tally.cells) @ tally.weights)
-        discount = np.exp(-np.outer(betas, distances))
-        smooth = (discount * curve).max(axis=1)[:, None]
-        sigmas = (_SIGMAS if sigma is None else np.array([sigma]))[None, :]
-        failure = failure_delta(self.kind, self.delta)
-        quantile = float(-ndtri(failure)) if failure > 0.0 else 0.0
-        excess = largest_order_excess(betas, order)[:, None]
-        moved = 1.0 / sigmas + quantile * np.expm1(betas)[:, None]
-        draw = (
-            order * moved**2 / (2.0 * (1.0 - excess))
-            - betas[:, None]
-            - np.log1p(-excess) / (2.0 * (order - 1.0))
-        )
-        conversion = conversion_cost(np.array([order]), delta=self.delta - failure)[0]
-        published = rdp + draw + smooth * sigmas * (quantile + _SPREADS) + conversion
-        row, column = np.unravel_index(int(np.argmin(published)), published.shape)
-        return _Choice(
-            value=float(published[row, column]),
             order=order,
-            beta=float(betas[row]),
-            sigma=float(sigmas[0, column]),
+            delta=self.delta,
+            beta=beta,
+            sigma=sigma,
         )
-
-
-def largest_order_excess(betas: Floats, order: float) -> Floats:
-    """(λ − 1)(e^{2β} − 1), which must stay below 1 for the release to have a finite cost."""
-    return (order - 1.0) * np.expm1(2.0 * betas)
 
 
 def choose_plan(
@@ -135,12 +111,27 @@ def choose_plan(
     beta: float | None = None,
     sigma: float | None = None,
 ) -> ReleasePlan:
+    """`choose_plan_for` a single round of k1 queries."""
+    return choose_plan_for(
+        kind, [(mechanism, queries)], delta=delta, order=order, beta=beta, sigma=sigma
+    )
+
+
+def choose_plan_for(
+    kind: ReleaseKind,
+    rounds: Sequence[tuple[Mechanism, int]],
+    *,
+    delta: float,
+    order: float | None = None,
+    beta: float | None = None,
+    sigma: float | None = None,
+) -> ReleasePlan:
     """Release parameters by the public rule; those that are given stay as they are.
 
     Args:
         kind: what is to be published.
-        mechanism: the aggregator and its public parameters.
-        queries: k1, the rows fixed in advance.
+        rounds: each round's aggregator with its public parameters, and its k1, the rows fixed in
+            advance.
         delta: δ in (0, 1).
         order, beta, sigma: fix λ, β or σ_SS instead of choosing it.
 
@@ -149,19 +140,42 @@ def choose_plan(
     """
     if kind is ReleaseKind.NONE:
         # Nothing is drawn now, but a ledger kept for later needs an order and distances.
-        later = choose_plan(
-            ReleaseKind.UPPER,
-            mechanism=mechanism,
-            queries=queries,
-            delta=delta,
-            order=order,
-            beta=beta,
-            sigma=sigma,
+        later = choose_plan_for(
+            ReleaseKind.UPPER, rounds, delta=delta, order=order, beta=beta, sigma=sigma
         )
         return replace(later, kind=kind)
     if order is not None and beta is not None and sigma is not None:
         return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
     _check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
+    reference = _Reference(
+        tuple((one, one.score(_reference_counts(one)), queries) for one, queries in rounds),
+        kind,
+        delta,
+    )
+    if order is None:
+        # ε² is about 2 log(1/δ)·μ² for μ-GDP, and the best order about √(2 log(1/δ))/μ.
+        mu_squared = sum(one.gaussian_mu(queries=k1, answers=k1) ** 2 for one, k1 in rounds)
+        highest = _MOST_ORDER if beta is None else min(_MOST_ORDER, largest_order(beta) * 0.999)
+        found = _descend(
+            lambda at: reference.best_at(at, beta=beta, sigma=sigma),
+            start=1.0 + math.sqrt(2.0 * math.log(1.0 / delta) / mu_squared),
+            highest=highest,
+        )
+        # A round order, near enough to the optimum; β and σ are chosen again for it.
+        order = min(_round_order(found), highest)
+    best = reference.best_at(order, beta=beta, sigma=sigma)
+    if best is None:
+        raise ParameterError(f"no release at order {order:g} has a finite cost; lower --beta")
+    return ReleasePlan(
+        kind=kind,
+        delta=delta,
+        order=order,
+        beta=_significant(best.beta) if beta is None else beta,
+        sigma=_significant(best.sigma) if sigma is None else sigma,
+    )
+
+
+def _reference_counts(mechanism: Mechanism) -> NDArray[np.int64]:
     ensemble = SyntheticEnsemble(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
@@ -169,32 +183,7 @@ def choose_plan(
         agreement=_AGREEMENT,
         spread=_SPREAD,
     )
-    counts, _ = ensemble.draw(_SEED)
-    reference = _Reference(mechanism, mechanism.score(counts), queries, kind, delta)
-    if order is not None:
-        best = reference.best_at(order, beta=beta, sigma=sigma)
-    else:
-        start = math.sqrt(
-            2.0
-            * math.log(1.0 / delta)
-            / mechanism.gaussian_mu(queries=queries, answers=queries) ** 2
-        )
-        highest = _MOST_ORDER if beta is None else min(_MOST_ORDER, largest_order(beta) * 0.999)
-        best = _descend(
-            lambda at: reference.best_at(at, beta=beta, sigma=sigma),
-            start=1.0 + start,
-            highest=highest,
-        )
-        # A round order, near enough to the optimum; β and σ are chosen again for it.
-        rounded = min(_round_order(best.order), highest)
-        best = reference.best_at(rounded, beta=beta, sigma=sigma)
-    return ReleasePlan(
-        kind=kind,
-        delta=delta,
-        order=best.order,
-        beta=_significant(best.beta) if beta is None else beta,
-        sigma=_significant(best.sigma) if sigma is None else sigma,
-    )
+    return ensemble.draw(_SEED)[0]
 
 
 def _check_given(
@@ -213,22 +202,28 @@ def _check_given(
     )
 
 
-def _descend(evaluate: Callable[[float], _Choice], *, start: float, highest: float) -> _Choice:
-    """Walk on a geometric scale of λ − 1 while the value falls."""
+def _descend(
+    evaluate: Callable[[float], BestRelease | None], *, start: float, highest: float
+) -> float:
+    """Walk on a geometric scale of λ − 1 while the published ε falls; the order it ends at."""
 
     def at(step: int) -> float:
         return min(max(1.0 + (start - 1.0) * _RATIO**step, _LEAST_ORDER), highest)
 
-    seen = {0: evaluate(at(0)), 1: evaluate(at(1))}
-    step, here = (1, 1) if seen[1].value < seen[0].value else (-1, 0)
-    while True:
-        following = here + step
-        if at(following) == at(here):
-            return seen[here]
-        seen[following] = evaluate(at(following))
-        if seen[following].value >= seen[here].value:
-            return seen[here]
-        here = following
+    def value(step: int) -> float:
+        found = evaluate(at(step))
+        return math.inf if found is None else found.value
+
+    here, best = 0, value(0)
+    above = value(1)
+    step, best = (1, above) if above < best else (-1, best)
+    here = max(step, 0)
+    while at(here + step) != at(here):
+        following = value(here + step)
+        if following >= best:
+            break
+        here, best = here + step, following
+    return at(here)
 
 
 def _round_order(order: float) -> float:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from pate_cli.cli.app import app
+from pate_cli.cli.notes import say
+from pate_cli.errors import OutputError
 
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="pate")
+    try:
+        app(prog_name="pate")
+    except OSError as error:
+        # Commands report their own failures; this is --help or --version to a full disk.
+        if os.environ.get("PATE_DEBUG"):
+            raise
+        say(f"cannot write: {error.strerror or error}")
+        sys.exit(OutputError.exit_code)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian_dp import gaussian_epsilon
-from pate_cli.accounting.gnss import gnss_rdp, largest_order
+from pate_cli.accounting.gnss import largest_order
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.plan import ReleasePlan
 
@@ -67,7 +67,7 @@ def data_independent_cost(
     orders, release = _ORDERS, np.zeros(_ORDERS.size)
     if plan is not None and plan.draws:
         orders = _ORDERS[largest_order(plan.beta) * (1.0 - 1e-9) > _ORDERS]
-        release = np.array([_release_rdp(plan, order) for order in orders.tolist()])
+        release = np.array([plan.release_rdp_at(order) for order in orders.tolist()])
     # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
     # where. Any order is valid, so a poor guess loses sharpness and nothing else.
     mu_squared = sum(
@@ -96,7 +96,3 @@ def data_independent_cost(
     if gaussian < renyi.epsilon:
         return DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")
     return renyi
-
-
-def _release_rdp(plan: ReleasePlan, order: float) -> float:
-    return gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=order, shift=plan.shift)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pate_cli.choices import Analysis
 from pate_cli.errors import VoteError
-from pate_cli.ledger import Ledger, charge
-from pate_cli.mechanisms.base import NO_LABEL, Mechanism, Tally
+from pate_cli.ledger import Ledger, charge, charge_published
+from pate_cli.mechanisms.base import NO_LABEL, Counts, Mechanism, Tally
 from pate_cli.noise import Noise
 from pate_cli.plan import ReleasePlan
+from pate_cli.published_account import PublishedAccount
 from pate_cli.release import release
 from pate_cli.release_rule import distances_for
 from pate_cli.reports.labels import LabelTable, concatenate
@@ -44,6 +46,7 @@ def run(
     noise: Noise,
     max_answers: int,
     progress: Callable[[int], None] | None = None,
+    observe: Callable[[Counts], None] | None = None,
 ) -> Run:
     """Label every row in order, stopping at the public cap, and tally *all* rows.
 
@@ -57,6 +60,7 @@ def run(
         noise: the source of the mechanism's noise.
         max_answers: k2, the public cap on answers.
         progress: called with the number of rows of each finished batch.
+        observe: called with every batch of histograms, for accounting of another kind.
     """
     surfaces = {order: mechanism.surface(order) for order in orders}
     tally = {order: Tally.empty() for order in orders}
@@ -71,6 +75,8 @@ def run(
             score = mechanism.score(batch.counts)
             for order, surface in surfaces.items():
                 tally[order] += Tally.of(mechanism.cells(score, surface))
+        if observe is not None:
+            observe(batch.counts)
         sources = np.where(labels == NO_LABEL, "none", "teachers")
         tables.append(LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources))
         if progress is not None:
@@ -118,25 +124,41 @@ def aggregate(
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
             or more rows than `queries`.
     """
+    account = (
+        PublishedAccount(mechanism, np.array([plan.order]))
+        if plan.analysis is Analysis.PAPER
+        else None
+    )
     outcome = run(
         batches,
         mechanism,
-        orders=[plan.order],
+        orders=[plan.order] if account is None else [],
         noise=noise,
         max_answers=max_answers,
         progress=progress,
+        observe=None if account is None else account.add,
     )
     if len(outcome.labels) != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {len(outcome.labels)}")
-    ledger = charge(
-        mechanism,
-        outcome.tally,
-        delta=plan.delta,
-        distances=distances_for(plan.beta, teachers=mechanism.teachers),
-        max_answers=max_answers,
-        answers=outcome.answers,
-        private=noise.private,
-    )
+    if account is None:
+        ledger = charge(
+            mechanism,
+            outcome.tally,
+            delta=plan.delta,
+            distances=distances_for(plan.beta, teachers=mechanism.teachers),
+            max_answers=max_answers,
+            answers=outcome.answers,
+            private=noise.private,
+        )
+    else:
+        ledger = charge_published(
+            mechanism,
+            account,
+            delta=plan.delta,
+            max_answers=max_answers,
+            answers=outcome.answers,
+            private=noise.private,
+        )
     report = release(ledger, plan, noise)
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}

@@ -20,8 +20,9 @@ from pate_cli.accounting.domain import check_delta, check_orders
 from pate_cli.accounting.sensitivity import sensitivity_curve
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms.base import Mechanism, Tally, surface_blocks
+from pate_cli.published_account import PublishedAccount
 
-__all__ = ["SCHEMA_VERSION", "Ledger", "Round", "charge"]
+__all__ = ["SCHEMA_VERSION", "Ledger", "Round", "charge", "charge_published"]
 
 Floats = NDArray[np.float64]
 
@@ -278,13 +279,6 @@ def charge(
             vote_block=surface.vote_block,
             distances=np.arange(distances),
         )
-    this_run = Round(
-        id=secrets.token_hex(16),
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=min(max_answers, queries),
-        answers=answers,
-    )
     return Ledger(
         analysis="tight",
         delta=delta,
@@ -292,6 +286,39 @@ def charge(
         rdp=rdp,
         sensitivity=curves,
         ceiling=ceiling,
-        rounds=(this_run,),
+        rounds=(_new_round(mechanism, queries, max_answers, answers),),
         private=private,
+    )
+
+
+def charge_published(
+    mechanism: Mechanism,
+    account: PublishedAccount,
+    *,
+    delta: float,
+    max_answers: int,
+    answers: int,
+    private: bool,
+) -> Ledger:
+    """The ledger of one run under the published analysis; arguments as in `charge`."""
+    return Ledger(
+        analysis="paper",
+        delta=delta,
+        orders=account.orders,
+        rdp=account.rdp,
+        sensitivity=account.sensitivity,
+        # The paper's maximum over distances ends with the number of teachers.
+        ceiling=account.sensitivity[:, -1],
+        rounds=(_new_round(mechanism, account.queries, max_answers, answers),),
+        private=private,
+    )
+
+
+def _new_round(mechanism: Mechanism, queries: int, max_answers: int, answers: int) -> Round:
+    return Round(
+        id=secrets.token_hex(16),
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=min(max_answers, queries),
+        answers=answers,
     )

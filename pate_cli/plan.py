@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from pate_cli.accounting import published
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.domain import check_delta, check_order
 from pate_cli.accounting.gnss import gnss_rdp
-from pate_cli.choices import ReleaseKind
+from pate_cli.choices import Analysis, ReleaseKind
+from pate_cli.errors import UsageError
 
 __all__ = ["ReleasePlan", "failure_delta"]
 
@@ -36,6 +38,9 @@ class ReleasePlan:
         order: Rényi order λ > 1 at which the release is made.
         beta: smoothness β > 0 per vote.
         sigma: standard deviation of the noise in units of the smooth sensitivity, > 0.
+        analysis: `paper` converts to ε as the paper does.
+        as_published: charge the draw by the published theorem, which is false for most β; only
+            for comparison, and only with `paper` and `unbiased`.
     """
 
     kind: ReleaseKind
@@ -43,10 +48,19 @@ class ReleasePlan:
     order: float
     beta: float
     sigma: float
+    analysis: Analysis = Analysis.TIGHT
+    as_published: bool = False
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
         check_order(self.order)
+        if self.as_published and (
+            self.analysis is not Analysis.PAPER or self.kind is ReleaseKind.UPPER
+        ):
+            raise UsageError(
+                "--as-published goes with --analysis paper and --release unbiased, "
+                "the only release the paper has"
+            )
         if self.draws:
             _ = self.release_rdp  # refuses β, σ or λ out of range now rather than later
 
@@ -70,11 +84,22 @@ class ReleasePlan:
     @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order, shift=self.shift)
+        return self.release_rdp_at(self.order)
+
+    def release_rdp_at(self, order: float) -> float:
+        """What the draw costs at another order; ParameterError where that is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
+
+    @property
+    def published_release_rdp(self) -> float:
+        """What the paper's theorem claims the draw costs, nats."""
+        return published.gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
 
     @property
     def overhead(self) -> float:
         """What is added to the (noisy) RDP of the labels to make it ε: the draw and conversion."""
-        orders = np.array([self.order])
-        conversion = conversion_cost(orders, delta=self.delta - self.delta_shift)[0]
-        return self.release_rdp + float(conversion)
+        draw = self.published_release_rdp if self.as_published else self.release_rdp
+        orders, delta = np.array([self.order]), self.delta - self.delta_shift
+        if self.analysis is Analysis.PAPER:
+            return draw + float(published.to_epsilon(np.zeros(1), orders=orders, delta=delta)[0])
+        return draw + float(conversion_cost(orders, delta=delta)[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.choices import Analysis
 from pate_cli.data_independent import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Ledger, Round
@@ -14,7 +15,13 @@ from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
 from pate_cli.plan import ReleasePlan
-from pate_cli.reports.guarantee import ADJACENCY, covers, statements, summary
+from pate_cli.reports.guarantee import (
+    ADJACENCY,
+    covers,
+    published_caveats,
+    statements,
+    summary,
+)
 from pate_cli.reports.public import SCHEMA_VERSION, DataIndependent, PublicReport, Sanitized
 
 __all__ = ["price", "release"]
@@ -36,6 +43,10 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
         ParameterError: the plan's δ is not the ledger's.
         LedgerError: the plan's order was not charged.
     """
+    if plan.analysis != ledger.analysis:
+        raise ParameterError(
+            f"the ledger holds the {ledger.analysis} analysis, the release asks for {plan.analysis}"
+        )
     if plan.delta != ledger.delta:
         raise ParameterError(
             f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
@@ -49,13 +60,17 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
     everything = data_independent_cost(spent, delta=plan.delta, plan=plan)
     labels = data_independent_cost(spent, delta=plan.delta, plan=None)
     public = _data_independent(everything, labels)
-    bounds = [public.epsilon] + ([] if sanitized.epsilon is None else [sanitized.epsilon])
-    epsilon = min(bounds)
+    epsilon = public.epsilon
+    if sanitized.epsilon is not None:
+        epsilon = sanitized.epsilon if plan.as_published else min(epsilon, sanitized.epsilon)
+    from_votes = epsilon != public.epsilon
+    tight = plan.analysis is Analysis.TIGHT
     private = ledger.private and (noise.private or not plan.draws)
     return PublicReport(
         epsilon=epsilon,
         delta=plan.delta,
         private=private,
+        sound=tight or not from_votes,
         analysis=ledger.analysis,
         mechanism=_mechanism(ledger),
         queries=ledger.queries,
@@ -68,12 +83,14 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
             private=private,
             epsilon=epsilon,
             delta=plan.delta,
-            data_independent=epsilon == public.epsilon,
+            data_independent=not from_votes,
+            sound=tight or not from_votes,
         ),
         adjacency=ADJACENCY,
         covers=covers(plan.kind),
-        statements=statements(plan.kind, private=private),
+        statements=statements(plan.kind, private=private, sound=tight),
         rounds=tuple(_round(one) for one in ledger.rounds),
+        warnings=() if tight or not plan.draws else published_caveats(plan),
     )
 
 
@@ -122,6 +139,9 @@ def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> Sanitized:
         sigma_release=plan.sigma,
         delta_failure=plan.delta_shift,
         release_rdp=plan.release_rdp,
+        release_rdp_published=plan.published_release_rdp
+        if plan.analysis is Analysis.PAPER
+        else None,
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from pate_cli.choices import MechanismName, ReleaseKind
+from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, progress
-from pate_cli.cli.setup import build_mechanism, count_queries, stem_of
+from pate_cli.cli.notes import note, outputs, progress
+from pate_cli.cli.setup import build_mechanism, count_queries, release_kind, stem_of
 from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
 
@@ -40,10 +41,12 @@ def aggregate(
     max_queries: opt.MaxQueries = None,
     max_answers: opt.MaxAnswers = None,
     delta: opt.Delta = 1e-5,
-    release: opt.Release = ReleaseKind.UPPER,
+    release: opt.Release = None,
     order: opt.Order = None,
     beta: opt.Beta = None,
     sigma_release: opt.SigmaRelease = None,
+    analysis: opt.AnalysisOption = Analysis.TIGHT,
+    as_published: opt.AsPublished = False,
     layout: opt.LayoutOption = None,
     classes: opt.Classes = None,
     teachers: opt.Teachers = None,
@@ -68,16 +71,16 @@ def aggregate(
     from pate_cli.release import price
     from pate_cli.release_rule import choose_plan
     from pate_cli.reports.labels import encode_labels
-    from pate_cli.reports.outputs import Outputs
     from pate_cli.votes import open_votes
 
     labels_path = output or f"{stem_of(votes)}.labels.parquet"
     label_format = label_format or LabelFormat.from_path(labels_path)
     if labels_path == "-" and report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
+    kind = release_kind(release, analysis=analysis, as_published=as_published)
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
 
-    with Outputs(force=force) as out:
+    with outputs(force=force) as out:
         # The record of what is spent is put in place before what spends it.
         if ledger is not None:
             out.reserve(ledger, mode=0o600)
@@ -95,7 +98,7 @@ def aggregate(
                 sigma2=sigma2,
             )
             plan = choose_plan(
-                release,
+                kind,
                 mechanism=aggregator,
                 queries=queries,
                 delta=delta,
@@ -103,6 +106,7 @@ def aggregate(
                 beta=beta,
                 sigma=sigma_release,
             )
+            plan = replace(plan, analysis=analysis, as_published=as_published)
             batches = file.batches(limit=queries)
             with progress("aggregating", queries, quiet=quiet) as advance:
                 if dry_run:
@@ -126,7 +130,8 @@ def aggregate(
         out.write(labels_path, encode_labels(done.labels, label_format))
         out.write(report, done.report.to_json().encode())
     note(
-        f"answered {done.report.answers} of {queries} queries, labels in {labels_path}; "
+        f"answered {done.report.answers} of {queries} queries, labels in "
+        f"{'standard output' if labels_path == '-' else labels_path}; "
         f"epsilon {done.report.epsilon:g} at delta {delta:g}",
         quiet=quiet,
     )

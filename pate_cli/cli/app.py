@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
+from pate_cli.cli.notes import aftermath, say
 from pate_cli.errors import PateError
 
 __all__ = ["app"]
@@ -26,10 +27,10 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            _say(str(error))
+            say(str(error))
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            _say("interrupted; nothing was released")
+        except KeyboardInterrupt as error:
+            say(f"interrupted; {aftermath(error)}")
             raise typer.Exit(_INTERRUPTED) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -42,15 +43,11 @@ class _Commands(TyperGroup):
                 raise  # wrong usage, which Typer reports itself with exit code 2
             if os.environ.get("PATE_DEBUG"):
                 raise
-            _say(
-                f"internal failure ({type(error).__name__}); nothing was released. "
+            say(
+                f"internal failure ({type(error).__name__}); {aftermath(error)}. "
                 "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
             )
             raise typer.Exit(PateError.exit_code) from None
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(f"pate: {message}\n")
 
 
 app = typer.Typer(

@@ -5,20 +5,55 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-__all__ = ["note", "progress"]
+if TYPE_CHECKING:
+    from pate_cli.reports.outputs import Outputs
+
+__all__ = ["aftermath", "note", "outputs", "progress", "say"]
+
+_RELEASED = "pate: outputs were released"
 
 
 def note(message: str, *, quiet: bool) -> None:
     """One line on stderr, unless the user asked for quiet."""
     if not quiet:
+        say(message)
+
+
+def say(message: str) -> None:
+    """One line on stderr, if it can be written: a closed or full stderr must not stop a run."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pate: {message}\n")
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def outputs(*, force: bool) -> Iterator[Outputs]:
+    """A transaction of outputs that marks what interrupts it once something has left for good."""
+    from pate_cli.reports.outputs import Outputs
+
+    out = Outputs(force=force)
+    try:
+        with out:
+            yield out
+    except BaseException as error:
+        if out.released:
+            error.add_note(_RELEASED)
+        raise
+
+
+def aftermath(error: BaseException) -> str:
+    """What an interruption left behind, for a message about it."""
+    if _RELEASED in getattr(error, "__notes__", ()):
+        return "part of the outputs left already: count this run as spent"
+    return "nothing was released"
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar with an estimate of the time left; silent off a terminal."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done: None
         return
     from rich.console import Console

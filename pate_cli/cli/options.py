@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pate_cli.choices import Layout, MechanismName, ReleaseKind
+from pate_cli.choices import Analysis, Layout, MechanismName, ReleaseKind
 
 _VOTES = "Votes"
 _MECHANISM = "Mechanism"
@@ -92,13 +92,27 @@ Delta = Annotated[
     float,
     typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records."),
 ]
+AnalysisOption = Annotated[
+    Analysis,
+    typer.Option(
+        "--analysis",
+        help="tight: sharp and sound. paper: as published in 2018, for comparison only.",
+    ),
+]
+AsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published",
+        help="With --analysis paper: charge the release by the published theorem (unsound).",
+    ),
+]
 Release = Annotated[
-    ReleaseKind,
+    ReleaseKind | None,
     typer.Option(
         "--release",
         help=(
-            "upper: a bound that is too low with probability delta/10 only; unbiased: an estimate; "
-            "none: the data-independent epsilon alone."
+            "upper (default): a bound, too low with probability delta/10 only; unbiased: an "
+            "estimate; none: the data-independent epsilon alone."
         ),
         rich_help_panel=_RELEASE,
     ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pate_cli.choices import MechanismName
+from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms import Mechanism
     from pate_cli.votes import VoteFile
 
-__all__ = ["build_mechanism", "count_queries", "stem_of"]
+__all__ = ["build_mechanism", "count_queries", "release_kind", "stem_of"]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 _THRESHOLD, _SIGMA1, _SIGMA2 = 0.8, 0.6, 0.16
@@ -50,6 +50,17 @@ def build_mechanism(
         sigma1=_SIGMA1 * teachers if sigma1 is None else sigma1,
         sigma2=noise,
     )
+
+
+def release_kind(
+    wanted: ReleaseKind | None, *, analysis: Analysis, as_published: bool
+) -> ReleaseKind:
+    """What --release says, or its default: a bound, except where the paper has estimates only."""
+    if as_published and analysis is not Analysis.PAPER:
+        raise UsageError("--as-published goes with --analysis paper")
+    if wanted is not None:
+        return wanted
+    return ReleaseKind.UNBIASED if as_published else ReleaseKind.UPPER
 
 
 def count_queries(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pate_cli.choices import ReleaseKind
+from pate_cli.plan import ReleasePlan
 from pate_cli.reports.public import Statement
 
-__all__ = ["ADJACENCY", "covers", "statements", "summary"]
+__all__ = ["ADJACENCY", "covers", "published_caveats", "statements", "summary"]
 
 ADJACENCY = (
     "Neighbouring vote files differ in one teacher: on every query at most one vote moves from "
@@ -25,8 +26,11 @@ def covers(kind: ReleaseKind) -> str:
     return "all labels and the sanitized epsilon together"
 
 
-def statements(kind: ReleaseKind, *, private: bool) -> tuple[Statement, ...]:
-    """The readings of theory in accounting/THEORY.md, section 7, and which of them hold."""
+def statements(kind: ReleaseKind, *, private: bool, sound: bool) -> tuple[Statement, ...]:
+    """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
+
+    `sound` is False for the published analysis, whose data-dependent cost bounds nothing.
+    """
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
@@ -44,7 +48,7 @@ def statements(kind: ReleaseKind, *, private: bool) -> tuple[Statement, ...]:
         ),
         Statement(
             id="this-file",
-            holds=private and drawn,
+            holds=private and sound and drawn,
             text=(
                 "For this vote file and each of its neighbours, in both directions, what was "
                 f"released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
@@ -53,7 +57,7 @@ def statements(kind: ReleaseKind, *, private: bool) -> tuple[Statement, ...]:
         ),
         Statement(
             id="released-epsilon",
-            holds=private and upper,
+            holds=private and sound and upper,
             text=(
                 "For all neighbouring vote files D, D', every event S and every number e: "
                 "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
@@ -78,6 +82,7 @@ def summary(
     epsilon: float,
     delta: float,
     data_independent: bool,
+    sound: bool,
 ) -> str:
     """One sentence on the headline number."""
     if not private:
@@ -85,6 +90,8 @@ def summary(
     pair = f"epsilon = {epsilon:g} at delta = {delta:g}"
     if data_independent:
         return f"{pair} holds whatever the votes (statement all-votes)."
+    if not sound:
+        return f"{pair} repeats the published analysis and is not a bound (see warnings)."
     if kind is ReleaseKind.UPPER:
         return (
             f"{pair} is a sanitized upper bound for this vote file "
@@ -94,3 +101,18 @@ def summary(
         f"{pair} is a sanitized estimate for this vote file, too low about half the time "
         "(statement this-file); the upper release gives a bound."
     )
+
+
+def published_caveats(plan: ReleasePlan) -> tuple[str, ...]:
+    """What is wrong with a data-dependent ε of the published analysis."""
+    exact, claimed = plan.release_rdp, plan.published_release_rdp
+    caveats = [
+        "The published analysis charges the expected cost over the aggregator's coins, which is "
+        "below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
+    ]
+    if claimed < exact:
+        caveats.append(
+            "The published theorem on the sanitized release fails for order x beta = "
+            f"{plan.order * plan.beta:.3g}: it claims {claimed:.6g}, the draw costs {exact:.6g}."
+        )
+    return tuple(caveats)

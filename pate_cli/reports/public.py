@@ -16,12 +16,18 @@ __all__ = ["SCHEMA_VERSION", "DataIndependent", "PublicReport", "Sanitized", "St
 
 SCHEMA_VERSION: Final = 1
 
+_CONVERSIONS: Final = {
+    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
+    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
+}
+
 
 @dataclass(frozen=True)
 class Sanitized:
     """A released data-dependent ε and the public parameters it was released with.
 
-    With release `none` all numbers are None.
+    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly;
+    `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
     release: str
@@ -31,6 +37,7 @@ class Sanitized:
     sigma_release: float | None = None
     delta_failure: float | None = None
     release_rdp: float | None = None
+    release_rdp_published: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,11 +63,16 @@ class Statement:
 
 @dataclass(frozen=True)
 class PublicReport:
-    """What may be published. Numbers in nats are rounded up to 4 decimals."""
+    """What may be published. Numbers in nats are rounded up to 4 decimals.
+
+    `sound` says whether the headline ε is a bound that can be defended; under the `paper` analysis
+    it is one only where the data-independent bound is the smaller.
+    """
 
     epsilon: float
     delta: float
     private: bool
+    sound: bool
     analysis: str
     mechanism: dict[str, Any]
     queries: int
@@ -82,10 +94,11 @@ class PublicReport:
             "tool": {"name": "pate-cli", "version": __version__},
             "releasable": True,
             "private": self.private,
+            "sound": self.sound,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "analysis": self.analysis,
-            "conversion": "Canonne-Kamath-Steinke 2020, Proposition 12",
+            "conversion": _CONVERSIONS[self.analysis],
             "mechanism": self.mechanism,
             "queries": self.queries,
             "answers": self.answers,

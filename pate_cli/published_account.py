@@ -1,0 +1,85 @@
+"""Charging a run by the published analysis, for comparison with the paper and never as a bound.
+
+Costs are expectations over the aggregator's own coins, as in Table 2: a Jensen gap below a Rényi
+divergence. Everything is a sum over queries, so batches add up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting import published
+from pate_cli.accounting.domain import check_orders
+from pate_cli.errors import UsageError
+from pate_cli.mechanisms.base import Counts, Mechanism
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+
+__all__ = ["PublishedAccount", "require_published_sensitivity"]
+
+Floats = NDArray[np.float64]
+
+
+def require_published_sensitivity(mechanism: Mechanism, orders: Floats) -> None:
+    """Refuse what the paper gives no smooth sensitivity for.
+
+    Raises:
+        UsageError: a mechanism without a published smooth sensitivity.
+        ValidityError: C5 or C6 fails for this (σ, m, λ).
+    """
+    if not isinstance(mechanism, ConfidentGNMax | GNMax):
+        raise UsageError(
+            f"the published analysis has no smooth sensitivity for {mechanism.name}; "
+            "use --analysis tight, or --release none"
+        )
+    published.require_conditions(sigma=mechanism.sigma2, classes=mechanism.classes, orders=orders)
+
+
+class PublishedAccount:
+    """Expected costs and expected local sensitivities at fixed orders, summed over queries. SECRET.
+
+    Attributes:
+        orders: Rényi orders, [orders].
+        rdp: expected cost so far, [orders], nats.
+        sensitivity: Σ of the published local sensitivity at distance d < τ, [orders, τ], nats.
+        queries: rows seen.
+    """
+
+    def __init__(self, mechanism: Mechanism, orders: Floats) -> None:
+        """Start at nothing; ValidityError when C5 or C6 fails for this mechanism."""
+        self.orders = check_orders(orders)
+        require_published_sensitivity(mechanism, self.orders)
+        self._mechanism = mechanism
+        self.rdp = np.zeros(self.orders.size)
+        self.sensitivity = np.zeros((self.orders.size, mechanism.teachers))
+        self.queries = 0
+
+    def add(self, counts: Counts) -> None:
+        """Charge a batch of histograms."""
+        self.queries += len(counts)
+        one = self._mechanism
+        if isinstance(one, ConfidentGNMax):
+            cost = published.confident_expected_cost(
+                counts,
+                threshold=one.threshold,
+                sigma1=one.sigma1,
+                sigma2=one.sigma2,
+                orders=self.orders,
+            )
+            for row, order in enumerate(self.orders.tolist()):
+                self.sensitivity[row] += published.expected_local_sensitivity(
+                    counts,
+                    threshold=one.threshold,
+                    sigma1=one.sigma1,
+                    sigma2=one.sigma2,
+                    order=order,
+                    teachers=one.teachers,
+                )
+        elif isinstance(one, GNMax):
+            cost = published.gnmax_rdp(counts, one.sigma2, self.orders)
+            for row, order in enumerate(self.orders.tolist()):
+                self.sensitivity[row] += published.gnmax_local_sensitivity(
+                    counts, sigma=one.sigma2, order=order, teachers=one.teachers
+                )
+        self.rdp += cost.sum(axis=1)

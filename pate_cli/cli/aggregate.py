@@ -11,7 +11,13 @@ import typer
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
-from pate_cli.cli.setup import build_mechanism, count_queries, release_kind, stem_of
+from pate_cli.cli.setup import (
+    build_mechanism,
+    count_queries,
+    refuse_overwriting,
+    release_kind,
+    stem_of,
+)
 from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
 
@@ -77,6 +83,7 @@ def aggregate(
     label_format = label_format or LabelFormat.from_path(labels_path)
     if labels_path == "-" and report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
+    refuse_overwriting(votes, labels_path, report, ledger)
     kind = release_kind(release, analysis=analysis, as_published=as_published)
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
 

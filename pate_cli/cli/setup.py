@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pate_cli.choices import Analysis, MechanismName, ReleaseKind
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import Mechanism
     from pate_cli.votes import VoteFile
 
-__all__ = ["build_mechanism", "count_queries", "release_kind", "stem_of"]
+__all__ = ["build_mechanism", "count_queries", "refuse_overwriting", "release_kind", "stem_of"]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 _THRESHOLD, _SIGMA1, _SIGMA2 = 0.8, 0.6, 0.16
@@ -78,4 +81,21 @@ def stem_of(source: str) -> str:
     """A file stem for outputs named after the votes; `votes` when the source has no name."""
     last = re.split(r"[/\\]", source.rstrip("/\\"))[-1]
     stem = re.sub(r"\.(parquet|npy)$", "", last, flags=re.IGNORECASE)
-    return stem if stem and not re.search(r"[*?\[\]:]", stem) and stem != "-" else "votes"
+    nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
+    return "votes" if nameless else stem
+
+
+def refuse_overwriting(votes: str, *outputs: str | os.PathLike[str] | None) -> None:
+    """Refuse an output that is the vote file or a part of it: not even --force may replace votes.
+
+    Raises:
+        UsageError: naming the output.
+    """
+    for output in outputs:
+        if output is None or not Path(output).is_file():
+            continue
+        with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
+            if any(Path(votes).samefile(at) for at in (output, Path(output).resolve().parent)):
+                raise UsageError(
+                    f"{os.fspath(output)} is among the votes; give the output another name"
+                )

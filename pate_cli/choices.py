@@ -27,6 +27,7 @@ class MechanismName(enum.StrEnum):
 
     CONFIDENT = "confident"
     GNMAX = "gnmax"
+    LNMAX = "lnmax"
 
 
 class ReleaseKind(enum.StrEnum):

@@ -19,7 +19,7 @@ from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian_dp import gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.mechanisms.base import Mechanism
-from pate_cli.plan import ReleasePlan
+from pate_cli.plan import Draw, ReleasePlan
 
 __all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
 
@@ -55,7 +55,11 @@ class DataIndependentCost:
 
 
 def data_independent_cost(
-    spent: Sequence[Spending], *, delta: float, plan: ReleasePlan | None
+    spent: Sequence[Spending],
+    *,
+    delta: float,
+    plan: ReleasePlan | None,
+    prior: Sequence[Draw] = (),
 ) -> DataIndependentCost:
     """The smallest data-independent ε for labels and, if a plan is given, its release.
 
@@ -63,11 +67,12 @@ def data_independent_cost(
         spent: what was asked, one entry a round.
         delta: δ in (0, 1).
         plan: the sanitized release that is published with the labels, or None.
+        prior: draws that were made from these votes before.
     """
-    orders, release = _ORDERS, np.zeros(_ORDERS.size)
-    if plan is not None and plan.draws:
-        orders = _ORDERS[largest_order(plan.beta) * (1.0 - 1e-9) > _ORDERS]
-        release = np.array([plan.release_rdp_at(order) for order in orders.tolist()])
+    draws = [*prior, *([plan.draw] if plan is not None and plan.draws else [])]
+    highest = min((largest_order(draw.beta) for draw in draws), default=np.inf)
+    orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
+    release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
     # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
     # where. Any order is valid, so a poor guess loses sharpness and nothing else.
     mu_squared = sum(
@@ -90,7 +95,7 @@ def data_independent_cost(
             break
         centre = found
     renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
-    if plan is not None and plan.draws:
+    if draws:
         return renyi
     gaussian = gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
     if gaussian < renyi.epsilon:

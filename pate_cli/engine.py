@@ -160,6 +160,8 @@ def aggregate(
             private=noise.private,
         )
     report = release(ledger, plan, noise)
+    if plan.draws:
+        ledger = ledger.with_draw(plan.draw)
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
     metadata["private"] = str(noise.private).lower()

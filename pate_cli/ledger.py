@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from pate_cli.accounting.domain import check_delta, check_orders
 from pate_cli.accounting.sensitivity import sensitivity_curve
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms.base import Mechanism, Tally, surface_blocks
+from pate_cli.plan import Draw
 from pate_cli.published_account import PublishedAccount
 
 __all__ = ["SCHEMA_VERSION", "Ledger", "Round", "charge", "charge_published"]
@@ -40,6 +41,7 @@ class Round:
         queries: k1, how many rows were asked.
         max_answers: k2, the public cap on answers (k1 where there was none).
         answers: how many labels were released.
+        draws: sanitized values that the run itself published; a later release pays for them.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Round:
     queries: int
     max_answers: int
     answers: int
+    draws: tuple[Draw, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -162,6 +165,16 @@ class Ledger:
         tail = np.repeat(self.ceiling[:, None], missing, axis=1)
         return np.concatenate([self.sensitivity, tail], axis=1)
 
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """Every sanitized value that the rounds themselves published."""
+        return tuple(draw for one in self.rounds for draw in one.draws)
+
+    def with_draw(self, draw: Draw) -> Ledger:
+        """This ledger of a single round, after the round published a sanitized value."""
+        (only,) = self.rounds
+        return replace(self, rounds=(replace(only, draws=(*only.draws, draw)),))
+
     def row(self, order: float) -> int:
         """Index of an order in the ledger.
 
@@ -191,6 +204,7 @@ class Ledger:
                         "queries": one.queries,
                         "max_answers": one.max_answers,
                         "answers": one.answers,
+                        "draws": [asdict(draw) for draw in one.draws],
                     }
                     for one in self.rounds
                 ],
@@ -230,13 +244,19 @@ class Ledger:
                 rdp=np.asarray(data["rdp"], dtype=np.float64),
                 sensitivity=np.asarray(data["sensitivity"], dtype=np.float64),
                 ceiling=np.asarray(data["ceiling"], dtype=np.float64),
-                rounds=tuple(Round(**one) for one in data["rounds"]),
+                rounds=tuple(_round_from(one) for one in data["rounds"]),
                 private=bool(data["private"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ParameterError):
-                raise
+        except (KeyError, TypeError, ValueError, ParameterError):
             raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
+
+
+def _round_from(data: Mapping[str, Any]) -> Round:
+    """A round of a ledger file; KeyError, TypeError or ParameterError when it is damaged."""
+    draws = tuple(Draw(**draw) for draw in data["draws"])
+    for draw in draws:
+        draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    return Round(**{**data, "draws": draws})
 
 
 def charge(

@@ -14,7 +14,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.choices import Analysis, ReleaseKind
 from pate_cli.errors import UsageError
 
-__all__ = ["ReleasePlan", "failure_delta"]
+__all__ = ["Draw", "ReleasePlan", "failure_delta"]
 
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
@@ -24,6 +24,25 @@ _FAILURE_SHARE = 0.1
 def failure_delta(kind: ReleaseKind, delta: float) -> float:
     """δ': the part of δ spent on the chance that a released upper bound is too low."""
     return _FAILURE_SHARE * delta if kind is ReleaseKind.UPPER else 0.0
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The public parameters of one sanitized draw; its cost at any order follows from them.
+
+    Attributes:
+        beta: smoothness β > 0 per vote.
+        sigma: standard deviation in smooth sensitivities, > 0.
+        shift: κ ≥ 0 in smooth sensitivities.
+    """
+
+    beta: float
+    sigma: float
+    shift: float
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ), nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
 
 @dataclass(frozen=True)
@@ -82,13 +101,14 @@ class ReleasePlan:
         return self.sigma * float(-ndtri(self.delta_shift))
 
     @property
+    def draw(self) -> Draw:
+        """What is drawn, if anything is."""
+        return Draw(beta=self.beta, sigma=self.sigma, shift=self.shift)
+
+    @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return self.release_rdp_at(self.order)
-
-    def release_rdp_at(self, order: float) -> float:
-        """What the draw costs at another order; ParameterError where that is infinite."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
+        return self.draw.rdp(self.order)
 
     @property
     def published_release_rdp(self) -> float:

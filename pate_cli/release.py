@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
-from pate_cli.plan import ReleasePlan
+from pate_cli.plan import Draw, ReleasePlan
 from pate_cli.reports.guarantee import (
     ADJACENCY,
     covers,
@@ -27,7 +28,9 @@ from pate_cli.reports.public import SCHEMA_VERSION, DataIndependent, PublicRepor
 __all__ = ["price", "release"]
 
 
-def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
+def release(
+    ledger: Ledger, plan: ReleasePlan, noise: Noise, *, prior: Sequence[Draw] = ()
+) -> PublicReport:
     """Spend the sanitizing noise once and write what may be published.
 
     Draws f + SS_β·(κ + σN) at the plan's order (accounting.gnss) and converts it to ε; beside it
@@ -38,6 +41,8 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
         ledger: what was spent, over all rounds.
         plan: fixed before any vote was seen, and never from the ledger's own numbers.
         noise: the source of the one draw.
+        prior: draws that were made from these rounds before; their cost is added, as is that
+            of draws the ledger itself knows of.
 
     Raises:
         ParameterError: the plan's δ is not the ledger's.
@@ -52,12 +57,14 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
             f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
             f"{plan.delta:g}"
         )
-    sanitized = _draw(ledger, plan, noise) if plan.draws else Sanitized(release=plan.kind.value)
+    sanitized = (
+        _draw(ledger, plan, noise, prior) if plan.draws else Sanitized(release=plan.kind.value)
+    )
     spent = [
         Spending(mechanism_from_parameters(one.mechanism), one.queries, one.max_answers)
         for one in ledger.rounds
     ]
-    everything = data_independent_cost(spent, delta=plan.delta, plan=plan)
+    everything = data_independent_cost(spent, delta=plan.delta, plan=plan, prior=prior)
     labels = data_independent_cost(spent, delta=plan.delta, plan=None)
     public = _data_independent(everything, labels)
     epsilon = public.epsilon
@@ -87,7 +94,7 @@ def release(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> PublicReport:
             sound=tight or not from_votes,
         ),
         adjacency=ADJACENCY,
-        covers=covers(plan.kind),
+        covers=covers(plan.kind, earlier=len(prior)),
         statements=statements(plan.kind, private=private, sound=tight),
         rounds=tuple(_round(one) for one in ledger.rounds),
         warnings=() if tight or not plan.draws else published_caveats(plan),
@@ -123,14 +130,15 @@ def price(
     }
 
 
-def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise) -> Sanitized:
+def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:
     """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
         ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
     )
     shifted = plan.shift + plan.sigma * float(noise.normal(1)[0])
-    value = float(ledger.rdp[row]) + smooth * shifted + plan.overhead
+    earlier = sum(draw.rdp(plan.order) for draw in prior)
+    value = float(ledger.rdp[row]) + smooth * shifted + plan.overhead + earlier
     return Sanitized(
         release=plan.kind.value,
         epsilon=round_up(max(value, 0.0)),

@@ -12,7 +12,7 @@ from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
 from pate_cli.cli.setup import (
-    build_mechanism,
+    MechanismOptions,
     count_queries,
     refuse_overwriting,
     release_kind,
@@ -44,6 +44,7 @@ def aggregate(
     threshold: opt.Threshold = None,
     sigma1: opt.Sigma1 = None,
     sigma2: opt.Sigma2 = None,
+    laplace_scale: opt.LaplaceScale = None,
     max_queries: opt.MaxQueries = None,
     max_answers: opt.MaxAnswers = None,
     delta: opt.Delta = 1e-5,
@@ -96,14 +97,9 @@ def aggregate(
         with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            aggregator = build_mechanism(
-                mechanism,
-                teachers=file.teachers,
-                classes=file.classes,
-                threshold=threshold,
-                sigma1=sigma1,
-                sigma2=sigma2,
-            )
+            aggregator = MechanismOptions(
+                mechanism, threshold, sigma1, sigma2, laplace_scale
+            ).build(teachers=file.teachers, classes=file.classes)
             plan = choose_plan(
                 kind,
                 mechanism=aggregator,

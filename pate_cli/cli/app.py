@@ -11,7 +11,10 @@ from typer.core import TyperGroup
 
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
+from pate_cli.cli.cost import cost
 from pate_cli.cli.notes import aftermath, say
+from pate_cli.cli.release import release
+from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.errors import PateError
 
 __all__ = ["app"]
@@ -83,3 +86,6 @@ def _root(
 
 
 app.command("aggregate", no_args_is_help=True)(aggregate)
+app.command("cost", no_args_is_help=True)(cost)
+app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
+app.command("release", no_args_is_help=True)(release)

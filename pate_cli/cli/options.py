@@ -50,7 +50,7 @@ Mechanism = Annotated[
     MechanismName,
     typer.Option(
         "--mechanism",
-        help="confident answers where teachers agree; gnmax answers every query.",
+        help="confident: answer where teachers agree; gnmax, lnmax: answer every query.",
         rich_help_panel=_MECHANISM,
     ),
 ]
@@ -77,6 +77,15 @@ Sigma2 = Annotated[
         "--sigma2",
         "--sigma-gnmax",
         help="Noise on each count of the argmax, in votes. Default 0.16 x teachers.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+LaplaceScale = Annotated[
+    float | None,
+    typer.Option(
+        "--laplace-scale",
+        help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
+        "Default 0.08 x teachers.",
         rich_help_panel=_MECHANISM,
     ),
 ]
@@ -148,6 +157,10 @@ LedgerOut = Annotated[
         help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
         rich_help_panel=_OUTPUT,
     ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON."),
 ]
 Force = Annotated[
     bool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,44 +16,64 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import Mechanism
     from pate_cli.votes import VoteFile
 
-__all__ = ["build_mechanism", "count_queries", "refuse_overwriting", "release_kind", "stem_of"]
+__all__ = ["MechanismOptions", "count_queries", "refuse_overwriting", "release_kind", "stem_of"]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
-_THRESHOLD, _SIGMA1, _SIGMA2 = 0.8, 0.6, 0.16
+_THRESHOLD, _SIGMA1, _SIGMA2, _LAPLACE_SCALE = 0.8, 0.6, 0.16, 0.08
+
+_FLAGS = {
+    MechanismName.CONFIDENT: ("--threshold", "--sigma1", "--sigma2"),
+    MechanismName.GNMAX: ("--sigma2",),
+    MechanismName.LNMAX: ("--laplace-scale",),
+}
 
 
-def build_mechanism(
-    name: MechanismName,
-    *,
-    teachers: int,
-    classes: int,
-    threshold: float | None,
-    sigma1: float | None,
-    sigma2: float | None,
-) -> Mechanism:
-    """The mechanism that the options describe, with defaults in proportion to the teachers.
+@dataclass(frozen=True)
+class MechanismOptions:
+    """The options that describe a mechanism; None is a default in proportion to the teachers."""
 
-    Raises:
-        UsageError: an option that the chosen mechanism does not have.
-        ParameterError: a number out of range.
-    """
-    from pate_cli.mechanisms import ConfidentGNMax, GNMax
+    name: MechanismName
+    threshold: float | None
+    sigma1: float | None
+    sigma2: float | None
+    laplace_scale: float | None
 
-    noise = _SIGMA2 * teachers if sigma2 is None else sigma2
-    if name is MechanismName.GNMAX:
-        for flag, value in (("--threshold", threshold), ("--sigma1", sigma1)):
-            if value is not None:
+    def __post_init__(self) -> None:
+        flags = {
+            "--threshold": self.threshold,
+            "--sigma1": self.sigma1,
+            "--sigma2": self.sigma2,
+            "--laplace-scale": self.laplace_scale,
+        }
+        for flag, value in flags.items():
+            if value is not None and flag not in _FLAGS[self.name]:
                 raise UsageError(
-                    f"{flag} goes with --mechanism confident; gnmax answers everything"
+                    f"{flag} does not go with --mechanism {self.name}, "
+                    f"which takes {', '.join(_FLAGS[self.name])}"
                 )
-        return GNMax(teachers=teachers, classes=classes, sigma2=noise)
-    return ConfidentGNMax(
-        teachers=teachers,
-        classes=classes,
-        threshold=_THRESHOLD * teachers if threshold is None else threshold,
-        sigma1=_SIGMA1 * teachers if sigma1 is None else sigma1,
-        sigma2=noise,
-    )
+
+    def build(self, *, teachers: int, classes: int) -> Mechanism:
+        """The mechanism; ParameterError for a number out of range."""
+        from pate_cli.mechanisms import ConfidentGNMax, GNMax
+
+        def scaled(value: float | None, share: float) -> float:
+            return share * teachers if value is None else value
+
+        if self.name is MechanismName.LNMAX:
+            from pate_cli.mechanisms.lnmax import LNMax
+
+            scale = scaled(self.laplace_scale, _LAPLACE_SCALE)
+            return LNMax(teachers=teachers, classes=classes, laplace_scale=scale)
+        sigma2 = scaled(self.sigma2, _SIGMA2)
+        if self.name is MechanismName.GNMAX:
+            return GNMax(teachers=teachers, classes=classes, sigma2=sigma2)
+        return ConfidentGNMax(
+            teachers=teachers,
+            classes=classes,
+            threshold=scaled(self.threshold, _THRESHOLD),
+            sigma1=scaled(self.sigma1, _SIGMA1),
+            sigma2=sigma2,
+        )
 
 
 def release_kind(

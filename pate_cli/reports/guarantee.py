@@ -19,11 +19,14 @@ _NOT_PRIVATE = (
 )
 
 
-def covers(kind: ReleaseKind) -> str:
+def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
     """What the headline ε accounts for."""
-    if kind is ReleaseKind.NONE:
-        return "all labels"
-    return "all labels and the sanitized epsilon together"
+    parts = ["all labels"]
+    if kind is not ReleaseKind.NONE:
+        parts.append("the sanitized epsilon")
+    if earlier:
+        parts.append(f"{earlier} earlier release{'s' if earlier > 1 else ''} from the same votes")
+    return " and ".join(parts) + (" together" if len(parts) > 1 else "")
 
 
 def statements(kind: ReleaseKind, *, private: bool, sound: bool) -> tuple[Statement, ...]:

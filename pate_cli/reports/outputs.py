@@ -44,6 +44,7 @@ class Outputs:
         self._files: dict[str, File] = {}
         self._streams: dict[str, Stream] = {}
         self._targets: set[str] = set()
+        self._replaced: set[str] = set()
         self._released = False
 
     def __enter__(self) -> Self:
@@ -65,9 +66,12 @@ class Outputs:
         """Whether anything has left for good, so that "nothing was released" would be false."""
         return self._released
 
-    def reserve(self, path: str | os.PathLike[str], mode: int = 0o644) -> None:
+    def reserve(
+        self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False
+    ) -> None:
         """Promise an output, with the permissions `mode` less the umask if it becomes a file.
 
+        `replace` allows this one to exist, whatever `force` says, as a record that grows must.
         `-` is standard output. OutputError when it exists and `force` is off, is a folder, or
         lies in a folder that is missing or not writable; UsageError when it is reserved already.
         """
@@ -84,12 +88,14 @@ class Outputs:
         else:
             self._files[name] = output
         try:
-            output.check(force=self._force)
+            output.check(force=self._force or replace)
         except OutputError:
             self._files.pop(name, None)
             self._streams.pop(name, None)
             raise
         self._targets.add(target)
+        if replace:
+            self._replaced.add(name)
 
     def write(self, path: str | os.PathLike[str], data: Data) -> None:
         """Give a reserved output its whole content, once; files are on disk when this returns.
@@ -120,7 +126,7 @@ class Outputs:
                     stream.send()
             for file in files:
                 at = file.name
-                file.place(force=self._force)
+                file.place(force=self._force or file.name in self._replaced)
             for folder in dict.fromkeys(file.target.parent for file in files):
                 at = str(folder)
                 sync_folder(folder)

@@ -1,0 +1,127 @@
+"""`pate smooth-sensitivity`: how far one teacher could move the cost, smoothed over distances."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from pate_cli.choices import Analysis, MechanismName
+from pate_cli.cli import options as opt
+from pate_cli.cli.notes import note
+from pate_cli.cli.setup import MechanismOptions, count_queries, release_kind
+from pate_cli.errors import UsageError, ValidityError
+
+__all__ = ["smooth_sensitivity"]
+
+
+def smooth_sensitivity(
+    votes: opt.Votes,
+    mechanism: opt.Mechanism = MechanismName.CONFIDENT,
+    threshold: opt.Threshold = None,
+    sigma1: opt.Sigma1 = None,
+    sigma2: opt.Sigma2 = None,
+    laplace_scale: opt.LaplaceScale = None,
+    max_queries: opt.MaxQueries = None,
+    delta: opt.Delta = 1e-5,
+    analysis: opt.AnalysisOption = Analysis.TIGHT,
+    release: opt.Release = None,
+    order: opt.Order = None,
+    beta: opt.Beta = None,
+    as_json: opt.Json = False,
+    layout: opt.LayoutOption = None,
+    classes: opt.Classes = None,
+    teachers: opt.Teachers = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Smooth sensitivity of the cost, by distance. NOT releasable: it describes the votes.
+
+    paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
+    """
+    import numpy as np
+
+    from pate_cli.accounting.published import check_conditions
+    from pate_cli.best_release import best_release
+    from pate_cli.choices import ReleaseKind
+    from pate_cli.release_rule import choose_plan
+    from pate_cli.smooth import measure_sensitivity
+    from pate_cli.votes import open_votes
+
+    kind = release_kind(release, analysis=analysis, as_published=False)
+    if kind is ReleaseKind.NONE:
+        raise UsageError("--release none needs no smooth sensitivity; give upper or unbiased")
+    verdicts: list[dict[str, Any]] = []
+    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+        note(file.describe(), quiet=quiet)
+        queries, _ = count_queries(file, max_queries=max_queries, max_answers=None)
+        aggregator = MechanismOptions(mechanism, threshold, sigma1, sigma2, laplace_scale).build(
+            teachers=file.teachers, classes=file.classes
+        )
+        plan = choose_plan(
+            kind, mechanism=aggregator, queries=queries, delta=delta, order=order, beta=beta
+        )
+        if analysis is Analysis.PAPER and "sigma2" in aggregator.parameters():
+            verdicts = [
+                asdict(verdict)
+                for verdict in check_conditions(
+                    sigma=aggregator.parameters()["sigma2"],
+                    classes=file.classes,
+                    orders=np.array([plan.order]),
+                )
+            ]
+        for verdict in verdicts:
+            if not verdict["holds"]:
+                raise ValidityError(
+                    f"smooth sensitivity is not valid at order {plan.order:g}: "
+                    f"{verdict['reason']}; try another order or --analysis tight"
+                )
+        found = measure_sensitivity(
+            (batch.counts for batch in file.batches(limit=queries)),
+            aggregator,
+            order=plan.order,
+            beta=plan.beta,
+            analysis=analysis,
+        )
+    discounted = found.discounted(plan.beta)
+    best = best_release(
+        kind,
+        rdp=found.rdp,
+        curve=found.curve,
+        distances=np.arange(found.curve.size),
+        order=plan.order,
+        delta=delta,
+    )
+    result: dict[str, Any] = {
+        "schema_version": 1,
+        "releasable": False,
+        "analysis": analysis.value,
+        "mechanism": aggregator.parameters(),
+        "queries": queries,
+        "delta": delta,
+        "order": plan.order,
+        "beta": plan.beta,
+        "smooth_sensitivity": found.smooth(plan.beta),
+        "distance": int(np.argmax(discounted)),
+        "rdp": found.rdp,
+        "best": None
+        if best is None
+        else {
+            "release": kind.value,
+            "beta": best.beta,
+            "sigma_release": best.sigma,
+            "smooth_sensitivity": best.smooth,
+            "mean": best.mean,
+            "sd": best.sd,
+        },
+        "conditions": verdicts,
+        "local_sensitivity": found.curve.tolist(),
+        "discounted": discounted.tolist(),
+        "ceiling": found.ceiling,
+    }
+    if as_json or not sys.stdout.isatty():
+        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    else:
+        from pate_cli.cli.tables import print_smooth
+
+        print_smooth(result)

@@ -27,3 +27,13 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python tests/benchmarks/run.py
+
+# Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
+.PHONY: table1 table2 votes
+
+table1 table2: $(STAMP)
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+
+# Download and verify the authors' files, into votes/ unless VOTES says where.
+votes: $(STAMP)
+	$(BIN)/python -m pate_cli.reproduction $@ --into '$(or $(VOTES),votes)'

@@ -1,0 +1,147 @@
+"""`python -m pate_cli.reproduction table1|table2|votes`, which the make targets call."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pate_cli.errors import PateError
+from pate_cli.reproduction.archive import fetch_votes
+from pate_cli.reproduction.figures import Figures, load_figures
+from pate_cli.reproduction.outcome import Progress, Table
+from pate_cli.reproduction.printing import as_json, print_table
+from pate_cli.reproduction.samples import MOST_ROWS, NOTE, sample_rows
+from pate_cli.reproduction.table1 import table1
+from pate_cli.reproduction.table2 import table2
+from pate_cli.reproduction.vote_folder import VoteFolder
+
+__all__ = ["main"]
+
+_PROGRAM = "pate-reproduction"
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one target; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except PateError as error:
+        _say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=_PROGRAM,
+        description="Compute Tables 1 and 2 of 'Scalable Private Learning with PATE' again.",
+        epilog="Exit codes: 0 at least one row ran, 2 usage, 3 no row ran or bad votes, "
+        "4 a validity condition fails, 6 a file cannot be written.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="table1|table2|votes")
+    for name, summary in (
+        ("table1", "What the runs cost, beside the printed figures."),
+        ("table2", "What is released about it: as published, charged correctly, and tight."),
+    ):
+        command = commands.add_parser(name, help=summary, description=summary)
+        source = command.add_mutually_exclusive_group()
+        source.add_argument(
+            "--votes", type=Path, metavar="DIR", help="Folder with the authors' vote files."
+        )
+        source.add_argument(
+            "--samples",
+            type=Path,
+            metavar="DIR",
+            default=Path("sample_votes"),
+            help="Without --votes: folder whose vote files are all used. Default: sample_votes.",
+        )
+        command.add_argument("--json", action="store_true", help="Print JSON.")
+        command.set_defaults(run=_table, table=name)
+    summary = "Download and verify the authors' vote files."
+    votes = commands.add_parser("votes", help=summary, description=summary)
+    votes.add_argument(
+        "--into",
+        type=Path,
+        metavar="DIR",
+        default=Path("votes"),
+        help="Folder they go to. Default: votes.",
+    )
+    votes.add_argument("--url", help="Address of the archive. Default: the authors'.")
+    votes.set_defaults(run=_votes)
+    return parser
+
+
+def _table(options: argparse.Namespace) -> int:
+    figures = load_figures()
+    progress = _progress()
+    try:
+        table = _computed(options, figures, progress)
+    finally:
+        progress("")
+    if options.json:
+        sys.stdout.write(as_json(table))
+    else:
+        print_table(table, sys.stdout)
+    sys.stdout.flush()
+    return table.exit_code
+
+
+def _computed(options: argparse.Namespace, figures: Figures, progress: Progress) -> Table:
+    compared = options.votes is not None
+    rows1, rows2 = figures.table1, figures.table2
+    if compared:
+        folder = VoteFolder(options.votes, figures.sha256)
+        notes = [f"The authors' votes: {figures.archive}"]
+    else:
+        rows1, rows2 = sample_rows(options.samples)
+        folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_ROWS)
+        notes = [NOTE]
+    if options.table == "table1":
+        return table1(rows1, folder, compared=compared, progress=progress, notes=notes)
+    return table2(rows2, folder, compared=compared, progress=progress, notes=notes)
+
+
+def _votes(options: argparse.Namespace) -> int:
+    figures = load_figures()
+    progress = _progress()
+    try:
+        names = fetch_votes(
+            options.url or figures.archive,
+            options.into,
+            expected=figures.sha256,
+            progress=progress,
+        )
+    finally:
+        progress("")
+    _say(f"verified in {options.into}: {', '.join(names)}")
+    return 0
+
+
+def _progress() -> Progress:
+    """One line on stderr that is overwritten and finally cleared; silent off a terminal."""
+    if not sys.stderr.isatty():
+        return lambda _words: None
+
+    def show(words: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{words}")
+        sys.stderr.flush()
+
+    return show
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"{_PROGRAM}: {message}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""A folder of vote files: which are there, whether they are the authors', and what is in them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.errors import VoteError
+from pate_cli.reproduction.figures import RoundFigures
+from pate_cli.votes import Layout, open_votes
+
+__all__ = ["Asked", "Histograms", "VoteFolder", "sha256_of"]
+
+Floats = NDArray[np.float64]
+
+# A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
+_SUM_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """The first rows of a vote file.
+
+    Attributes:
+        name: the file's name.
+        counts: votes [queries, classes].
+        teachers: τ, the total of every row.
+        wanted: how many rows were asked for; None for all.
+        authentic: whether the file is the authors', None where that cannot be told.
+    """
+
+    name: str
+    counts: NDArray[np.int64]
+    teachers: int
+    wanted: int | None
+    authentic: bool | None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader has to know about the file."""
+        found = []
+        if self.authentic is False:
+            found.append(f"{self.name} is not the authors' file (its sha256 differs)")
+        if self.wanted is not None and len(self.counts) < self.wanted:
+            found.append(f"{self.name} holds {len(self.counts)} rows, the table asks {self.wanted}")
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One round with its votes at hand.
+
+    Attributes:
+        votes: the histograms.
+        threshold, sigma1, sigma2: T, σ1, σ2 in votes.
+        scores: what the check compares to T, [queries]; None for the highest count.
+    """
+
+    votes: Histograms
+    threshold: float
+    sigma1: float
+    sigma2: float
+    scores: Floats | None
+
+
+@dataclass(frozen=True)
+class VoteFolder:
+    """Vote files by name.
+
+    Attributes:
+        path: the folder.
+        sha256: hex digests of the authors' files, where known.
+        infer: tell the layout from the numbers where possible; the authors' files are counts.
+        most_rows: how many rows are read of a file all of whose rows are asked for; None for all.
+    """
+
+    path: Path
+    sha256: Mapping[str, str]
+    infer: bool = False
+    most_rows: int | None = None
+
+    def absent(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of the names that are not files here, each once."""
+        return tuple(dict.fromkeys(name for name in names if not (self.path / name).is_file()))
+
+    def read(self, name: str, queries: int | None) -> Histograms:
+        """The first `queries` rows (all when None), fewer if the file has fewer.
+
+        Raises:
+            VoteError: the file cannot be read as votes.
+        """
+        source = self.path / name
+        limit = self.most_rows if queries is None else queries
+        if not self.infer:
+            counts, teachers = _read(source, Layout.COUNTS, limit)
+        else:
+            try:
+                counts, teachers = _read(source, None, limit)
+            except VoteError as unclear:
+                try:
+                    counts, teachers = _read(source, Layout.COUNTS, limit)
+                except VoteError:
+                    raise unclear from None
+        known = self.sha256.get(name)
+        authentic = None if known is None else sha256_of(source) == known
+        return Histograms(name, counts, teachers, queries, authentic)
+
+    def ask(self, one: RoundFigures) -> Asked:
+        """A round's votes and, for Interactive-GNMax, max_j(n_j − τ p_j) of Algorithm 2.
+
+        Raises:
+            VoteError: votes or predictions cannot be read, or do not fit one another.
+        """
+        votes = self.read(one.votes, one.queries)
+        scores = None
+        if one.student is not None:
+            predicted = _predictions(self.path / one.student, votes.counts.shape)
+            scores = (votes.counts - votes.teachers * predicted).max(axis=1)
+        unit = votes.teachers if one.per_teacher else 1
+        return Asked(votes, one.threshold * unit, one.sigma1 * unit, one.sigma2 * unit, scores)
+
+
+def _read(
+    source: Path, layout: Layout | None, queries: int | None
+) -> tuple[NDArray[np.int64], int]:
+    with open_votes(source, layout=layout) as file:
+        counts = np.concatenate([batch.counts for batch in file.batches(limit=queries)])
+        return counts, file.teachers
+
+
+def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
+    """A student's class probabilities for the queries of a round, [queries, classes]."""
+    try:
+        found = np.load(source, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise VoteError(f"{source}: is not an NPY array of student predictions") from error
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
+        raise VoteError(f"{source}: is not an NPY array of student predictions")
+    if found.ndim != 2 or found.shape[1] != shape[1] or len(found) < shape[0]:
+        raise VoteError(
+            f"{source}: student predictions of shape {found.shape} do not fit votes {shape}"
+        )
+    predicted = np.asarray(found[: shape[0]], dtype=np.float64)
+    good = (predicted >= 0.0).all(axis=1) & (np.abs(predicted.sum(axis=1) - 1.0) <= _SUM_TOLERANCE)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise VoteError(f"{source}: row {row} is no probability distribution")
+    return predicted
+
+
+def sha256_of(file: Path) -> str:
+    """Hex digest of a file's content.
+
+    Raises:
+        VoteError: the file cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise VoteError(f"{file}: cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,117 @@
+"""Small vote files, and two ways to run `pate`: in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+from pate_cli.cli.app import app
+from pate_cli.synthetic import SyntheticEnsemble
+
+TEACHERS, CLASSES, QUERIES = 40, 4, 60
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to run in; temporary files of the program go beside it."""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    for name in ("PATE_DEBUG", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def counts() -> NDArray[np.int64]:
+    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=QUERIES)
+    return ensemble.draw(3)[0]
+
+
+@pytest.fixture
+def votes(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
+    """An NPY file outside the folder that the program runs in."""
+    path = tmp_path / "votes.npy"
+    np.save(path, counts)
+    return path
+
+
+@pytest.fixture
+def parquet(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
+    path = tmp_path / "votes.parquet"
+    pq.write_table(pa.table({f"class_{j}": counts[:, j] for j in range(CLASSES)}), path)
+    return path
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """Votes whose labels do not fit into the buffer of a pipe."""
+    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=6000)
+    path = tmp_path / "many.npy"
+    np.save(path, ensemble.draw(4)[0])
+    return path
+
+
+@pytest.fixture
+def pate() -> Callable[..., Result]:
+    """Run `pate` in this process: exit_code, stdout and stderr of the result."""
+
+    def run(*words: object, **rest: Any) -> Result:
+        return CliRunner().invoke(app, [str(word) for word in words], prog_name="pate", **rest)
+
+    return run
+
+
+@pytest.fixture
+def shell() -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """Run `python -m pate_cli` in a process of its own."""
+
+    def run(*words: object, **rest: Any) -> subprocess.CompletedProcess[bytes]:
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | rest
+        return subprocess.run(_command(*words), check=False, timeout=60, **options)
+
+    return run
+
+
+@pytest.fixture
+def patched() -> Callable[..., subprocess.Popen[bytes]]:
+    """Start `pate` in a process of its own after running some lines of Python in it."""
+
+    def start(lines: str, *words: object, **rest: Any) -> subprocess.Popen[bytes]:
+        program = f"{lines}\nfrom pate_cli.__main__ import main\nmain()\n"
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | rest
+        return subprocess.Popen([sys.executable, "-c", program, *map(str, words)], **options)
+
+    return start
+
+
+@pytest.fixture
+def command() -> Callable[..., list[str]]:
+    """The words that start `pate` as a process of its own."""
+    return _command
+
+
+def _command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "pate_cli", *map(str, words)]
+
+
+@pytest.fixture
+def leftovers(folder: Path) -> Callable[[], list[str]]:
+    """Every file in the folder and among the temporaries, hidden ones too."""
+
+    def names() -> list[str]:
+        found = [*folder.iterdir(), *(folder.parent / "tmp").iterdir()]
+        return sorted(path.name for path in found)
+
+    return names

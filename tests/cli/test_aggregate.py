@@ -1,0 +1,257 @@
+"""`pate aggregate` where all goes well: what it writes, where, and for whose eyes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.ledger import Ledger
+
+
+def test_without_options_labels_go_to_a_file_and_the_report_to_stdout(pate, votes, folder):
+    result = pate("aggregate", votes)
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    labels = pq.read_table(folder / "votes.labels.parquet").to_pydict()
+    assert labels["query_id"] == list(range(60))
+    answered = [label for label in labels["label"] if label is not None]
+    assert report["answers"] == len(answered)
+    assert all(0 <= label < 4 for label in answered)
+    assert {(a is None, s) for a, s in zip(labels["label"], labels["source"], strict=True)} <= {
+        (True, "none"),
+        (False, "teachers"),
+    }
+    # The proportions of the documentation: 0.8, 0.6 and 0.16 of 40 teachers.
+    expected = {"name": "confident", "teachers": 40, "classes": 4}
+    expected |= {"threshold": 32.0, "sigma1": 24.0, "sigma2": 6.4}
+    assert report["mechanism"] == expected
+    assert (report["delta"], report["private"], report["releasable"]) == (1e-5, True, True)
+
+
+def test_the_headline_is_the_smaller_epsilon_and_stderr_repeats_it(pate, votes):
+    result = pate("aggregate", votes)
+    report = json.loads(result.stdout)
+    bounds = (report["sanitized"]["epsilon"], report["data_independent"]["epsilon"])
+    assert report["epsilon"] == min(bounds)
+    first, last = result.stderr.splitlines()
+    assert first == (
+        f"pate: {votes}: 60 queries x 4 classes, 40 teachers, layout counts (inferred)"
+    )
+    assert last == (
+        f"pate: answered {report['answers']} of 60 queries, labels in votes.labels.parquet; "
+        f"epsilon {report['epsilon']:g} at delta 1e-05"
+    )
+
+
+@pytest.mark.parametrize("name", ["l.parquet", "l.npy", "l.csv", "l.jsonl"])
+def test_every_format_holds_the_same_labels(pate, votes, folder, name):
+    assert pate("aggregate", votes, "--seed", 5, "-o", "l.ref.npy").exit_code == 0
+    expected = np.load(folder / "l.ref.npy").tolist()
+    assert pate("aggregate", votes, "--seed", 5, "-o", name).exit_code == 0
+    if name.endswith("npy"):
+        found = np.load(folder / name).tolist()
+    elif name.endswith("parquet"):
+        column = pq.read_table(folder / name)["label"].to_pylist()
+        found = [-1 if label is None else label for label in column]
+    elif name.endswith("csv"):
+        with (folder / name).open(newline="") as file:
+            found = [int(row["label"] or -1) for row in csv.DictReader(file)]
+    else:
+        rows = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+        found = [-1 if row["label"] is None else row["label"] for row in rows]
+    assert found == expected
+    assert -1 in expected
+    assert max(expected) >= 0
+
+
+def test_format_beats_the_suffix(pate, votes, folder):
+    assert pate("aggregate", votes, "-o", "labels.txt", "--format", "csv").exit_code == 0
+    assert (folder / "labels.txt").read_text().startswith("query_id,label,source\n")
+
+
+def test_parquet_labels_carry_the_public_parameters(pate, votes, folder):
+    pate("aggregate", votes, "--seed", 1, "--max-answers", 7)
+    metadata = pq.read_schema(folder / "votes.labels.parquet").metadata
+    parameters = json.loads(metadata[b"pate"])
+    assert parameters["sigma2"] == "6.4"
+    assert parameters["max_answers"] == "7"
+    assert parameters["private"] == "false"
+
+
+def test_report_to_a_file_leaves_stdout_empty(pate, votes, folder):
+    result = pate("aggregate", votes, "--report", "report.json")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert json.loads((folder / "report.json").read_text())["queries"] == 60
+
+
+def test_labels_to_stdout_with_the_report_in_a_file(pate, votes, folder):
+    result = pate("aggregate", votes, "-o", "-", "--format", "csv", "--report", "r.json")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "query_id,label,source"
+    assert len(lines) == 61
+    assert "labels in standard output" in result.stderr
+    assert (folder / "r.json").exists()
+
+
+def test_the_ledger_is_secret_and_says_so(pate, votes, folder):
+    result = pate("aggregate", votes, "--ledger", "run.ledger.json")
+    assert result.exit_code == 0
+    path = folder / "run.ledger.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["releasable"] is False
+    ledger, report = Ledger.from_json(path.read_text()), json.loads(result.stdout)
+    assert (ledger.queries, ledger.answers) == (60, report["answers"])
+    # Nothing secret of the ledger is in the report: not its curves, not even its name of the run.
+    assert ledger.rounds[0].id not in result.stdout
+    assert repr(float(ledger.rdp[0])) not in result.stdout
+
+
+def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("a dry run must not draw")
+
+    monkeypatch.setattr("pate_cli.engine.aggregate", refuse)
+    monkeypatch.setattr("pate_cli.noise.Noise.normal", refuse)
+    result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json")
+    assert result.exit_code == 0, result.stderr
+    priced = json.loads(result.stdout)
+    assert priced["dry_run"] is True
+    assert leftovers() == []
+    assert "nothing was drawn or spent" in result.stderr
+
+
+def test_dry_run_names_the_price_that_the_run_then_reports(pate, votes):
+    priced = json.loads(pate("aggregate", votes, "--dry-run").stdout)
+    report = json.loads(pate("aggregate", votes).stdout)
+    assert priced["data_independent"] == report["data_independent"]
+    for key, value in priced["planned_release"].items():
+        assert report["sanitized"][key] == value
+
+
+def test_dry_run_still_refuses_bad_votes_and_existing_outputs(pate, votes, counts, folder):
+    (folder / "votes.labels.parquet").write_bytes(b"")
+    assert pate("aggregate", votes, "--dry-run").exit_code == 6
+    counts[41, 0] += 1
+    np.save(votes, counts)
+    result = pate("aggregate", votes, "--dry-run", "-o", "l.csv")
+    assert result.exit_code == 3
+    assert "row 41" in result.stderr
+
+
+def test_a_seed_reproduces_everything_and_is_marked(pate, votes, folder):
+    first = pate("aggregate", votes, "--seed", 8, "-o", "a.parquet")
+    second = pate("aggregate", votes, "--seed", 8, "-o", "b.parquet")
+    other = pate("aggregate", votes, "--seed", 9, "-o", "c.parquet")
+    assert first.stdout == second.stdout
+    assert first.stdout != other.stdout
+    assert (folder / "a.parquet").read_bytes() == (folder / "b.parquet").read_bytes()
+    assert (folder / "a.parquet").read_bytes() != (folder / "c.parquet").read_bytes()
+    report = json.loads(first.stdout)
+    assert report["private"] is False
+    assert not any(one["holds"] for one in report["guarantee"]["statements"])
+    assert "NOT private" in first.stderr
+
+
+def test_without_a_seed_runs_differ(pate, votes, folder):
+    for name in ("a.npy", "b.npy"):
+        pate("aggregate", votes, "-o", name)
+    assert (folder / "a.npy").read_bytes() != (folder / "b.npy").read_bytes()
+
+
+def test_existing_outputs_are_refused_unless_forced(pate, votes, folder):
+    (folder / "l.csv").write_text("precious")
+    result = pate("aggregate", votes, "-o", "l.csv")
+    assert result.exit_code == 6
+    assert result.stderr == "pate: l.csv exists already; use --force to replace it\n"
+    assert (folder / "l.csv").read_text() == "precious"
+    assert pate("aggregate", votes, "-o", "l.csv", "--force").exit_code == 0
+    assert (folder / "l.csv").read_text().startswith("query_id")
+
+
+def test_an_output_in_the_way_stops_all_of_them(pate, votes, folder, leftovers):
+    (folder / "report.json").write_text("precious")
+    result = pate("aggregate", votes, "--report", "report.json", "--ledger", "l.json")
+    assert result.exit_code == 6
+    assert leftovers() == ["report.json"]
+
+
+@pytest.mark.parametrize("option", ["--output", "--report", "--ledger"])
+def test_votes_are_never_replaced(pate, votes, option):
+    before = votes.read_bytes()
+    words = ["--format", "npy"] if option == "--output" else ["-o", "l.npy"]
+    result = pate("aggregate", votes, option, votes, *words, "--force")
+    assert result.exit_code == 2
+    assert result.stderr == f"pate: {votes} is among the votes; give the output another name\n"
+    assert votes.read_bytes() == before
+
+
+def test_parts_of_votes_are_never_replaced(pate, parquet, folder):
+    part = folder / "parts" / "a.parquet"
+    part.parent.mkdir()
+    part.write_bytes(parquet.read_bytes())
+    result = pate("aggregate", "parts", "-o", "parts/a.parquet", "--force")
+    assert result.exit_code == 2
+    assert part.read_bytes() == parquet.read_bytes()
+
+
+def test_a_public_cap_lowers_the_price_and_is_kept(pate, votes):
+    free = json.loads(pate("aggregate", votes, "-o", "a.npy").stdout)
+    capped = json.loads(pate("aggregate", votes, "-o", "b.npy", "--max-answers", 5).stdout)
+    assert capped["answers"] <= 5 == capped["max_answers"]
+    assert capped["data_independent"]["epsilon"] < free["data_independent"]["epsilon"]
+
+
+def test_max_queries_asks_the_first_rows_only(pate, votes, folder):
+    report = json.loads(pate("aggregate", votes, "-o", "l.npy", "--max-queries", 11).stdout)
+    assert report["queries"] == 11
+    assert np.load(folder / "l.npy").shape == (11,)
+
+
+def test_gnmax_answers_every_query(pate, votes):
+    report = json.loads(pate("aggregate", votes, "--mechanism", "gnmax").stdout)
+    assert report["answers"] == report["queries"] == 60
+    assert report["mechanism"]["name"] == "gnmax"
+
+
+def test_long_spellings_of_the_sigmas(pate, votes):
+    words = ["--sigma-threshold", 20, "--sigma-gnmax", 7]
+    report = json.loads(pate("aggregate", votes, *words).stdout)
+    assert (report["mechanism"]["sigma1"], report["mechanism"]["sigma2"]) == (20.0, 7.0)
+
+
+def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
+    report = json.loads(pate("aggregate", votes, "--release", "none").stdout)
+    assert report["sanitized"]["epsilon"] is None
+    assert report["epsilon"] == report["data_independent"]["epsilon"]
+    assert report["data_independent"]["epsilon"] == report["data_independent"]["labels_epsilon"]
+
+
+def test_given_release_parameters_are_used_as_they_are(pate, votes):
+    words = ["--order", 6, "--beta", 0.02, "--sigma-release", 9]
+    found = json.loads(pate("aggregate", votes, *words).stdout)["sanitized"]
+    assert (found["order"], found["beta"], found["sigma_release"]) == (6.0, 0.02, 9.0)
+
+
+def test_a_folder_of_parts_gives_one_label_table(pate, parquet, folder):
+    parts = folder / "parts"
+    parts.mkdir()
+    for name in ("part-0.parquet", "part-1.parquet"):
+        (parts / name).write_bytes(parquet.read_bytes())
+    report = json.loads(pate("aggregate", "parts").stdout)
+    assert report["queries"] == 120
+    assert pq.read_table(folder / "parts.labels.parquet").num_rows == 120
+
+
+def test_here_is_a_folder_without_a_name(pate, parquet, folder, monkeypatch):
+    monkeypatch.chdir(parquet.parent)
+    parquet.with_name("alone").mkdir()
+    target = parquet.rename(parquet.parent / "alone" / "a.parquet")
+    monkeypatch.chdir(target.parent)
+    assert pate("aggregate", ".").exit_code == 0
+    assert (target.parent / "votes.labels.parquet").exists()

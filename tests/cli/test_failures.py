@@ -1,0 +1,188 @@
+"""What goes wrong from outside: full disks, interruptions, defects. Nothing is left half-written,
+and what is said about it is true."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import stat
+import subprocess
+import termios
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
+
+INTERRUPT = """
+import os, signal
+from pate_cli.mechanisms import ConfidentGNMax
+before = ConfidentGNMax.score
+def score(self, counts):
+    os.kill(os.getpid(), signal.SIGINT)
+    return before(self, counts)
+ConfidentGNMax.score = score
+"""
+
+# A defect deep inside: the votes are in the message, the arguments and the local variables.
+DEFECT = """
+from pate_cli.mechanisms import ConfidentGNMax
+def score(self, counts):
+    secret = 31415926
+    raise RuntimeError(f"bad votes {secret} {counts[0].tolist()}")
+ConfidentGNMax.score = score
+"""
+
+
+def _finish(process):
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err.decode()
+
+
+@needs_full
+def test_a_full_disk_releases_nothing(shell, votes, leftovers):
+    words = ["-o", FULL, "--format", "csv", "--report", "r.json", "--ledger", "l.json"]
+    result = shell("aggregate", votes, *words)
+    assert (result.returncode, result.stdout) == (6, b"")
+    assert result.stderr.decode().splitlines()[-1] == (
+        "pate: cannot write /dev/full: No space left on device; nothing was released"
+    )
+    assert leftovers() == []
+
+
+@needs_full
+def test_a_full_stdout_says_what_was_released_before(shell, votes, leftovers):
+    with FULL.open("wb") as full:
+        result = shell("aggregate", votes, "-o", "labels.csv", stdout=full)
+    assert result.returncode == 6
+    assert result.stderr.decode().splitlines()[-1] == (
+        "pate: cannot write standard output: No space left on device; what went to labels.csv stays"
+    )
+    assert leftovers() == ["labels.csv"]
+
+
+@needs_full
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_to_a_full_disk_is_one_line(shell, option):
+    with FULL.open("wb") as full:
+        result = shell(option, stdout=full)
+    assert result.returncode == 6
+    assert result.stderr == b"pate: cannot write: No space left on device\n"
+
+
+@needs_full
+def test_notes_that_cannot_be_written_do_not_stop_a_run(shell, votes, leftovers):
+    with FULL.open("wb") as full:
+        result = shell("aggregate", votes, stderr=full)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["queries"] == 60
+    assert leftovers() == ["votes.labels.parquet"]
+
+
+def test_a_closed_stderr_does_not_stop_a_run(command, votes, leftovers):
+    line = 'exec "$@" 2>&-'
+    words = ["sh", "-c", line, "sh", *command("aggregate", votes)]
+    result = subprocess.run(words, check=False, stdout=subprocess.PIPE)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["queries"] == 60
+
+
+def test_a_closed_stdout_is_noticed_before_anything_is_spent(command, votes, leftovers):
+    line = 'exec "$@" >&-'
+    words = ["sh", "-c", line, "sh", *command("aggregate", votes)]
+    result = subprocess.run(words, check=False, stderr=subprocess.PIPE)
+    assert result.returncode == 6
+    assert result.stderr == b"pate: cannot write standard output: it is closed\n"
+    assert leftovers() == []
+
+
+def test_an_output_folder_without_permission(shell, votes, folder):
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may write anywhere")
+    locked = folder / "locked"
+    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    result = shell("aggregate", votes, "-o", "locked/l.csv")
+    assert result.returncode == 6
+    assert b"Permission denied" in result.stderr
+
+
+def test_an_interruption_while_votes_are_counted(patched, votes, leftovers):
+    words = ["--report", "r.json", "--ledger", "l.json"]
+    code, out, err = _finish(patched(INTERRUPT, "aggregate", votes, *words))
+    assert (code, out) == (130, b"")
+    assert err.splitlines()[-1] == "pate: interrupted; nothing was released"
+    assert "Traceback" not in err
+    assert leftovers() == []
+
+
+def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers):
+    pipe = folder.parent / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        command("aggregate", pipe, "--ledger", "l.json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process, pipe.open("wb") as writing:  # opens when the program has opened its end
+        writing.write(votes.read_bytes()[:100])
+        writing.flush()
+        process.send_signal(signal.SIGINT)
+        code, out, err = _finish(process)
+    assert (code, out) == (130, b"")
+    assert err == "pate: interrupted; nothing was released\n"
+    # Not even the copy of what had come through the pipe is left.
+    assert leftovers() == []
+
+
+def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(command, many):
+    words = ["-o", "-", "--format", "jsonl", "--report", os.devnull, "-q"]
+    with subprocess.Popen(
+        command("aggregate", many, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        waiting = bytearray(4)
+        deadline = time.monotonic() + 50
+        while int.from_bytes(waiting, "little") < 4096 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
+        process.send_signal(signal.SIGINT)
+        code, out, err = _finish(process)
+    assert code == 130
+    assert out.startswith(b'{"query_id')
+    assert err == ("pate: interrupted; part of the outputs left already: count this run as spent\n")
+
+
+def test_a_defect_shows_no_votes_and_no_locals(patched, votes, leftovers):
+    code, out, err = _finish(patched(DEFECT, "aggregate", votes, "-q"))
+    assert (code, out) == (1, b"")
+    assert err == (
+        "pate: internal failure (RuntimeError); nothing was released. "
+        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it\n"
+    )
+    assert leftovers() == []
+
+
+def test_a_defect_with_a_traceback_shows_no_locals(patched, votes, counts, leftovers):
+    lines = "import os\nos.environ['PATE_DEBUG'] = '1'" + DEFECT.replace(
+        'f"bad votes {secret} {counts[0].tolist()}"', '"defect"'
+    )
+    code, out, err = _finish(patched(lines, "aggregate", votes, "-q"))
+    assert (code, out) == (1, b"")
+    assert "Traceback" in err
+    assert "RuntimeError: defect" in err
+    assert "31415926" not in err
+    assert np.array2string(counts[0]) not in err
+    assert leftovers() == []
+
+
+def test_memory_that_runs_out_is_an_internal_failure(patched, votes, leftovers):
+    lines = DEFECT.replace("raise RuntimeError(", "raise MemoryError(")
+    code, _, err = _finish(patched(lines, "aggregate", votes, "-q"))
+    assert code == 1
+    assert err.startswith("pate: internal failure (MemoryError); nothing was released.")
+    assert leftovers() == []

@@ -1,0 +1,228 @@
+"""stdout is data, stderr is for people: pipes, progress, colours, help and completion."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+
+from pate_cli import __version__
+from pate_cli.cli.app import app
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
+
+
+def _npy(counts):
+    file = io.BytesIO()
+    np.save(file, counts)
+    return file.getvalue()
+
+
+def _parquet(counts):
+    file = io.BytesIO()
+    pq.write_table(pa.table({f"class_{j}": counts[:, j] for j in range(4)}), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("encode", [_npy, _parquet])
+def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
+    result = shell("aggregate", "-", input=encode(counts))
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["queries"] == 60
+    assert b"standard input: 60 queries x 4 classes, 40 teachers" in result.stderr
+    # The copy of the votes that a pipe needs is gone.
+    assert leftovers() == ["votes.labels.parquet"]
+
+
+def test_bad_votes_from_a_pipe_are_named(shell, counts, leftovers):
+    counts[9, 1] += 5
+    result = shell("aggregate", "-", "--layout", "counts", input=_npy(counts))
+    assert (result.returncode, result.stdout) == (3, b"")
+    assert b"standard input: row 9 " in result.stderr
+    assert leftovers() == []
+
+
+def test_an_empty_pipe(shell):
+    result = shell("aggregate", "-", input=b"")
+    assert (result.returncode, result.stdout) == (3, b"")
+    assert b"standard input: the file is empty" in result.stderr
+
+
+def test_from_pipe_to_pipe(shell, counts, leftovers):
+    words = ["-o", "-", "--format", "jsonl", "--report", "/dev/stderr", "--quiet"]
+    result = shell("aggregate", "-", *words, input=_npy(counts))
+    assert result.returncode == 0
+    assert len([json.loads(line) for line in result.stdout.splitlines()]) == 60
+    assert json.loads(result.stderr)["queries"] == 60
+    assert leftovers() == []
+
+
+def test_binary_labels_on_stdout_are_exactly_a_file(shell, votes, folder):
+    words = ["aggregate", votes, "--seed", 4, "--report", os.devnull]
+    piped = shell(*words, "-o", "-", "--format", "parquet")
+    assert shell(*words, "-o", "file.parquet").returncode == 0
+    assert piped.stdout == (folder / "file.parquet").read_bytes()
+
+
+def test_a_reader_that_leaves_early_is_no_error(command, many):
+    words = ["aggregate", many, "-o", "-", "--format", "jsonl", "--report", os.devnull, "-q"]
+    with subprocess.Popen(
+        command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.read(10) == b'{"query_id'
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_help_to_a_reader_that_leaves_early_is_quiet(shell):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        result = shell("aggregate", "--help", stdout=writing)
+    finally:
+        os.close(writing)
+    assert result.stderr == b""
+
+
+@pytest.fixture
+def on_a_terminal(command):
+    """Everything that `pate` writes to a stderr that is a terminal."""
+    return lambda *words, **environment: _on_a_terminal(command(*words), environment)
+
+
+def _on_a_terminal(words, environment):
+    ours, theirs = pty.openpty()
+    seen = []
+
+    def drain():
+        try:
+            while data := os.read(ours, 4096):
+                seen.append(data)
+        except OSError:  # how Linux says that the other end of a terminal is closed
+            pass
+
+    reader = threading.Thread(target=drain)
+    reader.start()
+    try:
+        result = subprocess.run(
+            words,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            timeout=60,
+            env=os.environ | {"TERM": "xterm-256color"} | environment,
+        )
+    finally:
+        os.close(theirs)
+    reader.join()
+    os.close(ours)
+    assert result.returncode == 0, seen
+    json.loads(result.stdout)
+    return b"".join(seen)
+
+
+def test_progress_shows_on_a_terminal(on_a_terminal, votes):
+    seen = on_a_terminal("aggregate", votes)
+    assert b"aggregating" in seen
+    assert b"60/60" in seen
+    assert COLOUR.search(seen)
+    # The bar is wiped; the notes stay.
+    assert b"pate: answered" in seen
+
+
+def test_no_color_is_respected(on_a_terminal, votes):
+    seen = on_a_terminal("aggregate", votes, NO_COLOR="1")
+    assert b"aggregating" in seen
+    assert not COLOUR.search(seen)
+
+
+def test_quiet_means_quiet_even_on_a_terminal(on_a_terminal, votes):
+    assert on_a_terminal("aggregate", votes, "--quiet") == b""
+
+
+def test_no_progress_and_no_control_codes_off_a_terminal(shell, votes):
+    result = shell("aggregate", votes)
+    assert b"aggregating" not in result.stderr
+    assert b"\x1b" not in result.stderr + result.stdout
+    assert b"\r" not in result.stderr
+
+
+def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(shell, votes):
+    assert shell("aggregate", votes, "-q").stderr == b""
+    refused = shell("aggregate", votes, "-q")
+    assert (refused.returncode, refused.stdout) == (6, b"")
+    assert refused.stderr.startswith(b"pate: votes.labels.parquet exists already")
+
+
+def _commands():
+    root = typer.main.get_command(app)
+    return {(): root} | {(name,): found for name, found in root.commands.items()}
+
+
+@pytest.mark.parametrize("words", _commands(), ids=lambda words: " ".join(words) or "pate")
+def test_help_tells_every_option(pate, words):
+    found = _commands()[words]
+    result = pate(*words, "--help")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert pate(*words, "-h").stdout == result.stdout
+    assert "\x1b" not in result.stdout
+    squeezed = re.sub(r"\s+", "", result.stdout)
+    assert re.sub(r"\s+", "", found.help) in squeezed
+    for parameter in found.params:
+        assert parameter.help, f"{parameter.name} has no help"
+        assert re.sub(r"\s+", "", parameter.help) in squeezed
+        for spelling in parameter.opts if parameter.opts[0].startswith("-") else ():
+            assert spelling in result.stdout
+
+
+def test_without_a_command_help_is_shown(pate):
+    result = pate()
+    assert result.exit_code == 2
+    assert "Usage: pate" in result.stdout + result.stderr
+    assert "aggregate" in result.stdout + result.stderr
+
+
+def test_version(pate):
+    assert pate("--version").stdout == f"pate {__version__}\n"
+
+
+def test_the_module_and_the_script_are_one_program(shell, votes):
+    module = shell("aggregate", votes, "--dry-run")
+    script = subprocess.run(
+        [Path(sys.executable).with_name("pate"), "aggregate", votes, "--dry-run"],
+        check=False,
+        capture_output=True,
+    )
+    assert (module.returncode, module.stdout) == (0, script.stdout)
+    assert b"Usage: pate aggregate" in shell("aggregate", "--help").stdout
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell, name):
+    instruction = f"source_{name}"
+    environment = os.environ | {"_PATE_COMPLETE": instruction}
+    result = shell(env=environment)
+    assert result.returncode == 0, result.stderr
+    assert b"_PATE_COMPLETE=complete_" + name.encode() in result.stdout
+
+
+def test_completion_knows_the_options(shell):
+    environment = os.environ | {
+        "_PATE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "pate aggregate --max-",
+        "COMP_CWORD": "2",
+    }
+    assert shell(env=environment).stdout.split() == [b"--max-queries", b"--max-answers"]

@@ -1,0 +1,195 @@
+"""What `pate` refuses: one line on stderr, the documented exit code, no votes, no files."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+_SHARES = np.full((60, 4), 0.25)
+
+
+def _changed(counts, row, column, value, dtype=None):
+    out = counts.astype(dtype or counts.dtype)
+    out[row, column] = value
+    return out
+
+
+def _one_line(result, code):
+    assert result.exit_code == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    lines = result.stderr.splitlines()
+    # The description of the file may come first: what is wrong with a row is seen while reading.
+    assert all(line.startswith("pate: ") for line in lines)
+    assert len(lines) <= 2
+    return lines[-1]
+
+
+BAD_ROWS = {
+    "another total": (lambda c: _changed(c, 17, 2, 7777777), "first whose total is not the 40"),
+    "negative": (lambda c: _changed(c, 17, 2, -7777777), "has a negative number"),
+    "NaN": (lambda c: _changed(c, 17, 2, np.nan, float), "has NaN or infinity"),
+    "infinite": (lambda c: _changed(c, 17, 2, np.inf, float), "has NaN or infinity"),
+    "fraction": (lambda c: _changed(c, 17, 2, 777.7777, float), "has a fractional number"),
+    "absurd": (lambda c: _changed(c, 17, 2, 7777777777), "has a number above 2147483647"),
+    "no votes": (lambda c: _changed(c, 17, slice(None), 0), "has no votes at all"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_a_bad_row_is_named_and_its_votes_are_not(pate, votes, counts, leftovers, case):
+    change, words = BAD_ROWS[case]
+    bad = change(counts)
+    np.save(votes, bad)
+    result = pate("aggregate", votes, "--layout", "counts", "--report", "r.json")
+    line = _one_line(result, 3)
+    assert "row 17" in line
+    assert words in line
+    assert "777" not in result.stderr
+    assert leftovers() == []
+
+
+def test_labels_out_of_range_are_named_by_row(pate, votes, leftovers):
+    labels = np.random.default_rng(0).integers(0, 4, (60, 40))
+    labels[23, 5] = 77
+    np.save(votes, labels)
+    result = pate("aggregate", votes, "--layout", "labels", "--classes", 4)
+    line = _one_line(result, 3)
+    assert "row 23" in line
+    assert "77" not in line.replace("row 23", "")
+    assert leftovers() == []
+
+
+def _pickled() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+BAD_FILES = {
+    "empty": (b"", "the file is empty"),
+    "text": (b"query,votes\n0,1\n", "neither NPY nor Parquet"),
+    "pickle": (pickle.dumps([1, 2]), "is a pickle"),
+    "pickled array": (_pickled(), "pickle"),
+    "truncated Parquet": (b"PAR1abcd", ""),
+    "truncated NPY": (b"\x93NUMPY\x01\x00", ""),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_a_file_that_is_no_vote_file(pate, votes, leftovers, case):
+    content, words = BAD_FILES[case]
+    votes.write_bytes(content)
+    line = _one_line(pate("aggregate", votes), 3)
+    assert line.startswith(f"pate: {votes}")
+    assert words in line
+    assert leftovers() == []
+
+
+def test_a_missing_file(pate):
+    line = _one_line(pate("aggregate", "nowhere.npy"), 3)
+    assert line == "pate: nowhere.npy: no such file or folder"
+
+
+def test_probabilities_instead_of_counts(pate, votes):
+    np.save(votes, _SHARES)
+    line = _one_line(pate("aggregate", votes), 3)
+    assert "looks like probabilities" in line
+
+
+def test_a_layout_that_cannot_be_told(pate, votes):
+    np.save(votes, np.ones((3, 3), dtype=np.int64))
+    assert "--layout counts|labels" in _one_line(pate("aggregate", votes), 3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--nonsense"],
+        ["--mechanism", "magic"],
+        ["--release", "most"],
+        ["--format", "xml"],
+        ["--layout", "wide"],
+        ["--delta", "small"],
+        ["--max-queries", "1.5"],
+        ["--seed", "x"],
+        ["second.npy"],
+    ],
+)
+def test_wrong_flags_are_usage_errors(pate, votes, leftovers, words):
+    result = pate("aggregate", votes, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words[0] in result.stderr
+    assert "Try 'pate aggregate -h' for help." in result.stderr
+    assert "Traceback" not in result.stderr
+    assert leftovers() == []
+
+
+def test_an_unknown_command_is_a_usage_error(pate):
+    result = pate("agregate")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "agregate" in result.stderr
+
+
+ADMISSIBLE = [
+    (["--delta", 0], "delta must be between 0 and 1, both excluded, got 0.0"),
+    (["--delta", 1], "delta must be between 0 and 1, both excluded, got 1.0"),
+    (["--delta", "nan"], "delta must be between 0 and 1, both excluded, got nan"),
+    (["--sigma1", 0], "sigma1 must be positive and finite, got 0.0"),
+    (["--sigma1", -3], "sigma1 must be positive and finite, got -3.0"),
+    (["--sigma2", "nan"], "sigma2 must be positive and finite, got nan"),
+    (["--sigma2", "inf"], "sigma2 must be positive and finite, got inf"),
+    (["--threshold", "nan"], "threshold must be finite, got nan"),
+    (["--beta", 0], "beta must be positive and finite, got 0.0"),
+    (["--beta", -0.1], "beta must be positive and finite, got -0.1"),
+    (["--order", 1], "a Renyi order must be finite and above 1, got 1.0"),
+    (["--order", "inf"], "a Renyi order must be finite and above 1, got inf"),
+    (["--sigma-release", 0], "sigma_release must be positive and finite, got 0.0"),
+    (["--max-queries", 0], "--max-queries must be at least 1, got 0"),
+    (["--max-answers", -1], "--max-answers must be at least 1, got -1"),
+    (["--classes", 1], "--classes must be between 2 and 16777216, got 1"),
+    (["--teachers", 0], "--teachers must be at least 1, got 0"),
+    (["--seed", -1], "seed must be a whole number >= 0, not -1"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), ADMISSIBLE)
+def test_numbers_out_of_range_name_the_range(pate, votes, leftovers, words, message):
+    assert _one_line(pate("aggregate", votes, *words), 2) == f"pate: {message}"
+    assert leftovers() == []
+
+
+def test_an_order_and_a_smoothness_that_do_not_go_together(pate, votes):
+    line = _one_line(pate("aggregate", votes, "--order", 5, "--beta", 3), 2)
+    assert line.startswith("pate: beta=3 at order 5 has infinite privacy cost; beta must be below ")
+    # (λ − 1)(e^{2β} − 1) < 1, so β < ln(5/4)/2 at λ = 5.
+    assert f"{np.log(1.25) / 2:.6g} at this order" in line
+
+
+def test_gnmax_has_no_threshold(pate, votes):
+    line = _one_line(pate("aggregate", votes, "--mechanism", "gnmax", "--threshold", 3), 2)
+    assert line.startswith("pate: --threshold ")
+    assert "--mechanism" in line
+
+
+def test_labels_and_report_cannot_share_stdout(pate, votes):
+    line = _one_line(pate("aggregate", votes, "-o", "-", "--format", "csv"), 2)
+    assert line == "pate: labels and report cannot both go to stdout; give --report FILE"
+
+
+def test_stdout_has_no_suffix_to_tell_the_format(pate, votes):
+    line = _one_line(pate("aggregate", votes, "-o", "-", "--report", "r.json"), 2)
+    assert line.endswith("give --format parquet|npy|csv|jsonl")
+
+
+def test_two_outputs_in_one_place(pate, votes):
+    line = _one_line(pate("aggregate", votes, "-o", "a.csv", "--report", "./a.csv"), 2)
+    assert "same place" in line
+
+
+def test_an_output_in_a_missing_folder(pate, votes):
+    line = _one_line(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
+    assert line.startswith("pate: cannot write nowhere/l.csv: there is no folder")

@@ -1,0 +1,89 @@
+"""The report against its JSON Schema, and the schema against reports that must not pass."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import jsonschema
+import pytest
+
+from pate_cli.reports.schema import report_schema
+
+VALIDATOR = jsonschema.Draft202012Validator(report_schema())
+
+
+def _errors(report):
+    return [error.message for error in VALIDATOR.iter_errors(report)]
+
+
+@pytest.fixture
+def report(pate, votes):
+    return json.loads(pate("aggregate", votes, "--seed", 1).stdout)
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(report_schema())
+
+
+@pytest.mark.parametrize("mechanism", ["confident", "gnmax"])
+@pytest.mark.parametrize("release", ["upper", "unbiased", "none"])
+def test_every_kind_of_report_validates(pate, votes, mechanism, release):
+    result = pate("aggregate", votes, "--mechanism", mechanism, "--release", release)
+    found = json.loads(result.stdout)
+    assert _errors(found) == []
+    assert found["sanitized"]["release"] == release
+    assert (found["sanitized"]["epsilon"] is None) == (release == "none")
+
+
+@pytest.mark.parametrize("words", [[], ["--as-published"]])
+def test_reports_of_the_paper_analysis_validate(pate, votes, words):
+    found = json.loads(pate("aggregate", votes, "--analysis", "paper", *words).stdout)
+    assert _errors(found) == []
+    assert found["warnings"] != []
+
+
+def test_numbers_in_the_report_are_finite_and_epsilons_rounded_to_four_decimals(pate, votes):
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    text = pate("aggregate", votes).stdout
+    found = json.loads(text, parse_constant=refuse)
+    for at in (found, found["sanitized"], found["data_independent"]):
+        assert at["epsilon"] == round(at["epsilon"], 4)
+    assert text.endswith("}\n")
+
+
+def test_keys_come_in_the_order_of_the_schema(report):
+    schema = report_schema()
+    assert list(report) == list(schema["properties"]) == schema["required"]
+    for name in ("guarantee", "sanitized", "data_independent"):
+        assert list(report[name]) == list(schema["properties"][name]["properties"])
+
+
+# What a slip could put into a report: each must be refused.
+SLIPS = {
+    "a secret curve": lambda r: r.update(rdp=[0.1, 0.2]),
+    "an expected number of answers": lambda r: r.update(expected_answers=282.7),
+    "a smooth sensitivity": lambda r: r["sanitized"].update(smooth_sensitivity=0.06),
+    "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
+    "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
+    "a ledger's mark": lambda r: r.update(releasable=False),
+    "another version": lambda r: r.update(schema_version=2),
+    "no delta": lambda r: r.pop("delta"),
+    "delta 0": lambda r: r.update(delta=0),
+    "negative epsilon": lambda r: r.update(epsilon=-0.1),
+    "a number where nothing was released": lambda r: r["sanitized"].update(release="none"),
+    "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
+    "no statements": lambda r: r["guarantee"].update(statements=[]),
+    "no rounds": lambda r: r.update(rounds=[]),
+    "order 1": lambda r: r["data_independent"].update(order=1),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_the_schema_refuses(report, slip):
+    assert _errors(report) == []
+    changed = copy.deepcopy(report)
+    SLIPS[slip](changed)
+    assert _errors(changed) != []

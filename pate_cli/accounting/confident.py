@@ -41,19 +41,23 @@ def confident_rdp(
         order: Rényi order λ > 1.
 
     Returns:
-        Nats, the broadcast shape; non-decreasing in argmax_rdp.
+        Nats, the broadcast shape; non-decreasing in argmax_rdp, at most λ/(2σ1²) + F(z) (the
+        noisy largest count seen in full), which also stands where a moment overflows.
     """
     moments = pass_moments(votes, threshold=threshold, sigma=sigma, order=order)
     exponent = (order - 1.0) * argmax_rdp
     gain = np.expm1(np.minimum(exponent, _LARGE))
     shape = np.broadcast_shapes(np.shape(votes), np.shape(argmax_rdp))
     worst = np.zeros(shape)
-    for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
-        worst = np.maximum(worst, excess + np.exp(log_weight) * gain)
+    with np.errstate(over="ignore"):
+        for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
+            weighted = np.where(gain > 0.0, np.exp(log_weight) * gain, 0.0)
+            worst = np.maximum(worst, excess + weighted)
     result = np.log1p(worst)
     if np.any(exponent > _LARGE):
         far = np.full(shape, -np.inf)
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
             far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
         result = np.where(np.broadcast_to(exponent > _LARGE, shape), far, result)
-    return np.asarray(result / (order - 1.0), dtype=np.float64)
+    seen_in_full = order / (2.0 * sigma**2) + argmax_rdp
+    return np.asarray(np.minimum(result / (order - 1.0), seen_in_full), dtype=np.float64)

@@ -25,6 +25,10 @@ from pate_cli.errors import ParameterError
 __all__ = ["gnss_rdp", "largest_beta", "largest_order"]
 
 
+# Past it e^{2β} overflows; no float64 above 1 is an order that admits even a tenth of it.
+_LARGEST_BETA = 300.0
+
+
 def largest_beta(order: float) -> float:
     """β must stay below this for the divergence of the given order to be finite."""
     return 0.5 * math.log1p(1.0 / (check_order(order) - 1.0))
@@ -32,7 +36,8 @@ def largest_beta(order: float) -> float:
 
 def largest_order(beta: float) -> float:
     """λ must stay below this for the divergence at the given β to be finite."""
-    return 1.0 + 1.0 / math.expm1(2.0 * check_positive("beta", beta))
+    twice = 2.0 * check_positive("beta", beta)
+    return 1.0 - math.exp(-twice) / math.expm1(-twice)  # 1/(e^{2β} − 1) without overflow
 
 
 def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> float:
@@ -46,7 +51,7 @@ def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> 
 
     Returns:
         Nats. Written with x = (λ − 1)·expm1(2β) so that small β do not cancel:
-        λ(1 + κ·expm1(β))²/(2σ²(1 − x)) + [expm1(2β)/2 − β] + [−log1p(−x) − x]/(2(λ − 1)).
+        λ(1/σ + (κ/σ)·expm1(β))²/(2(1 − x)) + [expm1(2β)/2 − β] + [−log1p(−x) − x]/(2(λ − 1)).
 
     Raises:
         ParameterError: a number out of range, or β too large for the order (the message names
@@ -56,14 +61,17 @@ def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> 
     sigma = check_positive("sigma_release", sigma)
     order = check_order(order)
     shift = check_nonnegative("shift", shift)
-    x = (order - 1.0) * math.expm1(2.0 * beta)
+    x = (order - 1.0) * math.expm1(2.0 * min(beta, _LARGEST_BETA))
     if x >= 1.0:
         raise ParameterError(
             f"beta={beta:g} at order {order:g} has infinite privacy cost; "
             f"beta must be below {largest_beta(order):.6g} at this order, "
             f"or the order below {largest_order(beta):.6g} at this beta"
         )
-    mean = order * (1.0 + shift * math.expm1(beta)) ** 2 / (2.0 * sigma**2 * (1.0 - x))
+    moved = 1.0 / sigma + (shift / sigma) * math.expm1(beta)
+    mean = order * moved * moved / (2.0 * (1.0 - x))
+    if not math.isfinite(mean):
+        raise ParameterError(f"sigma_release={sigma:g} is so small that its cost overflows")
     spread = math.expm1(2.0 * beta) / 2.0 - beta
     log_part = (-math.log1p(-x) - x) / (2.0 * (order - 1.0))
     return mean + spread + log_part

@@ -74,7 +74,7 @@ def threshold_rdp(v: Floats, *, threshold: float, sigma: float, orders: Floats) 
         orders: Rényi orders λ > 1, [orders].
 
     Returns:
-        [orders, *v.shape], nats.
+        [orders, *v.shape], nats, at most λ/(2σ²) (the noisy count seen in full).
 
     Raises:
         ParameterError: a bad threshold, sigma or order.
@@ -82,10 +82,13 @@ def threshold_rdp(v: Floats, *, threshold: float, sigma: float, orders: Floats) 
     votes = np.asarray(v, dtype=np.float64)
     return np.stack(
         [
-            np.log1p(
-                pass_moments(votes, threshold=threshold, sigma=sigma, order=order).excess.max(0)
+            np.minimum(
+                np.log1p(
+                    pass_moments(votes, threshold=threshold, sigma=sigma, order=order).excess.max(0)
+                )
+                / (order - 1.0),
+                order / (2.0 * sigma**2),  # stands where the moment overflows
             )
-            / (order - 1.0)
             for order in check_orders(orders).tolist()
         ]
     )

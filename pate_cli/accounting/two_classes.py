@@ -5,7 +5,12 @@ With m = 2 the output is Bernoulli(Φ(z)), z = −(n_1 − n_2)/(σ√2), and on
 monotone on z ≤ 0 (σ = 40, λ = 50: its peak at z = −1.158 is 1.34 times its value at 0), and an
 upper bound on q may only be plugged into a non-decreasing function. Hence
 
-  F(z) = sup over u ≤ min(z, 0) of max over z' = u ± μ and both directions of D_λ.
+  F(z) = sup over u ≤ min(z, 0) of max over z' = u ± μ and both directions of D_λ
+       = sup over u ≤ min(z, 0) of G(u),   G(u) = max of D_λ between Φ(u) and Φ(u + μ),
+
+since the pair (u, u − μ) is counted at u − μ already. Exchanging the classes exchanges u and
+−u − μ, so the supremum of G over all u is attained at some u ≤ −μ/2. (The two-sided maximum has
+that peak twice, at u and at u + μ, with a dip between: searching it for one peak understates F.)
 """
 
 from __future__ import annotations
@@ -40,24 +45,29 @@ def coin_rdp(z: Floats, *, shift: float, orders: Floats) -> Floats:
     Returns:
         [orders, *z.shape], nats.
     """
-    column = check_orders(orders).reshape((-1,) + (1,) * np.ndim(z))
-    here = log_ndtr(z), log_ndtr(-z)
-    worst = np.zeros(np.broadcast_shapes(column.shape, np.shape(z)))
-    for moved in (z - shift, z + shift):
-        there = log_ndtr(moved), log_ndtr(-moved)
-        for pair in ((here, there), (there, here)):
-            worst = np.maximum(worst, bernoulli_excess(*pair, order=column))
+    orders = check_orders(orders)
+    return np.maximum(_pair_rdp(z, z - shift, orders), _pair_rdp(z, z + shift, orders))
+
+
+def _pair_rdp(z: Floats, moved: Floats, orders: Floats) -> Floats:
+    """D_λ between Bernoulli(Φ(z)) and Bernoulli(Φ(moved)), the larger of both directions."""
+    column = orders.reshape((-1,) + (1,) * np.ndim(z))
+    here, there = (log_ndtr(z), log_ndtr(-z)), (log_ndtr(moved), log_ndtr(-moved))
+    worst = np.maximum(
+        bernoulli_excess(here, there, order=column), bernoulli_excess(there, here, order=column)
+    )
     return np.log1p(worst) / (column - 1.0)
 
 
 def _peak(*, mu: float, order: Floats) -> tuple[float, float]:
-    """Where the cost is largest on z ≤ 0 and its value, by zooming in on the best cell."""
-    low, high = _LOWEST, 0.0
+    """Where G is largest on u ≤ −μ/2 and its value, by zooming in on the best cell."""
+    high = -mu / 2.0
+    low = high + _LOWEST
     nodes = int(-_LOWEST * _NODES_PER_UNIT) + 1
     at = value = 0.0
     for _ in range(_ZOOMS):
         grid = np.linspace(low, high, nodes)
-        cost = coin_rdp(grid, shift=mu, orders=order)[0]
+        cost = _pair_rdp(grid, grid + mu, order)[0]
         best = int(np.argmax(cost))
         at, value = float(grid[best]), float(cost[best])
         low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, nodes - 1)])
@@ -83,10 +93,10 @@ def two_class_rdp(z: Floats, *, sigma: float, orders: Floats) -> Floats:
     sigma = check_positive("sigma", sigma)
     scores = np.minimum(np.asarray(z, dtype=np.float64), 0.0)
     mu = float(np.sqrt(2.0) / sigma)
-    result = coin_rdp(scores, shift=mu, orders=orders)
+    result = _pair_rdp(scores, scores + mu, orders)
     for row, order in enumerate(orders):
         at, value = _peak(mu=mu, order=orders[row : row + 1])
-        # Below the peak the cost increases, so the supremum up to z is the cost at z itself.
+        # Below its peak G increases, so the supremum up to z is G(z) itself.
         result[row] = np.where(scores >= at, value, np.minimum(result[row], value))
         result[row] = np.minimum(result[row] * (1.0 + _RELATIVE_SLACK), order / sigma**2)
     return result

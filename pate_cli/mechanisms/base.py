@@ -163,7 +163,10 @@ class Mechanism(Protocol):
 
 
 def check_shape(teachers: int, classes: int) -> None:
-    """τ ≥ 1 and m ≥ 2, or ParameterError."""
+    """Whole τ ≥ 1 and m ≥ 2, or ParameterError."""
+    for name, value in (("teachers", teachers), ("classes", classes)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ParameterError(f"{name} must be a whole number, got {value!r}")
     if teachers < 1:
         raise ParameterError(f"teachers must be at least 1, got {teachers}")
     if classes < 2:

@@ -27,11 +27,12 @@ def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
         LedgerError: an unknown name, a missing or foreign field, or a number out of range.
     """
     fields = dict(parameters)
-    kind = _CLASSES.get(fields.pop("name", None))
+    name = fields.pop("name", None)
+    kind = _CLASSES.get(name) if isinstance(name, str) else None
     if kind is None:
         known = ", ".join(_CLASSES)
-        raise LedgerError(f"unknown mechanism {parameters.get('name')!r}; this tool knows {known}")
+        raise LedgerError(f"unknown mechanism {name!r}; this tool knows {known}")
     try:
         return kind(**fields)
     except (TypeError, ParameterError) as error:
-        raise LedgerError(f"mechanism {parameters['name']!r} is damaged: {error}") from None
+        raise LedgerError(f"mechanism {name!r} is damaged: {error}") from None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.domain import check_delta, check_orders
+from pate_cli.errors import ParameterError
 
 __all__ = ["BestOrder", "best_order", "conversion_cost", "round_up"]
 
@@ -57,9 +58,16 @@ def best_order(rdp: Floats, *, orders: Floats, delta: float) -> BestOrder:
 
     Only for a curve that holds at every order at once (RDP); the ex-post guarantee of adaptive
     rounds and a sanitized release hold at one order fixed beforehand.
+
+    Raises:
+        ParameterError: an order ≤ 1, a δ outside (0, 1), or an rdp that is negative, NaN or of
+            another shape than the orders (it may be infinite).
     """
     orders = check_orders(orders)
-    epsilon = np.maximum(np.asarray(rdp) + conversion_cost(orders, delta=delta), 0.0)
+    curve = np.asarray(rdp, dtype=np.float64)
+    if curve.shape != orders.shape or not np.all(curve >= 0.0):
+        raise ParameterError(f"rdp must hold one number ≥ 0 for each of {orders.size} orders")
+    epsilon = np.maximum(curve + conversion_cost(orders, delta=delta), 0.0)
     index = int(np.argmin(epsilon))
     return BestOrder(
         epsilon=float(epsilon[index]),
@@ -73,7 +81,12 @@ def round_up(value: float, *, digits: int = 4) -> float:
 
     Printed privacy losses are rounded up, and a released one must be rounded: the low bits of a
     raw double carry information about the votes (Mironov 2012).
+
+    Raises:
+        ParameterError: an infinity or NaN.
     """
+    if not math.isfinite(value):
+        raise ParameterError(f"only a finite number can be rounded up, got {value}")
     scaled = math.ceil(round(value * 10**digits, 6))
     rounded = scaled / 10**digits
     return rounded if rounded >= value else (scaled + 1) / 10**digits

@@ -18,6 +18,8 @@ __all__ = ["bernoulli_excess", "excess_moment", "renyi_divergence"]
 
 Floats = NDArray[np.float64]
 
+_FAR = 50.0
+
 
 def excess_moment(log_p: Floats, log_q: Floats, *, order: float | Floats) -> Floats:
     """p·[expm1(c u) + c·expm1(−u)] per outcome, c = λ − 1; sum it over outcomes for J − 1.
@@ -34,12 +36,12 @@ def excess_moment(log_p: Floats, log_q: Floats, *, order: float | Floats) -> Flo
     with np.errstate(over="ignore", invalid="ignore"):
         gain = log_p - log_q
         bracket = np.expm1(c * gain) + c * np.expm1(-gain)
-        # p → 0 with q fixed: p·expm1(cu) → 0 and p·c·expm1(−u) = c(q − p) → c q.
-        vanishing = c * (np.exp(log_q) - np.exp(log_p))
-        terms = np.where(gain < -700.0, vanishing, np.exp(log_p) * bracket)
-        # exp(log_p) may underflow where the product does not.
-        large = c * gain > 600.0
-        terms = np.where(large, np.exp(log_p + c * gain), terms)
+        # exp(log_p) may underflow where a product with it does not. Far apart, one part of the
+        # bracket is all there is, to the last digit: p·c·expm1(−u) = c(q − p) or p·expm1(cu).
+        terms = np.where(gain < -_FAR, c * (np.exp(log_q) - np.exp(log_p)), np.exp(log_p) * bracket)
+        terms = np.where(c * gain > _FAR, np.exp(log_p + c * gain), terms)
+        # An outcome that neither side ever gives costs nothing.
+        terms = np.where(np.isneginf(log_p) & np.isneginf(log_q), 0.0, terms)
     return np.maximum(np.nan_to_num(terms, nan=np.inf, posinf=np.inf), 0.0)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.accounting.domain import check_orders, check_positive
+from pate_cli.errors import ParameterError
 
 __all__ = ["two_tail_rdp", "two_tail_rdp_directions"]
 
@@ -124,6 +125,8 @@ def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple
     orders = check_orders(orders)
     sigma = check_positive("sigma", sigma)
     scores = np.asarray(z, dtype=np.float64)
+    if np.isnan(scores).any():
+        raise ParameterError("scores must be numbers, got nan")
     flat = scores.ravel()
     mu = float(np.sqrt(2.0) / sigma)
     result = np.empty((2, orders.size, flat.size))

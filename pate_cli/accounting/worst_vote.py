@@ -28,7 +28,8 @@ _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
 _REACH = 9.0
 _RELATIVE_SLACK = 1e-6
 _CELL = 0.35
-_ZOOMS = 5
+# Each zoom halves the cell; fewer than 8 leave more than _RELATIVE_SLACK to be found.
+_ZOOMS = 11
 _ZOOM_NODES = 9
 # Beyond this the maximiser runs too far out for the search; λ/σ² stands.
 _MAX_EXTENT = 60.0
@@ -36,8 +37,10 @@ _MAX_EXTENT = 60.0
 
 def _log_win(x: Floats, y: Floats) -> Floats:
     """log Pr[x + N is above both y + N' and 0], by Gauss–Legendre where the mass is."""
-    low = np.maximum(0.0, x - _REACH)[..., None]
-    high = np.maximum(x + _REACH, _REACH)[..., None]
+    # A win over a larger y happens halfway between the two.
+    centre = np.maximum(x, (x + y) / 2.0)
+    low = np.maximum(0.0, centre - _REACH)[..., None]
+    high = np.maximum(centre + _REACH, _REACH)[..., None]
     t = low + (high - low) * (_NODES + 1.0) / 2.0
     log_density = -0.5 * (t - x[..., None]) ** 2 - _LOG_ROOT_2PI
     terms = log_density + log_ndtr(t - y[..., None]) + np.log(_WEIGHTS * (high - low) / 2.0)

@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.threshold import pass_moments
+from pate_cli.accounting.threshold import PassMoments, pass_moments
 
-__all__ = ["confident_rdp"]
+__all__ = ["chain_rdp", "confident_rdp"]
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,21 @@ def confident_rdp(
         noisy largest count seen in full), which also stands where a moment overflows.
     """
     moments = pass_moments(votes, threshold=threshold, sigma=sigma, order=order)
+    return chain_rdp(moments, argmax_rdp, cap=order / (2.0 * sigma**2))
+
+
+def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:
+    """ρ from the four cases of the threshold test and the argmax's cost, broadcast, nats.
+
+    Args:
+        moments: of the test, on exact scores or as suprema over cells of them.
+        argmax_rdp: F(z) ≥ 0, nats.
+        cap: what the noisy score costs seen in full; ρ is at most this plus F.
+    """
+    order = moments.order
     exponent = (order - 1.0) * argmax_rdp
     gain = np.expm1(np.minimum(exponent, _LARGE))
-    shape = np.broadcast_shapes(np.shape(votes), np.shape(argmax_rdp))
+    shape = np.broadcast_shapes(moments.excess.shape[1:], np.shape(argmax_rdp))
     worst = np.zeros(shape)
     with np.errstate(over="ignore"):
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
@@ -59,5 +71,4 @@ def confident_rdp(
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
             far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
         result = np.where(np.broadcast_to(exponent > _LARGE, shape), far, result)
-    seen_in_full = order / (2.0 * sigma**2) + argmax_rdp
-    return np.asarray(np.minimum(result / (order - 1.0), seen_in_full), dtype=np.float64)
+    return np.asarray(np.minimum(result / (order - 1.0), cap + argmax_rdp), dtype=np.float64)

@@ -72,14 +72,15 @@ class ScoreGrid:
         sigma: float,
         order: float,
         resolution: Resolution = FINE,
+        reach: int = 1,
     ) -> ScoreGrid:
         """The grid for a Gaussian noisy argmax; clamps scores whose cost is below 1e-14.
 
         F at z is at most e^{E} Φ(z + λμ) and a constant, E = λ(λ−1)μ²/2, which is negligible
-        once (z + λμ)² ≥ (λμ)² + 64.
+        once (z + λμ)² ≥ (λμ)² + 64. `reach` is how many votes of a query a neighbour may change.
         """
-        lipschitz = score_lipschitz(sigma)
-        shift = order * math.sqrt(2.0) / sigma
+        lipschitz = score_lipschitz(sigma / reach)
+        shift = order * math.sqrt(2.0) * reach / sigma
         lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
         lowest = max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0))
         blocks_per_vote = math.ceil(lipschitz / resolution.block)

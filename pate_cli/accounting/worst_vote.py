@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr, logsumexp, ndtri
 
 from pate_cli.accounting.divergence import renyi_divergence
 from pate_cli.accounting.domain import check_orders, check_positive
+from pate_cli.accounting.noisy_max import SCORE_ERROR
 from pate_cli.accounting.two_classes import two_class_rdp
+from pate_cli.accounting.two_tails import two_tail_rdp
 
 __all__ = ["worst_argmax_rdp"]
 
@@ -60,16 +62,20 @@ def _divergence(x: Floats, y: Floats, *, shift: float, orders: Floats) -> Floats
     )
 
 
-def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats) -> Floats:
+def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int = 1) -> Floats:
     """w2(λ): an upper bound on the cost of any noisy argmax of votes, data-independent.
+
+    A neighbour that changes k > 1 votes of a query may touch more than two classes, and the
+    reduction to three outcomes is lost; then the two-tail bound at its highest score stands.
 
     Args:
         sigma: standard deviation of the noise on each count, > 0 (counts).
         classes: number of classes, ≥ 2; with exactly 2 the exact two-class peak is used.
         orders: Rényi orders λ > 1, shape [orders].
+        reach: k ≥ 1, how many votes of a query a neighbour may change.
 
     Returns:
-        [orders], nats, at most λ/σ². The supremum is found by a grid and zooms, not by a proof
+        [orders], nats, at most k²λ/σ². The supremum is found by a grid and zooms, not by a proof
         of unimodality; 1e-6 of itself is added, and λ/σ² is returned where the search would
         have to reach too far or float64 overflows.
 
@@ -77,8 +83,11 @@ def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats) -> Floats:
         ParameterError: an order ≤ 1, or a sigma that is not positive and finite.
     """
     orders = check_orders(orders)
-    sigma = check_positive("sigma", sigma)
+    sigma = check_positive("sigma", sigma) / reach
     cap = orders / sigma**2
+    if reach > 1 and classes > 2:
+        highest = ndtri(np.array([1.0 - 1.0 / classes])) + SCORE_ERROR
+        return two_tail_rdp(highest, sigma=sigma, orders=orders)[:, 0]
     if classes == 2:
         return two_class_rdp(np.zeros(1), sigma=sigma, orders=orders)[:, 0]
     shift = 1.0 / sigma

@@ -18,7 +18,7 @@ from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.errors import ParameterError
 from pate_cli.noise import Noise
 
-__all__ = ["NO_LABEL", "Mechanism", "Surface", "Tally", "check_shape", "plurality"]
+__all__ = ["NO_LABEL", "Mechanism", "Surface", "Tally", "check_reach", "check_shape", "plurality"]
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -171,6 +171,19 @@ def check_shape(teachers: int, classes: int) -> None:
         raise ParameterError(f"teachers must be at least 1, got {teachers}")
     if classes < 2:
         raise ParameterError(f"classes must be at least 2, got {classes}")
+
+
+def check_reach(teachers_per_record: int, teachers: int) -> None:
+    """Whole 1 ≤ k ≤ τ, or ParameterError."""
+    whole = isinstance(teachers_per_record, int | np.integer)
+    if not whole or isinstance(teachers_per_record, bool) or teachers_per_record < 1:
+        raise ParameterError(
+            f"teachers_per_record must be a whole number from 1 on, got {teachers_per_record!r}"
+        )
+    if teachers_per_record > teachers:
+        raise ParameterError(
+            f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"
+        )
 
 
 def plurality(counts: Counts) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.two_classes import two_class_rdp
 from pate_cli.accounting.two_tails import two_tail_rdp
 from pate_cli.accounting.worst_vote import worst_argmax_rdp
-from pate_cli.mechanisms.base import Counts, Floats, Labels, Surface, check_shape
+from pate_cli.mechanisms.base import Counts, Floats, Labels, Surface, check_reach, check_shape
 from pate_cli.noise import Noise
 
 __all__ = ["ArgmaxSurface", "GNMax", "noisy_argmax"]
@@ -34,13 +34,16 @@ class ArgmaxSurface:
     classes: int
     sigma: float
     grid: ScoreGrid
+    teachers_per_record: int = 1
     votes: int = 1
     vote_block: int = 1
 
     def at(self, scores_: Floats) -> Floats:
         """The bound at given scores: two-tail, or the exact two-class one when m = 2."""
         bound = two_class_rdp if self.classes == 2 else two_tail_rdp
-        return bound(scores_, sigma=self.sigma, orders=np.array([self.order]))[0]
+        # k votes move the noisy histogram k times as far: the same pair with noise σ/k.
+        sigma = self.sigma / self.teachers_per_record
+        return bound(scores_, sigma=sigma, orders=np.array([self.order]))[0]
 
     @cached_property
     def table(self) -> Floats:
@@ -68,14 +71,18 @@ class GNMax:
         teachers: τ ≥ 1.
         classes: m ≥ 2.
         sigma2: standard deviation of the noise on each count, > 0 (votes).
+        teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
+            votes of a query it may change; every sensitivity grows k-fold.
     """
 
     teachers: int
     classes: int
     sigma2: float
+    teachers_per_record: int = 1
 
     def __post_init__(self) -> None:
         check_shape(self.teachers, self.classes)
+        check_reach(self.teachers_per_record, self.teachers)
         check_positive("sigma2", self.sigma2)
 
     @property
@@ -93,8 +100,8 @@ class GNMax:
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """(√2/σ2,), widened by the error of the quadrature."""
-        return (score_lipschitz(self.sigma2),)
+        """(k√2/σ2,), widened by the error of the quadrature."""
+        return (score_lipschitz(self.sigma2 / self.teachers_per_record),)
 
     def surface(self, order: float, resolution: Resolution = FINE) -> ArgmaxSurface:
         """F̃ on its grid at one order."""
@@ -104,8 +111,15 @@ class GNMax:
             sigma=self.sigma2,
             order=order,
             resolution=resolution,
+            reach=self.teachers_per_record,
         )
-        return ArgmaxSurface(order=order, classes=self.classes, sigma=self.sigma2, grid=grid)
+        return ArgmaxSurface(
+            order=order,
+            classes=self.classes,
+            sigma=self.sigma2,
+            grid=grid,
+            teachers_per_record=self.teachers_per_record,
+        )
 
     def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
         """(0, k) for scores [queries, 1]."""
@@ -119,12 +133,15 @@ class GNMax:
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """k2·w2(λ); every query is answered until the cap stops the run."""
         del queries
-        return answers * worst_argmax_rdp(sigma=self.sigma2, classes=self.classes, orders=orders)
+        worst = worst_argmax_rdp(
+            sigma=self.sigma2, classes=self.classes, orders=orders, reach=self.teachers_per_record
+        )
+        return answers * worst
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """√(2 k2)/σ2."""
+        """k√(2 k2)/σ2."""
         del queries
-        return float(np.sqrt(2.0 * answers) / self.sigma2)
+        return float(self.teachers_per_record * np.sqrt(2.0 * answers) / self.sigma2)
 
     def parameters(self) -> dict[str, Any]:
         """Public parameters."""
@@ -133,6 +150,7 @@ class GNMax:
             "teachers": self.teachers,
             "classes": self.classes,
             "sigma2": self.sigma2,
+            "teachers_per_record": self.teachers_per_record,
         }
 
 

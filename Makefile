@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test lint bench
+.PHONY: setup demo test lint bench docs
 
 setup: $(STAMP)
 
@@ -15,7 +15,9 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	@mkdir -p .demo
-	$(BIN)/pate aggregate sample_votes/demo.parquet --output .demo/labels.parquet --force
+	$(BIN)/pate aggregate sample_votes/demo.parquet --output .demo/labels.csv --force
+	@echo
+	head -n 7 .demo/labels.csv
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --quiet -n 2 tests
@@ -27,6 +29,10 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python tests/benchmarks/run.py
+
+# The example and the reference in README.md, written by the program itself.
+docs: $(STAMP)
+	$(BIN)/python tests/readme_blocks.py --write
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
 .PHONY: table1 table2 votes

@@ -1,0 +1,95 @@
+"""What is installed: a wheel with everything in it, and no dependency that is not declared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+import pate_cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCES = sorted((ROOT / "pate_cli").rglob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    return Path(built)
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    inside = {name for name in names if ".dist-info/" not in name}
+    assert {str(path.relative_to(ROOT)) for path in SOURCES} <= inside
+    assert "pate_cli/reports/schema/report.schema.json" in inside
+    assert "pate_cli/py.typed" in inside
+    assert all(name.startswith("pate_cli/") for name in inside)
+    assert not [name for name in inside if name.endswith((".npy", ".parquet", ".pyc"))]
+
+
+def test_the_wheel_works_where_the_sources_are_not(wheel, tmp_path):
+    program = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+        "import pate_cli; from pate_cli.reports.schema import report_schema\n"
+        "print(pate_cli.__file__); print(report_schema()['title'])\n"
+    )
+    words = [sys.executable, "-c", program, wheel]
+    run = subprocess.run(words, check=True, cwd=tmp_path, capture_output=True, text=True)
+    where, title = run.stdout.splitlines()
+    assert where.startswith(str(wheel))
+    assert title == "Public report of pate"
+
+
+def test_the_metadata_names_the_command_the_version_and_the_licence(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (info,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    text = archive.read(info).decode()
+    assert f"\nVersion: {pate_cli.__version__}\n" in text
+    assert "\nLicense-Expression: Apache-2.0\n" in text
+    assert "\nRequires-Python: >=3.11\n" in text
+    points = archive.read(info.replace("METADATA", "entry_points.txt")).decode()
+    assert "pate = pate_cli.__main__:main" in points
+    assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
+
+
+def test_the_installed_command_is_this_one():
+    (point,) = metadata.entry_points(group="console_scripts", name="pate")
+    assert point.value == "pate_cli.__main__:main"
+
+
+def _imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module
+
+
+def test_only_declared_dependencies_are_imported():
+    declared = {re.match(r"[\w-]+", one)[0] for one in PROJECT["dependencies"]}
+    assert declared == {"typer", "numpy", "scipy", "pyarrow", "rich"}
+    found = {name.split(".")[0] for path in SOURCES for name in _imports(path)}
+    assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared
+
+
+def test_starting_up_imports_nothing_heavy():
+    program = (
+        "import sys; from pate_cli.cli.app import app\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    loaded = ast.literal_eval(run.stdout)
+    assert not {"numpy", "scipy", "pyarrow", "pandas"} & set(loaded)

@@ -1,0 +1,103 @@
+"""README.md says what the program does: generated parts are current, tables are complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from pate_cli.cli.app import app
+from pate_cli.errors import PateError
+from pate_cli.reports.label_format import LabelFormat
+from pate_cli.votes.layout import Layout
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")
+
+_spec = importlib.util.spec_from_file_location("readme_blocks", ROOT / "tests/readme_blocks.py")
+readme_blocks = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(readme_blocks)
+
+
+def _block(name):
+    return TEXT.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0]
+
+
+def _table(heading):
+    """First column of the table under a heading."""
+    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0].split("---|\n", 1)[1]
+    return re.findall(r"^\| `?([^|`]+?)`? \|", section, re.MULTILINE)
+
+
+def test_the_reference_is_current():
+    assert _block("reference") == readme_blocks.reference(), "run: make docs"
+
+
+def test_every_option_of_every_command_is_in_the_reference():
+    commands = typer.main.get_command(app).commands
+    parts = dict(re.findall(r"<code>pate ([\w-]+) .*?</summary>(.*?)</details>", TEXT, re.DOTALL))
+    assert set(parts) == set(commands)
+    for name, command in commands.items():
+        for parameter in command.params:
+            for spelling in parameter.opts:
+                if spelling.startswith("-"):
+                    assert re.search(rf"(^|, ){spelling}\b", parts[name], re.MULTILINE), spelling
+
+
+def _without_other_programs():
+    return re.sub(r"^\$ head .*$", "", TEXT.split("## Reference")[0], flags=re.MULTILINE)
+
+
+def test_every_option_named_in_the_text_exists():
+    commands = typer.main.get_command(app).commands.values()
+    known = {spelling for one in commands for p in one.params for spelling in p.opts}
+    named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", _without_other_programs()))
+    assert named - known <= {"--help"}
+
+
+def _run(text):
+    """(words, numbers) of an example, without the labels, which are noise."""
+    run = text.split("$ head")[0]
+    return NUMBER.sub("#", run), [float(number) for number in NUMBER.findall(run)]
+
+
+def test_the_example_is_what_the_program_prints():
+    shown, fresh = _block("example"), readme_blocks.example()
+    words, numbers = _run(shown)
+    fresh_words, fresh_numbers = _run(fresh)
+    assert words == fresh_words, "run: make docs"
+    # Noise moves epsilon by about 5%, and the answers by about 2%.
+    assert numbers == pytest.approx(fresh_numbers, rel=0.5)
+    assert len(shown.split("$ head")[1].splitlines()) == len(fresh.split("$ head")[1].splitlines())
+
+
+def _exit_codes(kind=PateError):
+    return {kind.exit_code}.union(*(_exit_codes(child) for child in kind.__subclasses__()))
+
+
+def test_exit_codes_are_all_there():
+    assert {int(code) for code in _table("Exit codes")} == _exit_codes() | {0, 130, 141}
+    told = typer.main.get_command(app).help
+    assert {int(code) for code in re.findall(r"\b(\d+) [a-z]", told)} >= _exit_codes() | {0, 130}
+
+
+def test_formats_and_layouts_are_all_there():
+    section = TEXT.split("## Votes in\n")[1].split("\n## ")[0]
+    assert re.findall(r"\| `([a-z][a-z-]+)` \|$", section, re.MULTILINE) == list(Layout)
+    assert {LabelFormat.from_path(f"x{suffix}") for suffix in _table("Labels out")} == set(
+        LabelFormat
+    )
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    known = set(re.findall(r"^([\w ]+):(?!=)", makefile, re.MULTILINE))
+    known = {word for line in known for word in line.split()}
+    section = TEXT.split("## Make targets\n")[1].split("\n## ")[0]
+    named = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    assert {word.strip("` ") for cell in named for word in cell.split(",")} <= known
+    assert set(re.findall(r"^\$ make (\w+)", TEXT, re.MULTILINE)) == {"demo", "test"}

@@ -89,8 +89,9 @@ def _dilate_columns(table: Floats, reach: int) -> Floats:
     """Maximum over the columns within `reach` of each."""
     covered = 0
     while covered < reach:
-        # Three copies `step` apart join without gaps while step ≤ 2·covered + 1.
-        step = min(2 * covered + 1, reach - covered)
+        # Copies shifted by at most covered + 1 overlap enough that one whose centre falls off the
+        # table is not missed: what it would bring is within `covered` already.
+        step = min(covered + 1, reach - covered)
         covered += step
         if step >= table.shape[1]:
             table = np.broadcast_to(table.max(axis=1, keepdims=True), table.shape).copy()

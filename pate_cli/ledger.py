@@ -11,7 +11,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from pate_cli.published_account import PublishedAccount
 __all__ = ["SCHEMA_VERSION", "Ledger", "Round", "charge", "charge_published"]
 
 Floats = NDArray[np.float64]
+_T = TypeVar("_T")
 
 SCHEMA_VERSION: Final = 1
 _KIND: Final = "pate-ledger"
@@ -94,7 +95,8 @@ class Ledger:
         except ParameterError as error:
             raise LedgerError(f"the ledger is damaged: {error}") from None
         shapes_agree = (
-            self.rdp.shape == self.ceiling.shape == self.orders.shape
+            self.orders.ndim == 1
+            and self.rdp.shape == self.ceiling.shape == self.orders.shape
             and self.sensitivity.ndim == 2
             and self.sensitivity.shape[0] == self.orders.size
         )
@@ -226,7 +228,7 @@ class Ledger:
         """
         try:
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise LedgerError("not a ledger, or a truncated one: it is not valid JSON") from None
         if not isinstance(data, dict) or data.get("kind") != _KIND:
             raise LedgerError("not a ledger: give a file that pate wrote with --ledger")
@@ -239,24 +241,43 @@ class Ledger:
         try:
             return cls(
                 analysis=data["analysis"],
-                delta=float(data["delta"]),
-                orders=np.asarray(data["orders"], dtype=np.float64),
-                rdp=np.asarray(data["rdp"], dtype=np.float64),
-                sensitivity=np.asarray(data["sensitivity"], dtype=np.float64),
-                ceiling=np.asarray(data["ceiling"], dtype=np.float64),
+                delta=float(_numbers(data["delta"])),
+                orders=_numbers(data["orders"]),
+                rdp=_numbers(data["rdp"]),
+                sensitivity=_numbers(data["sensitivity"]),
+                ceiling=_numbers(data["ceiling"]),
                 rounds=tuple(_round_from(one) for one in data["rounds"]),
-                private=bool(data["private"]),
+                private=_of_type(bool, data["private"]),
             )
-        except (KeyError, TypeError, ValueError, ParameterError):
+        except (KeyError, TypeError, ValueError):
             raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
 
 
 def _round_from(data: Mapping[str, Any]) -> Round:
-    """A round of a ledger file; KeyError, TypeError or ParameterError when it is damaged."""
+    """A round of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
     draws = tuple(Draw(**draw) for draw in data["draws"])
     for draw in draws:
         draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    _of_type(str, data["id"])
+    _of_type(dict, data["mechanism"])
+    for count in ("queries", "max_answers", "answers"):
+        _of_type(int, data[count])
     return Round(**{**data, "draws": draws})
+
+
+def _numbers(value: Any) -> Floats:
+    """JSON numbers as float64; TypeError or ValueError for text, booleans and ragged lists."""
+    found = np.asarray(value)
+    if found.dtype.kind not in "iuf":
+        raise TypeError("not numbers")
+    return found.astype(np.float64)
+
+
+def _of_type(kind: type[_T], value: Any) -> _T:
+    """The value, if JSON gave it this very type (a boolean is no whole number)."""
+    if type(value) is not kind:
+        raise TypeError(f"not {kind.__name__}")
+    return value
 
 
 def charge(

@@ -57,6 +57,7 @@ def release(
             f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
             f"{plan.delta:g}"
         )
+    prior = (*ledger.draws, *prior)
     sanitized = (
         _draw(ledger, plan, noise, prior) if plan.draws else Sanitized(release=plan.kind.value)
     )

@@ -155,14 +155,18 @@ def choose_plan_for(
     if order is None:
         # ε² is about 2 log(1/δ)·μ² for μ-GDP, and the best order about √(2 log(1/δ))/μ.
         mu_squared = sum(one.gaussian_mu(queries=k1, answers=k1) ** 2 for one, k1 in rounds)
-        highest = _MOST_ORDER if beta is None else min(_MOST_ORDER, largest_order(beta) * 0.999)
+        highest = _MOST_ORDER
+        if beta is not None:
+            highest = min(highest, 1.0 + 0.999 * (largest_order(beta) - 1.0))
         found = _descend(
             lambda at: reference.best_at(at, beta=beta, sigma=sigma),
             start=1.0 + math.sqrt(2.0 * math.log(1.0 / delta) / mu_squared),
             highest=highest,
         )
         # A round order, near enough to the optimum; β and σ are chosen again for it.
-        order = min(_round_order(found), highest)
+        order = _round_order(found)
+        if not 1.0 < order <= highest:
+            order = found
     best = reference.best_at(order, beta=beta, sigma=sigma)
     if best is None:
         raise ParameterError(f"no release at order {order:g} has a finite cost; lower --beta")

@@ -1,0 +1,323 @@
+"""Ledgers add up, survive their file exactly, and refuse anything that is not one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.errors import LedgerError
+from pate_cli.ledger import SCHEMA_VERSION, Ledger, Round, charge
+from pate_cli.mechanisms.base import Tally, surface_blocks
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.plan import Draw
+
+ORDERS = np.array([2.0, 7.5])
+MECHANISM = GNMax(20, 3, sigma2=4.0)
+DAMAGED = "the ledger is damaged: "
+MALFORMED = DAMAGED + "a field is missing or malformed"
+
+
+def make(name, *, seed=0, distances=4, private=True, delta=1e-5, orders=ORDERS, draws=()):
+    random = np.random.default_rng(seed)
+    curve = np.cumsum(random.exponential(size=(len(orders), distances)), axis=1)
+    return Ledger(
+        analysis="tight",
+        delta=delta,
+        orders=np.asarray(orders),
+        rdp=random.exponential(size=len(orders)),
+        sensitivity=curve,
+        ceiling=(curve[:, -1] if distances else np.zeros(len(orders))) + 1.0,
+        rounds=(Round(name, MECHANISM.parameters(), 10, 8, 5, tuple(draws)),),
+        private=private,
+    )
+
+
+def assert_same(a, b, *, rtol=0.0):
+    assert (a.analysis, a.delta, a.private, a.rounds) == (b.analysis, b.delta, b.private, b.rounds)
+    for field in ("orders", "rdp", "sensitivity", "ceiling"):
+        np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=0)
+        assert getattr(a, field).shape == getattr(b, field).shape
+
+
+@st.composite
+def three_ledgers(draw):
+    return [
+        make(
+            name,
+            seed=draw(st.integers(0, 2**31)),
+            distances=draw(st.integers(1, 6)),
+            private=draw(st.booleans()),
+        )
+        for name in "abc"
+    ]
+
+
+@given(three_ledgers())
+@settings(max_examples=100, deadline=None)
+def test_ledgers_are_a_commutative_monoid(ledgers):
+    a, b, c = ledgers
+    zero = Ledger.zero(analysis="tight", delta=1e-5, orders=ORDERS)
+    assert_same(a + zero, a)
+    assert_same(zero + a, a)
+    assert_same(a + b, b + a)
+    assert_same((a + b) + c, a + (b + c), rtol=1e-14)
+    assert_same(c + a + b, a + b + c, rtol=1e-14)
+    total = a + b + c
+    assert total.private == (a.private and b.private and c.private)
+    assert (total.queries, total.answers, len(total.rounds)) == (30, 15, 3)
+
+
+def test_a_shorter_curve_goes_on_at_its_ceiling():
+    short, long = make("a", distances=2), make("b", seed=1, distances=5)
+    total = short + long
+    np.testing.assert_allclose(
+        total.sensitivity[:, :2], short.sensitivity + long.sensitivity[:, :2]
+    )
+    np.testing.assert_allclose(
+        total.sensitivity[:, 2:], short.ceiling[:, None] + long.sensitivity[:, 2:]
+    )
+
+
+@given(st.integers(0, 2**31), st.integers(0, 5), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
+    draws = [Draw(beta=0.02, sigma=9.1, shift=3.0)] if seed % 2 else []
+    ledger = make("a", seed=seed, distances=distances, private=private, draws=draws)
+    text = ledger.to_json()
+    assert json.loads(text)["releasable"] is False
+    assert_same(Ledger.from_json(text), ledger)
+    assert Ledger.from_json(text.encode()).to_json() == text
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, 0.5, -2])
+def test_a_truncated_file_is_refused(cut):
+    text = make("a").to_json()
+    end = int(len(text) * cut) if isinstance(cut, float) else cut
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(text[:end])
+    assert str(caught.value) == "not a ledger, or a truncated one: it is not valid JSON"
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(text)
+    assert str(caught.value) == "not a ledger, or a truncated one: it is not valid JSON"
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '"pate-ledger"', '{"kind": "report"}'])
+def test_foreign_json_is_refused(text):
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(text)
+    assert str(caught.value) == "not a ledger: give a file that pate wrote with --ledger"
+
+
+@pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, "1", None, 1.5])
+def test_another_schema_is_refused(version):
+    data = json.loads(make("a").to_json()) | {"schema_version": version}
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(json.dumps(data))
+    assert str(caught.value) == (
+        f"the ledger has schema version {version}, this tool reads {SCHEMA_VERSION}; "
+        "use the version of pate that wrote it, or a newer one"
+    )
+
+
+def with_round(**fields):
+    return {"rounds": [json.loads(make("a").to_json())["rounds"][0] | fields]}
+
+
+COST = DAMAGED + "a cost is negative or not finite"
+CURVES = DAMAGED + "its curves do not match its orders"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rdp": [0.1, float("nan")]}, COST),
+        ({"rdp": [0.1, -1e-9]}, COST),
+        ({"ceiling": [float("inf"), 1.0]}, COST),
+        ({"sensitivity": [[0.1], [float("nan")]]}, COST),
+        ({"rdp": [0.1]}, CURVES),
+        ({"rdp": 0.1}, CURVES),
+        ({"sensitivity": [0.1, 0.2]}, CURVES),
+        ({"sensitivity": [[0.1]]}, CURVES),
+        ({"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]}, CURVES),
+        ({"orders": [2.0, 1.0]}, DAMAGED + "a Renyi order must be finite and above 1, got 1.0"),
+        (
+            {"orders": [float("nan"), 3.0]},
+            DAMAGED + "a Renyi order must be finite and above 1, got nan",
+        ),
+        ({"orders": []}, DAMAGED + "orders must be a non-empty vector, got shape (0,)"),
+        (
+            {"delta": 0},
+            DAMAGED + "delta must be between 0 and 1, both excluded, got 0.0",
+        ),
+        (
+            {"delta": float("nan")},
+            DAMAGED + "delta must be between 0 and 1, both excluded, got nan",
+        ),
+        ({"delta": "1e-5"}, MALFORMED),
+        ({"delta": True}, MALFORMED),
+        ({"delta": None}, MALFORMED),
+        ({"delta": [1e-5, 2e-5]}, MALFORMED),
+        ({"delta": 10**400}, MALFORMED),
+        ({"rdp": ["0.1", "0.2"]}, MALFORMED),
+        ({"rdp": [True, False]}, MALFORMED),
+        ({"rdp": [10**400, 1]}, MALFORMED),
+        ({"rdp": None}, MALFORMED),
+        ({"rdp": {"a": 1}}, MALFORMED),
+        ({"sensitivity": [[0.1], [0.1, 0.2]]}, MALFORMED),
+        ({"private": "false"}, MALFORMED),
+        ({"private": 1}, MALFORMED),
+        ({"private": None}, MALFORMED),
+        ({"rounds": None}, MALFORMED),
+        ({"rounds": ["a"]}, MALFORMED),
+        ({"rounds": {"id": "a"}}, MALFORMED),
+        ({"analysis": "loose"}, "unknown analysis 'loose'; this tool knows tight and paper"),
+        ({"analysis": ["tight"]}, "unknown analysis ['tight']; this tool knows tight and paper"),
+        (with_round(queries="10"), MALFORMED),
+        (with_round(queries=10.5), MALFORMED),
+        (with_round(answers=True), MALFORMED),
+        (with_round(queries=float("nan")), MALFORMED),
+        (with_round(id=7), MALFORMED),
+        (with_round(mechanism="gnmax"), MALFORMED),
+        (with_round(draws=[{"beta": 0.1}]), MALFORMED),
+        (with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]), MALFORMED),
+        (with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]), MALFORMED),
+        (with_round(draws=3), MALFORMED),
+        (with_round(extra=1), MALFORMED),
+        (
+            with_round(answers=9),
+            "round a: answers, max_answers and queries must satisfy 0 <= 9 <= 8 <= 10",
+        ),
+        (
+            with_round(answers=-1),
+            "round a: answers, max_answers and queries must satisfy 0 <= -1 <= 8 <= 10",
+        ),
+    ],
+    ids=str,
+)
+def test_damaged_fields_are_refused(change, message):
+    data = json.loads(make("a").to_json()) | change
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(json.dumps(data))
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "field", ["analysis", "delta", "private", "rounds", "orders", "rdp", "ceiling", "sensitivity"]
+)
+def test_missing_fields_are_refused(field):
+    data = json.loads(make("a").to_json())
+    del data[field]
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(json.dumps(data))
+    assert str(caught.value) == MALFORMED
+
+
+@pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers"])
+def test_missing_fields_of_a_round_are_refused(field):
+    data = json.loads(make("a").to_json())
+    del data["rounds"][0][field]
+    with pytest.raises(LedgerError) as caught:
+        Ledger.from_json(json.dumps(data))
+    assert str(caught.value) == MALFORMED
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_random_damage_gives_a_ledger_or_one_line(data):
+    text = make("a", draws=[Draw(beta=0.02, sigma=9.1, shift=3.0)]).to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
+    try:
+        Ledger.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+    except LedgerError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            make("b", delta=1e-6),
+            "ledgers can be added only with the same delta, got 1e-05 and 1e-06",
+        ),
+        (
+            make("b", orders=[2.0, 8.0]),
+            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]",
+        ),
+        (make("a", seed=3), "the same round is in there twice; give every ledger once"),
+    ],
+    ids=["delta", "orders", "twice"],
+)
+def test_ledgers_that_do_not_fit_are_not_added(other, message):
+    with pytest.raises(LedgerError) as caught:
+        _ = make("a") + other
+    assert str(caught.value) == message
+
+
+def test_ledgers_of_two_analyses_are_not_added():
+    paper = Ledger.zero(analysis="paper", delta=1e-5, orders=ORDERS)
+    with pytest.raises(LedgerError) as caught:
+        _ = make("a") + paper
+    assert str(caught.value) == (
+        "ledgers can be added only with the same analysis, got tight and paper"
+    )
+
+
+def test_an_order_that_was_not_charged():
+    assert make("a").row(7.5) == 1
+    assert make("a").row(np.nextafter(7.5, 8.0)) == 1
+    with pytest.raises(LedgerError) as caught:
+        make("a").row(3.0)
+    assert str(caught.value) == "order 3 was not charged; this ledger holds 2, 7.5"
+
+
+def test_a_draw_is_remembered_by_the_round_that_made_it():
+    draw = Draw(beta=0.02, sigma=9.1, shift=3.0)
+    ledger = make("a").with_draw(draw)
+    assert ledger.draws == (draw,)
+    assert (ledger + make("b")).draws == (draw,)
+    assert Ledger.from_json(ledger.to_json()).draws == (draw,)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
+)
+def test_charging_is_additive_over_queries(mechanism):
+    """Two runs cost what one run over all their rows costs."""
+    counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
+
+    def charged(part):
+        tally = {
+            order: Tally.of(mechanism.cells(mechanism.score(part), mechanism.surface(order)))
+            for order in (7.5, 2.0)
+        }
+        return charge(
+            mechanism,
+            tally,
+            delta=1e-5,
+            distances=9,
+            max_answers=100,
+            answers=3,
+            private=True,
+        )
+
+    whole, parts = charged(counts), charged(counts[:23]) + charged(counts[23:])
+    assert whole.orders.tolist() == [2.0, 7.5]
+    assert whole.rounds[0].max_answers == 60
+    for field in ("rdp", "ceiling", "sensitivity"):
+        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
+    cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
+    np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
+    worst = [surface_blocks(mechanism.surface(order)).max() * 60 for order in (2.0, 7.5)]
+    np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
+    assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
+    assert len({charged(counts).rounds[0].id for _ in range(3)}) == 3

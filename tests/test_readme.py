@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import jsonschema
+import numpy as np
 import pytest
 import typer
 
 from pate_cli.cli.app import app
 from pate_cli.errors import PateError
 from pate_cli.reports.label_format import LabelFormat
+from pate_cli.reports.schema import report_schema
+from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.votes.layout import Layout
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,6 +84,19 @@ def test_the_example_is_what_the_program_prints():
 
 def _exit_codes(kind=PateError):
     return {kind.exit_code}.union(*(_exit_codes(child) for child in kind.__subclasses__()))
+
+
+def test_the_rounds_of_the_text_can_be_composed(tmp_path):
+    lines = next(b for b in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) if "monday" in b)
+    for seed, name in enumerate(("monday.npy", "tuesday.npy")):
+        counts, _ = SyntheticEnsemble(teachers=40, classes=4, queries=60).draw(seed)
+        np.save(tmp_path / name, counts)
+    script = f"set -e\npate() {{ '{sys.executable}' -m pate_cli \"$@\"; }}\n{lines}"
+    run = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [one["queries"] for one in report["rounds"]] == [60, 60]
+    assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 
 
 def test_exit_codes_are_all_there():

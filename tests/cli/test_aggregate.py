@@ -29,7 +29,7 @@ def test_without_options_labels_go_to_a_file_and_the_report_to_stdout(pate, vote
     # The proportions of the documentation: 0.8, 0.6 and 0.16 of 40 teachers.
     expected = {"name": "confident", "teachers": 40, "classes": 4}
     expected |= {"threshold": 32.0, "sigma1": 24.0, "sigma2": 6.4}
-    assert report["mechanism"] == expected
+    assert expected.items() <= report["mechanism"].items()
     assert (report["delta"], report["private"], report["releasable"]) == (1e-5, True, True)
 
 

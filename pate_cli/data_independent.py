@@ -5,12 +5,14 @@ path of answers and refusals stay below this constant, so composition may be ada
 may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
 μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds ε_κ(λ), which is
 data-independent as well; it has no Gaussian-DP counterpart, so with it only the first route counts.
+Answers that are all ε0-DP have a third route without a release, their exact composition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +20,27 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian_dp import gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.accounting.pure_dp import pure_epsilon
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.plan import Draw, ReleasePlan
 
-__all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
+__all__ = ["DataIndependentCost", "PureMechanism", "Spending", "data_independent_cost"]
 
 Floats = NDArray[np.float64]
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
 _ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
 _WINDOW = 2
+
+
+@runtime_checkable
+class PureMechanism(Protocol):
+    """A mechanism whose every answer is ε0-DP and whose refusals, if any, cost nothing."""
+
+    @property
+    def pure_epsilon(self) -> float:
+        """ε0 of one answer, nats."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,8 +58,8 @@ class DataIndependentCost:
 
     Attributes:
         epsilon: nats.
-        order: the Rényi order it was found at; None for the Gaussian-DP route.
-        method: `renyi` or `gaussian-dp`.
+        order: the Rényi order it was found at; None for the other routes.
+        method: `renyi`, `gaussian-dp` or `pure-dp`.
     """
 
     epsilon: float
@@ -72,6 +85,8 @@ def data_independent_cost(
     draws = [*prior, *([plan.draw] if plan is not None and plan.draws else [])]
     highest = min((largest_order(draw.beta) for draw in draws), default=np.inf)
     orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
+    if orders.size == 0:  # a very large β leaves no more than a little above 1
+        orders = np.array([(1.0 + highest) / 2.0])
     release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
     # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
     # where. Any order is valid, so a poor guess loses sharpness and nothing else.
@@ -97,7 +112,26 @@ def data_independent_cost(
     renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
     if draws:
         return renyi
+    if mu_squared == 0.0:  # nothing was asked, or nothing may be answered
+        return DataIndependentCost(epsilon=0.0, order=None, method="gaussian-dp")
     gaussian = gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
-    if gaussian < renyi.epsilon:
-        return DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")
-    return renyi
+    routes = [renyi, DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")]
+    pure = _pure_epsilon(spent, delta=delta)
+    if pure is not None:
+        routes.append(DataIndependentCost(epsilon=pure, order=None, method="pure-dp"))
+    return min(routes, key=lambda route: route.epsilon)
+
+
+def _pure_epsilon(spent: Sequence[Spending], *, delta: float) -> float | None:
+    """ε of answers that are all pure-DP, None when some are not.
+
+    Where rounds differ in ε0, the smaller of their sum and the curve of the largest ε0 for all.
+    """
+    each: list[tuple[int, float]] = []
+    for one in spent:
+        if not isinstance(one.mechanism, PureMechanism):
+            return None
+        each.append((one.max_answers, one.mechanism.pure_epsilon))
+    answers = sum(number for number, _ in each)
+    together = pure_epsilon(answers=answers, each=max(loss for _, loss in each), delta=delta)
+    return min(together, sum(number * loss for number, loss in each))

@@ -79,10 +79,27 @@ class ScoreGrid:
         F at z is at most e^{E} Φ(z + λμ) and a constant, E = λ(λ−1)μ²/2, which is negligible
         once (z + λμ)² ≥ (λμ)² + 64. `reach` is how many votes of a query a neighbour may change.
         """
-        lipschitz = score_lipschitz(sigma / reach)
         shift = order * math.sqrt(2.0) * reach / sigma
         lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
-        lowest = max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0))
+        return cls.spanning(
+            max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)),
+            highest,
+            lipschitz=score_lipschitz(sigma / reach),
+            resolution=resolution,
+        )
+
+    @classmethod
+    def spanning(
+        cls, lowest: float, highest: float, *, lipschitz: float, resolution: Resolution = FINE
+    ) -> ScoreGrid:
+        """The grid for scores between two public bounds, of which a neighbour moves L at most.
+
+        Args:
+            lowest: the lowest node is at or just below it; scores below are clamped to that.
+            highest: no computed score is above it.
+            lipschitz: L > 0, the error of a computed score included.
+            resolution: how fine.
+        """
         blocks_per_vote = math.ceil(lipschitz / resolution.block)
         block = math.ceil(lipschitz / (blocks_per_vote * resolution.step))
         reach = block * blocks_per_vote

@@ -17,7 +17,7 @@ def print_table(table: Table, stream: IO[str]) -> None:
     if stream.isatty():
         _print_rich(table, stream)
     else:
-        stream.write(as_text(table))
+        stream.write(_encodable(as_text(table), stream.encoding))
 
 
 def as_text(table: Table) -> str:
@@ -41,6 +41,15 @@ def as_json(table: Table) -> str:
     ]
     content = {"table": table.name, "rows": rows, "notes": _notes(table)}
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """The text with its one sign beyond ASCII spelt out where the stream cannot take it."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.replace("±", "+-").encode("ascii", "replace").decode()
+    return text
 
 
 def _notes(table: Table) -> list[str]:

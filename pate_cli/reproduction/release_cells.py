@@ -43,7 +43,7 @@ def published(release: PublishedRelease | None, *, epsilon: float, answers: floa
     """The paper's release of an expected ε; without one (a condition failed) the expectations."""
     expected = {_ANSWERS: f"{answers:.2f}", _LABELS: f"{epsilon:.3f}"}
     if release is None:
-        return expected
+        return expected | {_RELEASED: "condition fails"}
     return expected | {
         _ORDER: f"{release.parameters.order:g}",
         _BETA: _list(release.parameters.betas, ".5g"),

@@ -109,7 +109,8 @@ def _laplace(
     best = int(every.argmin())
     epsilon, order = float(every[best]), MOMENT_ORDERS[best]
     notes = [f"{name}: {remark}" for remark in votes.remarks]
-    if row.epsilon is not None and not _prints_as(epsilon, row.epsilon):
+    mine = votes.authentic is False or len(votes.counts) < (row.queries or 0)
+    if row.epsilon is not None and not mine and not _prints_as(epsilon, row.epsilon):
         notes.append(
             f"{name}: computed {epsilon:.2f} (moment {order - 1:g}) where the table prints "
             f"{row.epsilon:.2f}; the last moment alone would give {every[-1]:.2f}. "

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from pate_cli.accounting.published import TABLE_ORDERS, to_epsilon
+from pate_cli.accounting.published import TABLE_ORDERS, gnss_rdp, to_epsilon
 from pate_cli.errors import ParameterError, ValidityError
 from pate_cli.reproduction import release_cells as cells
-from pate_cli.reproduction.figures import ReleaseRow
+from pate_cli.reproduction.figures import PrintedRelease, ReleaseRow
 from pate_cli.reproduction.outcome import Outcome, Progress, Status, Table, attempt
 from pate_cli.reproduction.published_release import (
     Parameters,
@@ -41,6 +41,10 @@ _NOTES = (
     "Labels only, any votes: the data-independent epsilon of the labels alone.",
     "These figures depend on the votes and are no private release of them.",
 )
+
+
+# Two figures printed with two decimals, and parameters with three digits.
+_ROUNDING = 0.02
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,24 @@ def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
             f"the least expected epsilon is {found.best_epsilon:.3f} at order "
             f"{found.best_order:g}; the table uses order {found.order:g}"
         )
+    if row.printed is not None:
+        remarks += _inconsistency(row.printed)
     if found.tight is None:
         remarks.append("the tight columns price one round of Confident-GNMax only")
     return remarks
+
+
+def _inconsistency(printed: PrintedRelease) -> list[str]:
+    """Whether the printed expectation and the printed release differ by more than the draw."""
+    each = zip(printed.betas, printed.sigmas, strict=True)
+    draw = sum(gnss_rdp(beta=beta, sigma=sigma, order=printed.order) for beta, sigma in each)
+    total = printed.expected_epsilon + draw
+    if abs(total - printed.epsilon) < _ROUNDING:
+        return []
+    return [
+        f"the printed figures do not add up: {printed.expected_epsilon:g} and the {draw:.3f} of "
+        f"Theorem 23 are {total:.2f}, the table prints {printed.epsilon:g}"
+    ]
 
 
 def _lines(row: ReleaseRow, found: _Computed) -> list[tuple[str, ...]]:

@@ -136,10 +136,10 @@ def _read(
 def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
     """A student's class probabilities for the queries of a round, [queries, classes]."""
     try:
-        found = np.load(source, allow_pickle=False)
+        found = np.lib.format.open_memmap(source, mode="r")
     except (OSError, ValueError, EOFError) as error:
         raise VoteError(f"{source}: is not an NPY array of student predictions") from error
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
+    if found.dtype.kind not in "iuf":
         raise VoteError(f"{source}: is not an NPY array of student predictions")
     if found.ndim != 2 or found.shape[1] != shape[1] or len(found) < shape[0]:
         raise VoteError(

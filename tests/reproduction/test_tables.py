@@ -1,0 +1,307 @@
+"""`python -m pate_cli.reproduction table1|table2` end to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ARCHIVE = "https://storage.googleapis.com/pate-votes/votes.gz"
+
+
+def rows(out):
+    return {row["row"]: row for row in json.loads(out)["rows"]}
+
+
+def line(out, *words):
+    """The cells of the first line of text that holds all the words."""
+    found = [one for one in out.splitlines() if all(word in one for word in words)]
+    assert found, out
+    return [cell.strip() for cell in found[0].split("  ") if cell.strip()]
+
+
+# The MNIST rows of the paper.
+
+
+def test_table_1_on_the_authors_mnist_votes(authors, run):
+    code, out, err = run("table1", "--votes", authors)
+    assert code == 0
+    assert err == ""
+    assert line(out, "LNMax", "  1000  ") == (
+        ["MNIST", "LNMax", "1000", "1000", "1e-05", "6", "7.399", "1000", "8.03"]
+    )
+    assert line(out, "LNMax", "  100  ")[5:] == ["9", "2.043", "100", "2.04"]
+    assert line(out, "Confident")[2:] == ["640", "282.7", "1e-05", "14", "1.999", "286", "1.97"]
+    assert "computed 7.40 (moment 5) where the table prints 8.03; the last moment" in out
+    assert "not the authors' file" not in out
+
+
+def test_table_2_on_the_authors_mnist_votes(authors, run):
+    code, out, _ = run("table2", "--votes", authors, "--json")
+    assert code == 0
+    mnist = rows(out)["MNIST"]
+    assert mnist["status"] == "ran"
+    assert mnist["rounds"][0]["authentic"] is True
+    assert (mnist["rounds"][0]["classes"], mnist["rounds"][0]["teachers"]) == (10, 250)
+    assert mnist["expected_answers"] == pytest.approx(282.72, abs=0.005)
+    assert mnist["best_order"] == 14.0
+    assert mnist["expected_epsilon"] == pytest.approx(1.999, abs=5e-4)
+    published, correct = mnist["as_published"], mnist["charged_correctly"]
+    assert published["betas"] == [pytest.approx(0.46 / 14)]
+    assert round(published["smooth_sensitivity"][0], 6) == 0.061747
+    assert round(published["epsilon"], 3) == 2.516
+    assert round(published["sd"], 3) == 0.385
+    assert correct["betas"] == [0.0329]
+    assert round(correct["smooth_sensitivity"][0], 5) == 0.06169
+    assert round(correct["epsilon"], 3) == 3.606
+    tight = mnist["tight"]
+    # The draw alone makes the correct charge of the published release dearer than either of these.
+    assert tight["unbiased"]["epsilon"] + 2 * tight["unbiased"]["sd"] < published["epsilon"]
+    assert tight["upper"]["epsilon"] + 2 * tight["upper"]["sd"] < correct["epsilon"]
+    assert tight["data_independent"]["epsilon"] == pytest.approx(3.2973, abs=1e-3)
+    assert mnist["printed"]["epsilon"] == 2.52
+
+
+def test_table_2_text_shows_the_printed_figures_beside(authors, run):
+    code, out, _ = run("table2", "--votes", authors)
+    assert code == 0
+    assert line(out, "released epsilon  ")[:4] == (
+        ["released epsilon", "2.52 ± 0.385", "2.516 ± 0.385", "3.606 ± 0.384"]
+    )
+    assert "0.0329 (for 0.46/14 = 0.032857)" in out
+    assert "\x1b" not in out
+
+
+# Other votes under the authors' names.
+
+
+@pytest.fixture
+def stand_ins(tmp_path, draw, save):
+    """Files under the authors' names: floats as theirs are, other numbers of classes."""
+    folder = tmp_path / "authors"
+    adult = draw(teachers=250, classes=2, queries=120, agreement=0.85)
+    save(folder, "adult_250_teachers.npy", adult.astype(np.float64))
+    first = draw(teachers=5000, classes=12, queries=40, agreement=0.8)
+    second = draw(teachers=5000, classes=12, queries=30, agreement=0.8, seed=2)
+    save(folder, "glyph_round1.npy", first)
+    save(folder, "glyph_round2.npy", second)
+    guess = 0.5 * second / 5000 + 0.5 / 12
+    save(folder, "glyph_round2_student.npy", guess.astype(np.float32))
+    return folder
+
+
+def test_other_files_are_used_and_flagged(stand_ins, run):
+    code, out, _ = run("table2", "--votes", stand_ins, "--json")
+    assert code == 0
+    found = rows(out)
+    adult = found["Adult"]
+    assert adult["status"] == "ran"
+    assert adult["rounds"][0]["classes"] == 2
+    assert adult["rounds"][0]["authentic"] is False
+    notes = json.loads(out)["notes"]
+    assert any(
+        "Adult: adult_250_teachers.npy is not the authors' file (its sha256" in n for n in notes
+    )
+    assert any("adult_250_teachers.npy holds 120 rows, the table asks 1500" in n for n in notes)
+    glyph = found["Glyph, two-round interactive"]
+    assert glyph["status"] == "ran"
+    assert glyph["tight"] is None
+    assert [one["queries"] for one in glyph["rounds"]] == [40, 30]
+    assert [one["student"] for one in glyph["rounds"]] == [False, True]
+    assert glyph["rounds"][0]["authentic"] is None
+    assert len(glyph["as_published"]["smooth_sensitivity"]) == 2
+    for name in ("MNIST", "SVHN", "Glyph"):
+        assert found[name]["status"] == "votes absent"
+        assert "as_published" not in found[name]
+
+
+def test_interactive_rounds_compare_the_votes_to_the_student(stand_ins, run):
+    """Round 2 written out: Pr[answer] = Φ((max_j(n_j − τ p_j) − T)/σ1)."""
+    from scipy.stats import norm
+
+    code, out, _ = run("table1", "--votes", stand_ins, "--json")
+    assert code == 0
+    row = rows(out)["Glyph, Interactive-GNMax, two rounds"]
+    first = np.load(stand_ins / "glyph_round1.npy")
+    second = np.load(stand_ins / "glyph_round2.npy")
+    student = np.load(stand_ins / "glyph_round2_student.npy").astype(float)
+    surprise = (second - 5000 * student).max(axis=1)
+    answers = norm.cdf((first.max(axis=1) - 3500) / 1500).sum()
+    answers += norm.cdf((surprise - 3500) / 2000).sum()
+    assert row["asked"] == 70
+    assert row["answered"] == pytest.approx(answers, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda p: p[:, :-1], "of shape (30, 11) do not fit votes (30, 12)"),
+        (lambda p: p[:-1], "of shape (29, 12) do not fit votes (30, 12)"),
+        (lambda p: p * 1.1, "row 0 is no probability distribution"),
+        (lambda p: np.where(np.arange(30)[:, None] == 17, np.nan, p), "row 17 is no probability"),
+        (lambda p: p.astype(object), "is not an NPY array of student predictions"),
+        (lambda p: p.astype(str), "is not an NPY array of student predictions"),
+    ],
+)
+def test_bad_student_predictions_are_refused(stand_ins, save, run, spoil, reason):
+    good = np.load(stand_ins / "glyph_round2_student.npy")
+    save(stand_ins, "glyph_round2_student.npy", spoil(good))
+    code, out, _ = run("table1", "--votes", stand_ins, "--json")
+    assert code == 3
+    row = rows(out)["Glyph, Interactive-GNMax, two rounds"]
+    assert row["status"] == "votes unreadable"
+    assert reason in row["reason"]
+
+
+def test_printed_figures_that_do_not_add_up_are_named(tmp_path, draw, save, run):
+    """4.96 and Theorem 23 at β = .0533, σ = 4.88, order 7.5 are 5.50; Table 2 prints 5.45."""
+    save(tmp_path, "svhn_250_teachers.npy", draw(teachers=250, classes=10, queries=100))
+    _, out, _ = run("table2", "--votes", tmp_path)
+    assert "- SVHN: the printed figures do not add up: 4.96 and the 0.535 of Theorem 23" in out
+
+
+def test_absent_rows_name_the_file_and_the_archive(stand_ins, run):
+    code, out, _ = run("table1", "--votes", stand_ins)
+    assert code == 0
+    assert line(out, "SVHN", "Confident") == (
+        ["SVHN", "Confident-GNMax: votes absent", "-", "-", "-", "-", "-", "3098", "4.96"]
+    )
+    assert f"- SVHN, Confident-GNMax: absent from {stand_ins}: svhn_250_teachers.npy" in out
+    assert line(out, "Glyph", "scale not published")[-2:] == ["4000", "4.30"]
+    assert "the paper does not say which Laplace scale" in out
+    assert ARCHIVE in out
+
+
+@pytest.mark.parametrize("table", ["table1", "table2"])
+def test_no_row_at_all_is_exit_3(tmp_path, run, table):
+    code, out, _ = run(table, "--votes", tmp_path, "--json")
+    assert code == 3
+    assert {row["status"] for row in rows(out).values()} <= {"votes absent", "scale not published"}
+
+
+def test_an_unreadable_file_is_exit_3_though_others_ran(stand_ins, run):
+    (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
+    code, out, _ = run("table2", "--votes", stand_ins, "--json")
+    assert code == 3
+    assert rows(out)["SVHN"]["status"] == "votes unreadable"
+    assert rows(out)["Adult"]["status"] == "ran"
+
+
+# Samples.
+
+
+@pytest.fixture
+def samples(tmp_path, draw, save):
+    """Two vote files in two formats, and files that are no votes."""
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    votes = draw(teachers=100, classes=4, queries=80)
+    pq.write_table(pa.table({f"class_{j}": votes[:, j] for j in range(4)}), folder / "a.parquet")
+    save(folder, "b.npy", draw(teachers=250, classes=10, queries=200))
+    save(folder, "b_truth.npy", np.arange(5))
+    save(folder, "student.npy", np.ones((5, 2)) / 2)
+    save(folder, "labels.npy", np.arange(5))
+    (folder / "README.md").write_text("no votes")
+    return folder
+
+
+def test_samples_have_no_printed_figures(samples, run):
+    code, out, _ = run("table1", "--samples", samples, "--json")
+    assert code == 0
+    found = rows(out)
+    assert list(found) == [
+        "a.parquet, LNMax",
+        "a.parquet, Confident-GNMax",
+        "b.npy, LNMax",
+        "b.npy, Confident-GNMax",
+    ]
+    assert found["a.parquet, LNMax"]["laplace_scale"] == pytest.approx(8.0)
+    assert found["b.npy, LNMax"]["asked"] == 200
+    one = found["b.npy, Confident-GNMax"]
+    assert one["rounds"] == [{"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}]
+    assert one["printed"] is None
+    assert "no published figures to compare" in json.loads(out)["notes"][0]
+
+
+def test_samples_in_table_2(samples, run):
+    code, out, _ = run("table2", "--samples", samples)
+    text = out.splitlines()
+    assert "printed" not in text[2]
+    assert "no published figures to compare" in out
+    assert line(out, "a.parquet", "order")[0] == "a.parquet"
+    # C6 fails for σ2 = 16 at the order that a.parquet leads to, and holds for b.npy.
+    assert code == 4
+    released = [one for one in text if "released epsilon" in one]
+    assert ["condition fails" in one for one in released] == [True, False]
+
+
+def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):
+    folder = tmp_path / "small"
+    save(folder, "small.npy", draw(teachers=20, classes=3, queries=60))
+    code, out, _ = run("table2", "--samples", folder)
+    assert code == 4
+    assert line(out, "released epsilon")[1:3] == ["condition fails", "condition fails"]
+    assert "smooth sensitivity is not valid at order" in out
+    code, out, _ = run("table2", "--samples", folder, "--json")
+    assert code == 4
+    row = rows(out)["small.npy"]
+    assert row["status"] == "a condition fails"
+    assert row["as_published"] is None
+    assert row["charged_correctly"] is None
+    assert "C6" in row["failed_condition"]
+    # What does not rest on the condition is still there.
+    assert row["expected_epsilon"] > 0
+    assert row["tight"]["upper"]["epsilon"] > 0
+
+
+def test_an_ambiguous_sample_is_read_as_counts(tmp_path, save, run):
+    folder = tmp_path / "same"
+    save(folder, "same.npy", np.tile([250, 0, 0], (20, 1)))
+    code, out, _ = run("table1", "--samples", folder, "--json")
+    assert code == 0
+    assert rows(out)["same.npy, LNMax"]["laplace_scale"] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("table", ["table1", "table2"])
+def test_no_samples_is_exit_3(tmp_path, run, table):
+    code, out, err = run(table, "--samples", tmp_path)
+    assert (code, out) == (3, "")
+    assert err.endswith("holds no vote file (.parquet or .npy); give --votes DIR\n")
+    code, out, err = run(table, "--samples", tmp_path / "nowhere")
+    assert (code, out) == (3, "")
+    assert err.endswith("nowhere: no such folder; give --votes DIR\n")
+
+
+def test_rich_on_a_terminal(samples, monkeypatch, run):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "160")
+    code, out, _ = run("table1", "--samples", samples)
+    assert code == 0
+    assert "─" in out
+    assert "Confident-GNMax" in out
+
+
+def test_a_stream_without_unicode_and_a_reader_that_leaves(samples):
+    command = [sys.executable, "-m", "pate_cli.reproduction", "table2", "--samples", str(samples)]
+    plain = os.environ | {"PYTHONIOENCODING": "ascii"}
+    said = subprocess.run(command, capture_output=True, env=plain, check=False)
+    assert said.returncode == 4
+    assert said.stderr == b""
+    assert b" +- " in said.stdout
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as gone:
+        said = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False)
+    assert (said.returncode, said.stderr) == (141, b"")
+
+
+def test_usage_errors_are_exit_2(run):
+    with pytest.raises(SystemExit) as caught:
+        run("table3")
+    assert caught.value.code == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import IO
+from typing import TextIO
 
 from pate_cli.reproduction.outcome import Table
 
@@ -12,7 +12,7 @@ __all__ = ["as_json", "as_text", "print_table"]
 _WORDS = 2  # columns of words, left-aligned; the others hold numbers
 
 
-def print_table(table: Table, stream: IO[str]) -> None:
+def print_table(table: Table, stream: TextIO) -> None:
     """Print a table the way `stream` can take it."""
     if stream.isatty():
         _print_rich(table, stream)
@@ -64,7 +64,7 @@ def _aligned(cells: tuple[str, ...] | list[str], widths: list[int]) -> str:
     return "  ".join(placed).rstrip()
 
 
-def _print_rich(table: Table, stream: IO[str]) -> None:
+def _print_rich(table: Table, stream: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.padding import Padding

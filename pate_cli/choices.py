@@ -26,6 +26,7 @@ class MechanismName(enum.StrEnum):
     """The aggregators."""
 
     CONFIDENT = "confident"
+    INTERACTIVE = "interactive"
     GNMAX = "gnmax"
     LNMAX = "lnmax"
 

@@ -72,33 +72,28 @@ def query_costs(
         UsageError: a mechanism that the published analysis does not know.
     """
     orders = check_orders(orders)
-    highest = plurality(counts)
     answer = np.ones(len(counts))
     if isinstance(mechanism, ConfidentGNMax):
-        answer = ndtr((highest - mechanism.threshold) / mechanism.sigma1)
-    tight = analysis is Analysis.TIGHT
-    cost = _tight_steps if tight else _published_steps
-    return QueryCosts(cost(mechanism, counts, highest, orders), answer, highest)
+        answer = ndtr((mechanism.test_score(counts) - mechanism.threshold) / mechanism.sigma1)
+    cost = _tight_steps if analysis is Analysis.TIGHT else _published_steps
+    return QueryCosts(cost(mechanism, counts, orders), answer, plurality(counts))
 
 
-def _tight_steps(
-    mechanism: Mechanism, counts: Counts, highest: NDArray[np.int64], orders: Floats
-) -> dict[str, Floats]:
+def _tight_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[str, Floats]:
     total = mechanism.rdp(mechanism.score(counts), orders)
     if not isinstance(mechanism, ConfidentGNMax):
         return {"argmax": total}
     selecting = threshold_rdp(
-        highest.astype(np.float64),
+        mechanism.test_score(counts),
         threshold=mechanism.threshold,
         sigma=mechanism.sigma1,
         orders=orders,
+        reach=float(mechanism.teachers_per_record),
     )
-    return {"threshold": selecting, "argmax": total - selecting}
+    return {"threshold": selecting, "argmax": np.maximum(total - selecting, 0.0)}
 
 
-def _published_steps(
-    mechanism: Mechanism, counts: Counts, highest: NDArray[np.int64], orders: Floats
-) -> dict[str, Floats]:
+def _published_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[str, Floats]:
     if mechanism.name == MechanismName.LNMAX:
         scale = float(mechanism.parameters()["laplace_scale"])
         return {"argmax": published.laplace_rdp(counts, scale, orders)}
@@ -109,6 +104,7 @@ def _published_steps(
             f"the published analysis does not cover {mechanism.name}; use --analysis tight"
         )
     answering = published.gnmax_rdp(counts, mechanism.sigma2, orders)
+    highest = mechanism.test_score(counts)
     chance = ndtr((highest - mechanism.threshold) / mechanism.sigma1)
     selecting = published.threshold_rdp(
         highest, threshold=mechanism.threshold, sigma=mechanism.sigma1, orders=orders
@@ -184,8 +180,7 @@ class CostSummary:
 
 
 def measure_cost(
-    batches: Callable[[], Iterable[Counts]],
-    mechanism: Mechanism,
+    batches: Callable[[], Iterable[tuple[Mechanism, Counts]]],
     *,
     orders: Floats,
     delta: float,
@@ -194,15 +189,15 @@ def measure_cost(
     """Price votes in two passes: all orders in total, then each query at the best order.
 
     Args:
-        batches: returns the histograms afresh, [rows, classes] at a time; called twice.
-        mechanism: the aggregator.
+        batches: returns the histograms afresh, [rows, classes] at a time, each with the mechanism
+            bound to its rows; called twice.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
         analysis: `tight` or `paper`, which also decides the conversion to ε.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     sums: dict[str, Floats] = {}
-    for counts in batches():
+    for mechanism, counts in batches():
         for step, cost in query_costs(
             mechanism, counts, orders=orders, analysis=analysis
         ).steps.items():
@@ -215,7 +210,7 @@ def measure_cost(
     best = int(np.argmin(epsilon))
     at_best = [
         query_costs(mechanism, counts, orders=orders[best : best + 1], analysis=analysis)
-        for counts in batches()
+        for mechanism, counts in batches()
     ]
     answer = np.concatenate([part.answer for part in at_best])
     return CostSummary(

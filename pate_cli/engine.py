@@ -46,7 +46,7 @@ def run(
     noise: Noise,
     max_answers: int,
     progress: Callable[[int], None] | None = None,
-    observe: Callable[[Counts], None] | None = None,
+    observe: Callable[[Mechanism, Counts], None] | None = None,
 ) -> Run:
     """Label every row in order, stopping at the public cap, and tally *all* rows.
 
@@ -67,17 +67,23 @@ def run(
     tables: list[LabelTable] = []
     answered = 0
     for batch in batches:
-        labels = mechanism.label(batch.counts, noise).astype(np.int64)
-        order_of_answers = answered + np.cumsum(labels != NO_LABEL)
-        labels[order_of_answers > max_answers] = NO_LABEL
-        answered = int(min(order_of_answers[-1], max_answers))
+        bound = mechanism.for_rows(batch.ids, batch.first_row)
+        labels = bound.label(batch.counts, noise).astype(np.int64)
+        hits = labels != NO_LABEL
+        asked = answered + np.cumsum(hits) - hits < max_answers
+        labels[~asked] = NO_LABEL
+        answered += int(np.count_nonzero(labels != NO_LABEL))
+        sources = np.where(labels == NO_LABEL, "none", "teachers")
+        student = bound.fallback()
+        if student is not None:
+            free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
+            labels[free], sources[free] = student[free], "student"
         if surfaces:
-            score = mechanism.score(batch.counts)
+            score = bound.score(batch.counts)
             for order, surface in surfaces.items():
                 tally[order] += Tally.of(mechanism.cells(score, surface))
         if observe is not None:
-            observe(batch.counts)
-        sources = np.where(labels == NO_LABEL, "none", "teachers")
+            observe(bound, batch.counts)
         tables.append(LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources))
         if progress is not None:
             progress(len(labels))

@@ -50,22 +50,22 @@ class PublishedAccount:
         """Start at nothing; ValidityError when C5 or C6 fails for this mechanism."""
         self.orders = check_orders(orders)
         require_published_sensitivity(mechanism, self.orders)
-        self._mechanism = mechanism
         self.rdp = np.zeros(self.orders.size)
         self.sensitivity = np.zeros((self.orders.size, mechanism.teachers))
         self.queries = 0
 
-    def add(self, counts: Counts) -> None:
-        """Charge a batch of histograms."""
+    def add(self, one: Mechanism, counts: Counts) -> None:
+        """Charge a batch of histograms to a mechanism bound to its rows."""
         self.queries += len(counts)
-        one = self._mechanism
         if isinstance(one, ConfidentGNMax):
+            scores = one.test_score(counts)
             cost = published.confident_expected_cost(
                 counts,
                 threshold=one.threshold,
                 sigma1=one.sigma1,
                 sigma2=one.sigma2,
                 orders=self.orders,
+                scores=scores,
             )
             for row, order in enumerate(self.orders.tolist()):
                 self.sensitivity[row] += published.expected_local_sensitivity(
@@ -75,6 +75,7 @@ class PublishedAccount:
                     sigma2=one.sigma2,
                     order=order,
                     teachers=one.teachers,
+                    scores=scores,
                 )
         elif isinstance(one, GNMax):
             cost = published.gnmax_rdp(counts, one.sigma2, self.orders)

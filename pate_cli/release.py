@@ -93,10 +93,11 @@ def release(
             delta=plan.delta,
             data_independent=not from_votes,
             sound=tight or not from_votes,
+            rounds=len(ledger.rounds),
         ),
         adjacency=ADJACENCY,
         covers=covers(plan.kind, earlier=len(prior)),
-        statements=statements(plan.kind, private=private, sound=tight),
+        statements=statements(plan.kind, private=private, sound=tight, rounds=len(ledger.rounds)),
         rounds=tuple(_round(one) for one in ledger.rounds),
         warnings=() if tight or not plan.draws else published_caveats(plan),
     )

@@ -148,7 +148,7 @@ def choose_plan_for(
         return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
     _check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
     reference = _Reference(
-        tuple((one, one.score(_reference_counts(one)), queries) for one, queries in rounds),
+        tuple((one, _reference_score(one), queries) for one, queries in rounds),
         kind,
         delta,
     )
@@ -179,7 +179,7 @@ def choose_plan_for(
     )
 
 
-def _reference_counts(mechanism: Mechanism) -> NDArray[np.int64]:
+def _reference_score(mechanism: Mechanism) -> Floats:
     ensemble = SyntheticEnsemble(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
@@ -187,7 +187,8 @@ def _reference_counts(mechanism: Mechanism) -> NDArray[np.int64]:
         agreement=_AGREEMENT,
         spread=_SPREAD,
     )
-    return ensemble.draw(_SEED)[0]
+    counts, _ = ensemble.draw(_SEED)
+    return mechanism.for_reference(counts, _SEED).score(counts)
 
 
 def _check_given(

@@ -43,7 +43,7 @@ class Sensitivity:
 
 
 def measure_sensitivity(
-    batches: Iterable[Counts],
+    batches: Iterable[tuple[Mechanism, Counts]],
     mechanism: Mechanism,
     *,
     order: float,
@@ -53,7 +53,7 @@ def measure_sensitivity(
     """The curve at one Rényi order, over all queries.
 
     Args:
-        batches: histograms, [rows, classes] at a time.
+        batches: histograms, [rows, classes] at a time, each with the mechanism bound to its rows.
         mechanism: the aggregator.
         order: λ > 1.
         beta: decides how many distances are worth computing (tight analysis).
@@ -64,8 +64,8 @@ def measure_sensitivity(
     """
     if analysis is Analysis.PAPER:
         account = PublishedAccount(mechanism, np.array([order]))
-        for counts in batches:
-            account.add(counts)
+        for bound, counts in batches:
+            account.add(bound, counts)
         return Sensitivity(
             rdp=float(account.rdp[0]),
             curve=account.sensitivity[0],
@@ -73,8 +73,8 @@ def measure_sensitivity(
         )
     surface = mechanism.surface(order)
     tally = Tally.empty()
-    for counts in batches:
-        tally += Tally.of(mechanism.cells(mechanism.score(counts), surface))
+    for bound, counts in batches:
+        tally += Tally.of(bound.cells(bound.score(counts), surface))
     blocks = surface_blocks(surface)
     return Sensitivity(
         rdp=float(surface.cost(tally.cells) @ tally.weights),

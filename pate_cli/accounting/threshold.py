@@ -105,7 +105,9 @@ def _bend(values: Floats) -> Floats:
     return np.nan_to_num(bend, nan=0.0, posinf=0.0)
 
 
-def threshold_rdp(v: Floats, *, threshold: float, sigma: float, orders: Floats) -> Floats:
+def threshold_rdp(
+    v: Floats, *, threshold: float, sigma: float, orders: Floats, reach: float = 1.0
+) -> Floats:
     """f1(v): the exact cost of the threshold step, the larger of both directions.
 
     Args:
@@ -113,26 +115,21 @@ def threshold_rdp(v: Floats, *, threshold: float, sigma: float, orders: Floats) 
         threshold: T (votes).
         sigma: standard deviation σ1 of the noise on the largest count, > 0 (votes).
         orders: Rényi orders λ > 1, [orders].
+        reach: how far a neighbour moves v (votes).
 
     Returns:
-        [orders, *v.shape], nats, at most λ/(2σ²) (the noisy count seen in full).
+        [orders, *v.shape], nats, at most reach²·λ/(2σ²) (the noisy count seen in full).
 
     Raises:
         ParameterError: a bad threshold, sigma or order.
     """
     votes = np.asarray(v, dtype=np.float64)
-    return np.stack(
-        [
-            np.minimum(
-                np.log1p(
-                    pass_moments(votes, threshold=threshold, sigma=sigma, order=order).excess.max(0)
-                )
-                / (order - 1.0),
-                order / (2.0 * sigma**2),  # stands where the moment overflows
-            )
-            for order in check_orders(orders).tolist()
-        ]
-    )
+    costs = []
+    for order in check_orders(orders).tolist():
+        moments = pass_moments(votes, threshold=threshold, sigma=sigma, order=order, reach=reach)
+        cap = reach**2 * order / (2.0 * sigma**2)  # stands where the moment overflows
+        costs.append(np.minimum(np.log1p(moments.excess.max(0)) / (order - 1.0), cap))
+    return np.stack(costs)
 
 
 def worst_threshold_rdp(

@@ -106,9 +106,9 @@ def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int =
     for row, order in enumerate(orders):
         value = float(coarse[row, best[row]])
         centre = np.array([x[best[row]], y[best[row]]])
-        reach = float(axis[1] - axis[0])
+        radius = float(axis[1] - axis[0])
         for _ in range(_ZOOMS):
-            steps = np.linspace(-reach, reach, _ZOOM_NODES)
+            steps = np.linspace(-radius, radius, _ZOOM_NODES)
             near_x, near_y = (
                 part.ravel() for part in np.meshgrid(centre[0] + steps, centre[1] + steps)
             )
@@ -116,7 +116,7 @@ def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int =
             top = int(np.argmax(fine))
             value = max(value, float(fine[top]))
             centre = np.array([near_x[top], near_y[top]])
-            reach = 2.0 * float(steps[1] - steps[0])
+            radius = 2.0 * float(steps[1] - steps[0])
         if np.isfinite(value):
             result[row] = min(value * (1.0 + _RELATIVE_SLACK), cap[row])
     return result

@@ -45,6 +45,9 @@ def aggregate(
     sigma1: opt.Sigma1 = None,
     sigma2: opt.Sigma2 = None,
     laplace_scale: opt.LaplaceScale = None,
+    student: opt.Student = None,
+    confidence: opt.Confidence = None,
+    teachers_per_record: opt.TeachersPerRecord = 1,
     max_queries: opt.MaxQueries = None,
     max_answers: opt.MaxAnswers = None,
     delta: opt.Delta = 1e-5,
@@ -98,7 +101,14 @@ def aggregate(
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
             aggregator = MechanismOptions(
-                mechanism, threshold, sigma1, sigma2, laplace_scale
+                mechanism,
+                threshold,
+                sigma1,
+                sigma2,
+                laplace_scale,
+                student,
+                confidence,
+                teachers_per_record,
             ).build(teachers=file.teachers, classes=file.classes)
             plan = choose_plan(
                 kind,

@@ -13,7 +13,7 @@ import typer
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note
-from pate_cli.cli.setup import MechanismOptions, count_queries
+from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries
 from pate_cli.reports.label_format import LabelFormat
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def cost(
     sigma1: opt.Sigma1 = None,
     sigma2: opt.Sigma2 = None,
     laplace_scale: opt.LaplaceScale = None,
+    student: opt.Student = None,
+    confidence: opt.Confidence = None,
+    teachers_per_record: opt.TeachersPerRecord = 1,
     max_queries: opt.MaxQueries = None,
     max_answers: opt.MaxAnswers = None,
     delta: opt.Delta = 1e-5,
@@ -87,11 +90,17 @@ def cost(
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
             aggregator = MechanismOptions(
-                mechanism, threshold, sigma1, sigma2, laplace_scale
+                mechanism,
+                threshold,
+                sigma1,
+                sigma2,
+                laplace_scale,
+                student,
+                confidence,
+                teachers_per_record,
             ).build(teachers=file.teachers, classes=file.classes)
             summary = measure_cost(
-                lambda: (batch.counts for batch in file.batches(limit=queries)),
-                aggregator,
+                lambda: bound_batches(file, aggregator, queries),
                 orders=wanted,
                 delta=delta,
                 analysis=analysis,

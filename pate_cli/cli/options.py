@@ -50,7 +50,8 @@ Mechanism = Annotated[
     MechanismName,
     typer.Option(
         "--mechanism",
-        help="confident: answer where teachers agree; gnmax, lnmax: answer every query.",
+        help="confident: answer where teachers agree; interactive: where they correct the student; "
+        "gnmax, lnmax: answer every query.",
         rich_help_panel=_MECHANISM,
     ),
 ]
@@ -86,6 +87,30 @@ LaplaceScale = Annotated[
         "--laplace-scale",
         help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
         "Default 0.08 x teachers.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Student = Annotated[
+    Path | None,
+    typer.Option(
+        "--student",
+        help="Predictions of interactive's student: probabilities per query, NPY or Parquet.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(
+        "--confidence",
+        help="gamma of interactive: reinforce student labels surer than this. Default 0.9.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+TeachersPerRecord = Annotated[
+    int,
+    typer.Option(
+        "--teachers-per-record",
+        help="Most teachers that one record may have trained; 1 when their data are disjoint.",
         rich_help_panel=_MECHANISM,
     ),
 ]

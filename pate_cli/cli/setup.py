@@ -7,22 +7,42 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pate_cli.mechanisms import Mechanism
     from pate_cli.votes import VoteFile
 
-__all__ = ["MechanismOptions", "count_queries", "refuse_overwriting", "release_kind", "stem_of"]
+__all__ = [
+    "MechanismOptions",
+    "bound_batches",
+    "count_queries",
+    "refuse_overwriting",
+    "release_kind",
+    "stem_of",
+]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 _THRESHOLD, _SIGMA1, _SIGMA2, _LAPLACE_SCALE = 0.8, 0.6, 0.16, 0.08
+_CONFIDENCE = 0.9
 
 _FLAGS = {
     MechanismName.CONFIDENT: ("--threshold", "--sigma1", "--sigma2"),
+    MechanismName.INTERACTIVE: (
+        "--student",
+        "--confidence",
+        "--threshold",
+        "--sigma1",
+        "--sigma2",
+    ),
     MechanismName.GNMAX: ("--sigma2",),
     MechanismName.LNMAX: ("--laplace-scale",),
 }
@@ -37,6 +57,9 @@ class MechanismOptions:
     sigma1: float | None
     sigma2: float | None
     laplace_scale: float | None
+    student: Path | None
+    confidence: float | None
+    teachers_per_record: int
 
     def __post_init__(self) -> None:
         flags = {
@@ -44,6 +67,8 @@ class MechanismOptions:
             "--sigma1": self.sigma1,
             "--sigma2": self.sigma2,
             "--laplace-scale": self.laplace_scale,
+            "--student": self.student,
+            "--confidence": self.confidence,
         }
         for flag, value in flags.items():
             if value is not None and flag not in _FLAGS[self.name]:
@@ -51,29 +76,44 @@ class MechanismOptions:
                     f"{flag} does not go with --mechanism {self.name}, "
                     f"which takes {', '.join(_FLAGS[self.name])}"
                 )
+        if self.name is MechanismName.INTERACTIVE and self.student is None:
+            raise UsageError("--mechanism interactive needs --student FILE, the predictions")
 
     def build(self, *, teachers: int, classes: int) -> Mechanism:
         """The mechanism; ParameterError for a number out of range."""
-        from pate_cli.mechanisms import ConfidentGNMax, GNMax
+        from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+        from pate_cli.student import load_predictions
 
         def scaled(value: float | None, share: float) -> float:
             return share * teachers if value is None else value
 
+        common: dict[str, Any] = {
+            "teachers": teachers,
+            "classes": classes,
+            "teachers_per_record": self.teachers_per_record,
+        }
         if self.name is MechanismName.LNMAX:
-            from pate_cli.mechanisms.lnmax import LNMax
-
-            scale = scaled(self.laplace_scale, _LAPLACE_SCALE)
-            return LNMax(teachers=teachers, classes=classes, laplace_scale=scale)
-        sigma2 = scaled(self.sigma2, _SIGMA2)
+            return LNMax(laplace_scale=scaled(self.laplace_scale, _LAPLACE_SCALE), **common)
+        common["sigma2"] = scaled(self.sigma2, _SIGMA2)
         if self.name is MechanismName.GNMAX:
-            return GNMax(teachers=teachers, classes=classes, sigma2=sigma2)
-        return ConfidentGNMax(
-            teachers=teachers,
-            classes=classes,
-            threshold=scaled(self.threshold, _THRESHOLD),
-            sigma1=scaled(self.sigma1, _SIGMA1),
-            sigma2=sigma2,
+            return GNMax(**common)
+        common["threshold"] = scaled(self.threshold, _THRESHOLD)
+        common["sigma1"] = scaled(self.sigma1, _SIGMA1)
+        if self.student is None:
+            return ConfidentGNMax(**common)
+        return InteractiveGNMax(
+            predictions=load_predictions(self.student),
+            confidence=_CONFIDENCE if self.confidence is None else self.confidence,
+            **common,
         )
+
+
+def bound_batches(
+    file: VoteFile, mechanism: Mechanism, queries: int
+) -> Iterator[tuple[Mechanism, NDArray[np.int64]]]:
+    """The first rows of a file in batches, each with the mechanism bound to its rows."""
+    for batch in file.batches(limit=queries):
+        yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
 
 
 def release_kind(

@@ -10,7 +10,7 @@ from typing import Any
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note
-from pate_cli.cli.setup import MechanismOptions, count_queries, release_kind
+from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries, release_kind
 from pate_cli.errors import UsageError, ValidityError
 
 __all__ = ["smooth_sensitivity"]
@@ -23,6 +23,9 @@ def smooth_sensitivity(
     sigma1: opt.Sigma1 = None,
     sigma2: opt.Sigma2 = None,
     laplace_scale: opt.LaplaceScale = None,
+    student: opt.Student = None,
+    confidence: opt.Confidence = None,
+    teachers_per_record: opt.TeachersPerRecord = 1,
     max_queries: opt.MaxQueries = None,
     delta: opt.Delta = 1e-5,
     analysis: opt.AnalysisOption = Analysis.TIGHT,
@@ -55,9 +58,16 @@ def smooth_sensitivity(
     with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
         note(file.describe(), quiet=quiet)
         queries, _ = count_queries(file, max_queries=max_queries, max_answers=None)
-        aggregator = MechanismOptions(mechanism, threshold, sigma1, sigma2, laplace_scale).build(
-            teachers=file.teachers, classes=file.classes
-        )
+        aggregator = MechanismOptions(
+            mechanism,
+            threshold,
+            sigma1,
+            sigma2,
+            laplace_scale,
+            student,
+            confidence,
+            teachers_per_record,
+        ).build(teachers=file.teachers, classes=file.classes)
         plan = choose_plan(
             kind, mechanism=aggregator, queries=queries, delta=delta, order=order, beta=beta
         )
@@ -77,7 +87,7 @@ def smooth_sensitivity(
                     f"{verdict['reason']}; try another order or --analysis tight"
                 )
         found = measure_sensitivity(
-            (batch.counts for batch in file.batches(limit=queries)),
+            bound_batches(file, aggregator, queries),
             aggregator,
             order=plan.order,
             beta=plan.beta,

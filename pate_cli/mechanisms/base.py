@@ -8,7 +8,7 @@ that do not look at it) and a column k on a `ScoreGrid`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,16 @@ from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.errors import ParameterError
 from pate_cli.noise import Noise
 
-__all__ = ["NO_LABEL", "Mechanism", "Surface", "Tally", "check_reach", "check_shape", "plurality"]
+__all__ = [
+    "NO_LABEL",
+    "Mechanism",
+    "Surface",
+    "Tally",
+    "WithoutRowInputs",
+    "check_reach",
+    "check_shape",
+    "plurality",
+]
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -124,6 +133,18 @@ class Mechanism(Protocol):
         """m, the number of classes."""
         ...
 
+    def for_rows(self, ids: Any, first_row: int) -> Mechanism:
+        """The mechanism with the public inputs of these rows; itself if it has none."""
+        ...
+
+    def for_reference(self, counts: Counts, seed: int) -> Mechanism:
+        """The mechanism with made-up public inputs for made-up histograms; itself if none."""
+        ...
+
+    def fallback(self) -> Labels | None:
+        """Public labels for rows the teachers leave unanswered, if the mechanism has any."""
+        ...
+
     def label(self, counts: Counts, noise: Noise) -> Labels:
         """Draw a label for every histogram, NO_LABEL where the mechanism does not answer."""
         ...
@@ -160,6 +181,24 @@ class Mechanism(Protocol):
     def parameters(self) -> dict[str, Any]:
         """Public parameters by their field names, enough to build the mechanism again."""
         ...
+
+
+class WithoutRowInputs:
+    """What mechanisms share whose only input per row is the histogram."""
+
+    def for_rows(self, ids: Any, first_row: int) -> Self:
+        """Itself."""
+        del ids, first_row
+        return self
+
+    def for_reference(self, counts: Counts, seed: int) -> Self:
+        """Itself."""
+        del counts, seed
+        return self
+
+    def fallback(self) -> Labels | None:
+        """None: rows that are not answered stay without a label."""
+        return None
 
 
 def check_shape(teachers: int, classes: int) -> None:

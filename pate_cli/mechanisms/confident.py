@@ -13,7 +13,15 @@ from pate_cli.accounting.domain import check_positive
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.threshold import PassMoments, cell_moments, worst_threshold_rdp
 from pate_cli.errors import ParameterError
-from pate_cli.mechanisms.base import NO_LABEL, Counts, Floats, Labels, Surface, plurality
+from pate_cli.mechanisms.base import (
+    NO_LABEL,
+    Counts,
+    Floats,
+    Labels,
+    Surface,
+    WithoutRowInputs,
+    plurality,
+)
 from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax, noisy_argmax
 from pate_cli.noise import Noise
 
@@ -56,7 +64,7 @@ class VoteCells:
 
     def lowest(self, start: int, stop: int) -> Floats:
         """The low end of rows start ≤ i < stop."""
-        return self.low + np.arange(start, stop) * (self.width or 1.0)
+        return self.low + np.arange(start, stop, dtype=np.float64) * (self.width or 1.0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class ConfidentSurface:
 
 
 @dataclass(frozen=True)
-class ConfidentGNMax:
+class ConfidentGNMax(WithoutRowInputs):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
     Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2. Cost ρ,
@@ -173,6 +181,10 @@ class ConfidentGNMax:
     def _vote_cells(self) -> VoteCells:
         return VoteCells.of(teachers=self.teachers, real=self._real, reach=self.teachers_per_record)
 
+    def test_score(self, counts: Counts) -> Floats:
+        """What is compared to T: max_j n_j, [queries] (votes)."""
+        return plurality(counts).astype(np.float64)
+
     def label(self, counts: Counts, noise: Noise) -> Labels:
         """Threshold and argmax for every histogram, one row of noise each.
 
@@ -180,13 +192,13 @@ class ConfidentGNMax:
         its place alone.
         """
         draws = noise.normal((counts.shape[0], counts.shape[1] + 1))
-        passed = plurality(counts) + self.sigma1 * draws[:, 0] >= self.threshold
+        passed = self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold
         labels = noisy_argmax(counts, self.sigma2 * draws[:, 1:])
         return np.where(passed, labels, np.int32(NO_LABEL))
 
     def score(self, counts: Counts) -> Floats:
         """(v, z) per query, [queries, 2]."""
-        return np.column_stack([plurality(counts), self.argmax.score(counts)])
+        return np.column_stack([self.test_score(counts), self.argmax.score(counts)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:

@@ -15,7 +15,15 @@ from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.two_classes import two_class_rdp
 from pate_cli.accounting.two_tails import two_tail_rdp
 from pate_cli.accounting.worst_vote import worst_argmax_rdp
-from pate_cli.mechanisms.base import Counts, Floats, Labels, Surface, check_reach, check_shape
+from pate_cli.mechanisms.base import (
+    Counts,
+    Floats,
+    Labels,
+    Surface,
+    WithoutRowInputs,
+    check_reach,
+    check_shape,
+)
 from pate_cli.noise import Noise
 
 __all__ = ["ArgmaxSurface", "GNMax", "noisy_argmax"]
@@ -60,7 +68,7 @@ class ArgmaxSurface:
 
 
 @dataclass(frozen=True)
-class GNMax:
+class GNMax(WithoutRowInputs):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
     Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),

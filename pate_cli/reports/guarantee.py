@@ -29,10 +29,14 @@ def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
     return " and ".join(parts) + (" together" if len(parts) > 1 else "")
 
 
-def statements(kind: ReleaseKind, *, private: bool, sound: bool) -> tuple[Statement, ...]:
+def statements(
+    kind: ReleaseKind, *, private: bool, sound: bool, rounds: int
+) -> tuple[Statement, ...]:
     """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
 
-    `sound` is False for the published analysis, whose data-dependent cost bounds nothing.
+    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. With
+    several rounds a later one may have been shaped by the labels of an earlier one: the charge then
+    depends on the labels, and only the ex-post statement is left of the data-dependent ones.
     """
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
@@ -51,11 +55,16 @@ def statements(kind: ReleaseKind, *, private: bool, sound: bool) -> tuple[Statem
         ),
         Statement(
             id="this-file",
-            holds=private and sound and drawn,
+            holds=private and sound and drawn and rounds == 1,
             text=(
                 "For this vote file and each of its neighbours, in both directions, what was "
                 f"released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
                 f"{spread}."
+                + (
+                    ""
+                    if rounds == 1
+                    else " Not claimed for several rounds, whose charge depends on the labels."
+                )
             ),
         ),
         Statement(
@@ -65,6 +74,7 @@ def statements(kind: ReleaseKind, *, private: bool, sound: bool) -> tuple[Statem
                 "For all neighbouring vote files D, D', every event S and every number e: "
                 "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
                 " + delta."
+                + ("" if rounds == 1 else " Rounds may have been chosen on earlier labels.")
             ),
         ),
         Statement(
@@ -86,6 +96,7 @@ def summary(
     delta: float,
     data_independent: bool,
     sound: bool,
+    rounds: int,
 ) -> str:
     """One sentence on the headline number."""
     if not private:
@@ -96,13 +107,15 @@ def summary(
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
     if kind is ReleaseKind.UPPER:
-        return (
-            f"{pair} is a sanitized upper bound for this vote file "
-            "(statements this-file and released-epsilon)."
+        which = (
+            "statements this-file and released-epsilon"
+            if rounds == 1
+            else "the ex-post statement released-epsilon"
         )
+        return f"{pair} is a sanitized upper bound for these votes ({which})."
     return (
-        f"{pair} is a sanitized estimate for this vote file, too low about half the time "
-        "(statement this-file); the upper release gives a bound."
+        f"{pair} is a sanitized estimate for these votes, too low about half the time; "
+        "the upper release gives a bound."
     )
 
 

@@ -1,0 +1,94 @@
+"""Interactive-GNMax: ask the teachers only where the student may be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pate_cli.errors import ParameterError, VoteError
+from pate_cli.mechanisms.base import NO_LABEL, Counts, Floats, Labels
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.student import StudentPredictions
+
+__all__ = ["InteractiveGNMax"]
+
+
+@dataclass(frozen=True)
+class InteractiveGNMax(ConfidentGNMax):
+    """Algorithm 2 of the ICLR 2018 paper.
+
+    If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T, where p are the student's probabilities, the teachers
+    answer by GNMax with σ2; else, if max_j p_j > γ, the student's own label is reinforced, which
+    costs nothing more; else there is no answer.
+
+    Score (v, z) with v = max_j (n_j − τ p_j) a real number, not rounded: one vote moves it by at
+    most 1. Costs are suprema over cells of real v (accounting.threshold.cell_moments).
+
+    The predictions are public, but they were trained on labels of the same teachers: the cost of
+    this round adds to that of the earlier ones, and their sum is an ex-post guarantee at one
+    Rényi order fixed before the first label (accounting/THEORY.md, section 4).
+
+    Attributes:
+        confidence: γ in [0, 1].
+        predictions: of all rows, or of a batch of them once bound by `for_rows`.
+    """
+
+    confidence: float = 0.9
+    predictions: StudentPredictions | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.confidence <= 1.0:
+            raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
+        if self.predictions is not None and self.predictions.classes != self.classes:
+            raise VoteError(
+                f"the student predicts {self.predictions.classes} classes, the votes have "
+                f"{self.classes}"
+            )
+
+    @property
+    def name(self) -> str:
+        """`interactive`."""
+        return "interactive"
+
+    @property
+    def _real(self) -> bool:
+        return True
+
+    def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
+        """This mechanism with the predictions of these rows only, in their order."""
+        if self.predictions is None:
+            raise ParameterError("interactive needs the student's predictions; give --student FILE")
+        return replace(self, predictions=StudentPredictions(self.predictions.of(ids, first_row)))
+
+    def for_reference(self, counts: Counts, seed: int) -> InteractiveGNMax:
+        """With a made-up student: right and sure on three reference queries of four, else clueless.
+
+        For choosing release parameters without looking at votes.
+        """
+        sure = np.random.default_rng(seed).random(len(counts)) < 0.75
+        values = np.full(counts.shape, 1.0 / self.classes)
+        values[sure] = 0.1 / (self.classes - 1)
+        values[sure, counts.argmax(axis=1)[sure]] = 0.9
+        return replace(self, predictions=StudentPredictions(values))
+
+    def test_score(self, counts: Counts) -> Floats:
+        """max_j (n_j − τ p_j) for the rows this mechanism is bound to."""
+        if self.predictions is None or len(self.predictions.probabilities) != len(counts):
+            raise ParameterError("interactive must be bound to the rows it is asked about")
+        distance = counts - self.teachers * self.predictions.probabilities
+        return np.asarray(distance.max(axis=1), dtype=np.float64)
+
+    def fallback(self) -> Labels | None:
+        """The student's label where it is confident, NO_LABEL elsewhere; public."""
+        if self.predictions is None:
+            return None
+        values = self.predictions.probabilities
+        sure = values.max(axis=1) > self.confidence
+        return np.where(sure, values.argmax(axis=1), NO_LABEL).astype(np.int32)
+
+    def parameters(self) -> dict[str, Any]:
+        """Public parameters; the predictions themselves stay in their file."""
+        return {**super().parameters(), "confidence": self.confidence}

@@ -62,7 +62,7 @@ class SyntheticEnsemble:
         weights = np.arange(1, self.classes + 1, dtype=np.float64) ** -self.imbalance
         truth = random.choice(self.classes, size=self.queries, p=weights / weights.sum())
         right = np.full(self.queries, self.agreement)
-        if self.spread > 0.0:
+        if self.spread > 1e-12:  # below, the Beta draw would overflow, and nobody could tell
             concentration = (1.0 - self.spread) / self.spread
             right = random.beta(
                 self.agreement * concentration,

@@ -114,6 +114,7 @@ def aggregate(
     max_answers: int,
     noise: Noise,
     progress: Callable[[int], None] | None = None,
+    warnings: Sequence[str] = (),
 ) -> Aggregation:
     """Label, charge and release in one go.
 
@@ -125,6 +126,7 @@ def aggregate(
         max_answers: k2, the public cap on answers.
         noise: the source of all noise.
         progress: called with the number of rows of each finished batch.
+        warnings: what else a reader of the report should know.
 
     Raises:
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
@@ -165,7 +167,7 @@ def aggregate(
             answers=outcome.answers,
             private=noise.private,
         )
-    report = release(ledger, plan, noise)
+    report = release(ledger, plan, noise, warnings=warnings)
     if plan.draws:
         ledger = ledger.with_draw(plan.draw)
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}

@@ -135,7 +135,10 @@ class Ledger:
         return sum(one.answers for one in self.rounds)
 
     def __add__(self, other: Ledger) -> Ledger:
-        """The ledger of both, by adaptive composition of RDP at each order (Theorem 1).
+        """The ledger of both. Costs and sensitivities add at each order.
+
+        With charges that depend on the votes and rounds chosen on earlier labels the sum is an
+        ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
 
         Raises:
             LedgerError: different analyses, deltas or orders, or a round in both.

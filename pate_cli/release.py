@@ -17,7 +17,7 @@ from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
 from pate_cli.plan import Draw, ReleasePlan
 from pate_cli.reports.guarantee import (
-    ADJACENCY,
+    adjacency,
     covers,
     published_caveats,
     statements,
@@ -29,7 +29,12 @@ __all__ = ["price", "release"]
 
 
 def release(
-    ledger: Ledger, plan: ReleasePlan, noise: Noise, *, prior: Sequence[Draw] = ()
+    ledger: Ledger,
+    plan: ReleasePlan,
+    noise: Noise,
+    *,
+    prior: Sequence[Draw] = (),
+    warnings: Sequence[str] = (),
 ) -> PublicReport:
     """Spend the sanitizing noise once and write what may be published.
 
@@ -43,6 +48,7 @@ def release(
         noise: the source of the one draw.
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
+        warnings: what else a reader of the report should know.
 
     Raises:
         ParameterError: the plan's δ is not the ledger's.
@@ -72,13 +78,14 @@ def release(
     if sanitized.epsilon is not None:
         epsilon = sanitized.epsilon if plan.as_published else min(epsilon, sanitized.epsilon)
     from_votes = epsilon != public.epsilon
-    tight = plan.analysis is Analysis.TIGHT
+    # A draw scaled by the published sensitivity is not known to be as smooth as claimed.
+    sound = plan.analysis is Analysis.TIGHT or not plan.draws
     private = ledger.private and (noise.private or not plan.draws)
     return PublicReport(
         epsilon=epsilon,
         delta=plan.delta,
         private=private,
-        sound=tight or not from_votes,
+        sound=sound,
         analysis=ledger.analysis,
         mechanism=_mechanism(ledger),
         queries=ledger.queries,
@@ -92,14 +99,16 @@ def release(
             epsilon=epsilon,
             delta=plan.delta,
             data_independent=not from_votes,
-            sound=tight or not from_votes,
+            sound=sound,
             rounds=len(ledger.rounds),
         ),
-        adjacency=ADJACENCY,
+        adjacency=adjacency(
+            max(one.mechanism.get("teachers_per_record", 1) for one in ledger.rounds)
+        ),
         covers=covers(plan.kind, earlier=len(prior)),
-        statements=statements(plan.kind, private=private, sound=tight, rounds=len(ledger.rounds)),
+        statements=statements(plan.kind, private=private, sound=sound, rounds=len(ledger.rounds)),
         rounds=tuple(_round(one) for one in ledger.rounds),
-        warnings=() if tight or not plan.draws else published_caveats(plan),
+        warnings=(*warnings, *(() if sound else published_caveats(plan))),
     )
 
 

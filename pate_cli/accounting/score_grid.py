@@ -19,11 +19,15 @@ from pate_cli.accounting.noisy_max import (
     score_lipschitz,
     score_range,
 )
+from pate_cli.errors import ParameterError
 
 __all__ = ["COARSE", "FINE", "Resolution", "ScoreGrid"]
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
+
+
+_MOST_NODES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,11 @@ class ScoreGrid:
         first = math.floor(lowest / step)
         last = math.ceil((highest + SCORE_ERROR) / step)
         size = math.ceil((last - first + 1) / block) * block
+        if size > _MOST_NODES:
+            raise ParameterError(
+                f"the noise is so large beside one vote that scores would need {size} cells "
+                f"(at most {_MOST_NODES}); lower the noise"
+            )
         return cls(step=step, reach=reach, block=block, first=first, size=size)
 
     @property

@@ -13,6 +13,7 @@ from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
 from pate_cli.cli.setup import (
     MechanismOptions,
+    assumptions,
     count_queries,
     refuse_overwriting,
     release_kind,
@@ -137,6 +138,7 @@ def aggregate(
                     max_answers=cap,
                     noise=noise,
                     progress=advance,
+                    warnings=assumptions(file),
                 )
         if ledger is not None:
             out.write(ledger, done.ledger.to_json().encode())
@@ -145,7 +147,7 @@ def aggregate(
     note(
         f"answered {done.report.answers} of {queries} queries, labels in "
         f"{'standard output' if labels_path == '-' else labels_path}; "
-        f"epsilon {done.report.epsilon:g} at delta {delta:g}",
+        f"epsilon {done.report.epsilon:.4f} at delta {delta:g}",
         quiet=quiet,
     )
     if not done.report.private:

@@ -113,7 +113,7 @@ def release(
             quiet=quiet,
         )
     note(
-        f"{len(total.rounds)} round(s), {total.answers} answers: epsilon {public.epsilon:g} "
+        f"{len(total.rounds)} round(s), {total.answers} answers: epsilon {public.epsilon:.4f} "
         f"at delta {total.delta:g}",
         quiet=quiet,
     )

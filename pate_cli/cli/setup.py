@@ -108,6 +108,22 @@ class MechanismOptions:
         )
 
 
+def assumptions(file: VoteFile) -> list[str]:
+    """What a guarantee takes as public although it was read off the votes."""
+    found = []
+    if file.classes_from_data:
+        found.append(
+            f"The number of classes, {file.classes}, was read off the votes; every statement "
+            "takes it as public knowledge. Give --classes to settle it."
+        )
+    if getattr(file, "rows_from_data", False):
+        found.append(
+            "Votes may be missing in a long-form file, so which queries it holds depends on the "
+            "votes; every statement takes the list of queries as public knowledge."
+        )
+    return found
+
+
 def bound_batches(
     file: VoteFile, mechanism: Mechanism, queries: int
 ) -> Iterator[tuple[Mechanism, NDArray[np.int64]]]:

@@ -210,6 +210,12 @@ def check_shape(teachers: int, classes: int) -> None:
         raise ParameterError(f"teachers must be at least 1, got {teachers}")
     if classes < 2:
         raise ParameterError(f"classes must be at least 2, got {classes}")
+    if classes > MOST_CLASSES:
+        raise ParameterError(f"classes must be at most {MOST_CLASSES}, got {classes}")
+
+
+MOST_CLASSES = 20_000
+"""Beyond it the quadrature of scores leaves its stated error."""
 
 
 def check_reach(teachers_per_record: int, teachers: int) -> None:

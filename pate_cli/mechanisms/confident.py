@@ -54,7 +54,9 @@ class VoteCells:
         if not real and reach == 1:
             return cls(low=0.0, rows=teachers + 1, width=0.0)
         low = -float(teachers) if real else 0.0
-        return cls(low=low, rows=int((teachers - low) // reach) + 1, width=float(reach))
+        # A trifle wider than a neighbour's move, which round-off would else carry over two cells.
+        width = reach * (1.0 + 1e-9)
+        return cls(low=low, rows=int((teachers - low) // width) + 1, width=width)
 
     def index(self, scores: Floats) -> NDArray[np.int64]:
         """The row of each score."""

@@ -21,7 +21,15 @@ from pate_cli.accounting.laplace_rdp import laplace_max_rdp
 from pate_cli.accounting.laplace_two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace_worst_vote import worst_laplace_max_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
-from pate_cli.mechanisms.base import Counts, Floats, Labels, Surface, check_reach, check_shape
+from pate_cli.mechanisms.base import (
+    Counts,
+    Floats,
+    Labels,
+    Surface,
+    WithoutRowInputs,
+    check_reach,
+    check_shape,
+)
 from pate_cli.mechanisms.gnmax import noisy_argmax
 from pate_cli.noise import Noise
 
@@ -70,7 +78,7 @@ class LaplaceSurface:
 
 
 @dataclass(frozen=True)
-class LNMax:
+class LNMax(WithoutRowInputs):
     """Answer every query with argmax_j n_j + Lap(b).
 
     One answer is ε0-DP, ε0 = 2/b. Score ψ(Pr[the plurality loses]), exact, ψ the quantile

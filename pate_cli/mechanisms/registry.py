@@ -10,6 +10,7 @@ from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 
 __all__ = ["mechanism_from_parameters"]
@@ -17,6 +18,7 @@ __all__ = ["mechanism_from_parameters"]
 
 _CLASSES: dict[str, type[Mechanism]] = {
     MechanismName.CONFIDENT: ConfidentGNMax,
+    MechanismName.INTERACTIVE: InteractiveGNMax,
     MechanismName.GNMAX: GNMax,
     MechanismName.LNMAX: LNMax,
 }

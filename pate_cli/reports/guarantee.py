@@ -6,12 +6,21 @@ from pate_cli.choices import ReleaseKind
 from pate_cli.plan import ReleasePlan
 from pate_cli.reports.public import Statement
 
-__all__ = ["ADJACENCY", "covers", "published_caveats", "statements", "summary"]
+__all__ = ["adjacency", "covers", "published_caveats", "statements", "summary"]
 
-ADJACENCY = (
-    "Neighbouring vote files differ in one teacher: on every query at most one vote moves from "
-    "one class to another."
-)
+
+def adjacency(teachers_per_record: int) -> str:
+    """Who is protected: what two neighbouring vote files differ in."""
+    if teachers_per_record == 1:
+        who, most = "one teacher", "one vote"
+    else:
+        who = f"{teachers_per_record} teachers, as one record may have trained so many"
+        most = f"{teachers_per_record} votes"
+    return (
+        f"Neighbouring vote files differ in {who}: on every query at most {most} may move from "
+        "one class to another, appear or go missing."
+    )
+
 
 _NOT_PRIVATE = (
     "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
@@ -47,7 +56,7 @@ def statements(
     return (
         Statement(
             id="all-votes",
-            holds=private,
+            holds=private and (sound or not drawn),
             text=(
                 "Everything released is (data_independent.epsilon, delta)-differentially private, "
                 "whatever the votes."
@@ -101,7 +110,7 @@ def summary(
     """One sentence on the headline number."""
     if not private:
         return _NOT_PRIVATE
-    pair = f"epsilon = {epsilon:g} at delta = {delta:g}"
+    pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
     if data_independent:
         return f"{pair} holds whatever the votes (statement all-votes)."
     if not sound:

@@ -8,7 +8,7 @@ summed over the losers. With t measured from the top count and gaps g_j = (n_i* 
 integrand is Π_j F(t + g_j) · Σ_{i ≠ i*} (f/F)(t + g_i): positive terms only, analytic except for
 kinks at the −g_j. From the top down:
 
-  t ≥ 0         with u = e^{−t} a polynomial of degree m − 1 on [0, 1]: Gauss–Legendre is exact;
+  t ≥ 0         with u = e^{−t} a polynomial on [0, 1]: Gauss–Legendre panels;
   [−g_1, 0]     flat, (1/4) Σ e^{−g_i}, up to a layer above −g_1: closed form and panels;
   kink to kink  Gauss–Legendre panels, short where many classes share the decay;
   below all     every F is an exponential: (1 − 1/m) 2^{−m} e^{−Σ_j (g_max − g_j)}.
@@ -33,6 +33,7 @@ always, so at no histogram does it cost less.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,9 @@ _DEPTH = 30.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _WIDEST = 1.0
 _MOST_DECAY = 6.0
+# The rule for pairs, and the largest Σ e^{−g_j}/2 per panel above the top.
+_RULE = list(zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True))
+_MOST_FALL = 4.0
 # Panels × nodes × levels looked at in one go; bounds memory, not results.
 _CHUNK = 1_000_000
 
@@ -192,7 +196,7 @@ class _Levels:
 def _log_q(gaps: Counts, scale: float) -> Floats:
     """log q for distinct rows of gaps with at least three classes."""
     levels = _Levels.of(gaps, scale)
-    scaled = _above_the_top(levels, gaps.shape[1]) + _plateau(levels, gaps.shape[1])
+    scaled = _above_the_top(levels) + _plateau(levels, gaps.shape[1])
     scaled += _between_kinks(levels, gaps.shape[1]) + _below_all(levels, gaps.shape[1])
     return np.log(scaled) - levels.runner_up
 
@@ -201,17 +205,23 @@ def _depth(classes: int) -> float:
     return _DEPTH + 2.0 * float(np.log(classes))
 
 
-def _above_the_top(levels: _Levels, classes: int) -> Floats:
-    """e^{g_1} times the part with t ≥ 0, in u = e^{−t}."""
-    nodes, weights = np.polynomial.legendre.leggauss((classes + 1) // 2)
+def _above_the_top(levels: _Levels) -> Floats:
+    """e^{g_1} times the part with t ≥ 0, in u = e^{−t}.
+
+    The integrand falls by at most Σ e^{−g_j} in logs; rows that need as many panels go together.
+    """
     half = np.exp(-levels.gap) / 2.0
     with np.errstate(over="ignore"):
-        relative = np.exp(levels.runner_up[:, None] - levels.gap) / 2.0
+        relative = levels.losers * np.exp(levels.runner_up[:, None] - levels.gap) / 2.0
+    panels = np.ceil((levels.classes * half).sum(axis=1) / _MOST_FALL).astype(np.int64)
     total = np.zeros(half.shape[0])
-    for u, weight in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
-        stay = np.exp((levels.classes * np.log1p(-half * u)).sum(axis=1))
-        lose = (levels.losers * relative / (1.0 - half * u)).sum(axis=1)
-        total += weight * stay * lose
+    for number in np.unique(panels).tolist():
+        part = np.flatnonzero(panels == number)
+        for panel, (node, weight) in itertools.product(range(number), _RULE):
+            u = (panel + (node + 1.0) / 2.0) / number
+            stay = np.exp((levels.classes[part] * np.log1p(-half[part] * u)).sum(axis=1))
+            lose = (relative[part] / (1.0 - half[part] * u)).sum(axis=1)
+            total[part] += weight / (2.0 * number) * stay * lose
     return total
 
 

@@ -53,10 +53,8 @@ def published(release: PublishedRelease | None, *, epsilon: float, answers: floa
     }
 
 
-def tight(figures: TightFigures | None, release: TightRelease | None) -> Cells:
-    """One release of the tight analysis; empty where it has none."""
-    if figures is None or release is None:
-        return {}
+def tight(figures: TightFigures, release: TightRelease) -> Cells:
+    """One release of the tight analysis."""
     return {
         _ORDER: f"{release.plan.order:g}",
         _BETA: f"{release.plan.beta:.5g}",

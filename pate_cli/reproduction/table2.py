@@ -60,7 +60,7 @@ class _Computed:
     published: PublishedRelease | None
     correct: PublishedRelease | None
     failure: str
-    tight: TightFigures | None
+    tight: TightFigures
 
 
 def table2(
@@ -131,9 +131,6 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
         correct = sanitized(epsilon, curves, as_printed, exact=True)
     except (ValidityError, ParameterError) as error:
         failure = str(error)
-    tight = None
-    if len(rounds) == 1 and rounds[0].scores is None:
-        tight = tight_figures(rounds[0], delta=row.delta)
     return _Computed(
         rounds=rounds,
         answers=answers,
@@ -144,7 +141,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
         published=published,
         correct=correct,
         failure=failure,
-        tight=tight,
+        tight=tight_figures(rounds, delta=row.delta),
     )
 
 
@@ -174,8 +171,6 @@ def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
         )
     if row.printed is not None:
         remarks += _inconsistency(row.printed)
-    if found.tight is None:
-        remarks.append("the tight columns price one round of Confident-GNMax only")
     return remarks
 
 
@@ -194,13 +189,12 @@ def _inconsistency(printed: PrintedRelease) -> list[str]:
 
 def _lines(row: ReleaseRow, found: _Computed) -> list[tuple[str, ...]]:
     """A line for every quantity: data, quantity, printed, and the four results."""
-    tight = found.tight
     columns = [
         cells.printed(row.printed),
         cells.published(found.published, epsilon=found.epsilon, answers=found.answers),
         cells.published(found.correct, epsilon=found.epsilon, answers=found.answers),
-        cells.tight(tight, None if tight is None else tight.upper),
-        cells.tight(tight, None if tight is None else tight.unbiased),
+        cells.tight(found.tight, found.tight.upper),
+        cells.tight(found.tight, found.tight.unbiased),
     ]
     return [
         (row.dataset if number == 0 else "", quantity, *(one.get(quantity, "-") for one in columns))
@@ -235,7 +229,7 @@ def _data(row: ReleaseRow, found: _Computed, *, compared: bool) -> dict[str, Any
         **({"printed": printed} if compared else {}),
         "as_published": _published_data(found.published),
         "charged_correctly": _published_data(found.correct),
-        "tight": None if found.tight is None else _tight_data(found.tight),
+        "tight": _tight_data(found.tight),
     }
 
 

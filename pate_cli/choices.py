@@ -29,6 +29,8 @@ class MechanismName(enum.StrEnum):
     INTERACTIVE = "interactive"
     GNMAX = "gnmax"
     LNMAX = "lnmax"
+    STABILITY = "stability"
+    SPARSE_VECTOR = "sparse-vector"
 
 
 class ReleaseKind(enum.StrEnum):

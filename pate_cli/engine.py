@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from pate_cli.choices import Analysis
 from pate_cli.errors import VoteError
 from pate_cli.ledger import Ledger, charge, charge_published
-from pate_cli.mechanisms.base import NO_LABEL, Counts, Mechanism, Tally
+from pate_cli.mechanisms.base import NO_LABEL, Counts, Labeller, Mechanism, Tally
 from pate_cli.noise import Noise
 from pate_cli.plan import ReleasePlan
 from pate_cli.published_account import PublishedAccount
@@ -65,9 +65,32 @@ def run(
     surfaces = {order: mechanism.surface(order) for order in orders}
     tally = {order: Tally.empty() for order in orders}
     tables: list[LabelTable] = []
+    for batch, table in label_batches(batches, mechanism, noise=noise, max_answers=max_answers):
+        tables.append(table)
+        bound = mechanism.for_rows(batch.ids, batch.first_row)
+        if surfaces:
+            score = bound.score(batch.counts)
+            for order, surface in surfaces.items():
+                tally[order] += Tally.of(mechanism.cells(score, surface))
+        if observe is not None:
+            observe(bound, batch.counts)
+        if progress is not None:
+            progress(len(table))
+    labels = concatenate(tables)
+    return Run(labels=labels, tally=tally, answers=int(np.sum(labels.sources == "teachers")))
+
+
+def label_batches(
+    batches: Iterable[VoteBatch], labeller: Labeller, *, noise: Noise, max_answers: int
+) -> Iterator[tuple[VoteBatch, LabelTable]]:
+    """Label rows in order until the public cap on answers is reached; the rest stay without.
+
+    Where the teachers give no answer before the stop, the labeller's own public label, if it has
+    one, takes its place.
+    """
     answered = 0
     for batch in batches:
-        bound = mechanism.for_rows(batch.ids, batch.first_row)
+        bound = labeller.for_rows(batch.ids, batch.first_row)
         labels = bound.label(batch.counts, noise).astype(np.int64)
         hits = labels != NO_LABEL
         asked = answered + np.cumsum(hits) - hits < max_answers
@@ -78,16 +101,7 @@ def run(
         if student is not None:
             free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
             labels[free], sources[free] = student[free], "student"
-        if surfaces:
-            score = bound.score(batch.counts)
-            for order, surface in surfaces.items():
-                tally[order] += Tally.of(mechanism.cells(score, surface))
-        if observe is not None:
-            observe(bound, batch.counts)
-        tables.append(LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources))
-        if progress is not None:
-            progress(len(labels))
-    return Run(labels=concatenate(tables), tally=tally, answers=answered)
+        yield batch, LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources)
 
 
 @dataclass(frozen=True)
@@ -170,7 +184,12 @@ def aggregate(
     report = release(ledger, plan, noise, warnings=warnings)
     if plan.draws:
         ledger = ledger.with_draw(plan.draw)
-    metadata = {name: str(value) for name, value in mechanism.parameters().items()}
-    metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
-    metadata["private"] = str(noise.private).lower()
-    return Aggregation(replace(outcome.labels, metadata=metadata), report, ledger)
+    return Aggregation(with_metadata(outcome.labels, report), report, ledger)
+
+
+def with_metadata(labels: LabelTable, report: PublicReport) -> LabelTable:
+    """The labels with the public parameters that their file carries."""
+    metadata = {name: str(value) for name, value in report.mechanism.items()}
+    metadata |= {"queries": str(report.queries), "max_answers": str(report.max_answers)}
+    metadata["private"] = str(report.private).lower()
+    return replace(labels, metadata=metadata)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pate_cli.choices import Analysis, MechanismName
+from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
 from pate_cli.cli.setup import (
@@ -49,6 +50,9 @@ def aggregate(
     student: opt.Student = None,
     confidence: opt.Confidence = None,
     teachers_per_record: opt.TeachersPerRecord = 1,
+    query_epsilon: opt.QueryEpsilon = None,
+    query_delta: opt.QueryDelta = None,
+    refusals: opt.Refusals = None,
     max_queries: opt.MaxQueries = None,
     max_answers: opt.MaxAnswers = None,
     delta: opt.Delta = 1e-5,
@@ -82,6 +86,7 @@ def aggregate(
     from pate_cli.release import price
     from pate_cli.release_rule import choose_plan
     from pate_cli.reports.labels import encode_labels
+    from pate_cli.stable_run import aggregate_stable, price_stable
     from pate_cli.votes import open_votes
 
     labels_path = output or f"{stem_of(votes)}.labels.parquet"
@@ -90,6 +95,21 @@ def aggregate(
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
     refuse_overwriting(votes, labels_path, report, ledger)
     kind = release_kind(release, analysis=analysis, as_published=as_published)
+    described = MechanismOptions(
+        mechanism,
+        threshold,
+        sigma1,
+        sigma2,
+        laplace_scale,
+        student,
+        confidence,
+        teachers_per_record,
+        query_epsilon,
+        query_delta,
+        refusals,
+    )
+    if described.stable:
+        _refuse_sanitizing(mechanism, release=release, ledger=ledger, analysis=analysis)
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
 
     with outputs(force=force) as out:
@@ -101,54 +121,83 @@ def aggregate(
         with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            aggregator = MechanismOptions(
-                mechanism,
-                threshold,
-                sigma1,
-                sigma2,
-                laplace_scale,
-                student,
-                confidence,
-                teachers_per_record,
-            ).build(teachers=file.teachers, classes=file.classes)
-            plan = choose_plan(
-                kind,
-                mechanism=aggregator,
-                queries=queries,
-                delta=delta,
-                order=order,
-                beta=beta,
-                sigma=sigma_release,
-            )
-            plan = replace(plan, analysis=analysis, as_published=as_published)
             batches = file.batches(limit=queries)
+            if described.stable:
+                stable = described.build_stable(
+                    teachers=file.teachers, classes=file.classes, queries=queries, delta=delta
+                )
+                bounds = price_stable(stable, queries=queries, max_answers=cap, delta=delta)
+            else:
+                aggregator = described.build(teachers=file.teachers, classes=file.classes)
+                plan = choose_plan(
+                    kind,
+                    mechanism=aggregator,
+                    queries=queries,
+                    delta=delta,
+                    order=order,
+                    beta=beta,
+                    sigma=sigma_release,
+                )
+                plan = replace(plan, analysis=analysis, as_published=as_published)
             with progress("aggregating", queries, quiet=quiet) as advance:
                 if dry_run:
                     for batch in batches:
                         advance(len(batch.counts))
-                    bounds = price(aggregator, plan, queries=queries, max_answers=cap)
+                    if not described.stable:
+                        bounds = price(aggregator, plan, queries=queries, max_answers=cap)
                     out.write(report, (json.dumps(bounds, indent=2) + "\n").encode())
                     note("dry run: the votes are sound, nothing was drawn or spent", quiet=quiet)
                     return
-                done = engine.aggregate(
-                    batches,
-                    aggregator,
-                    plan,
-                    queries=queries,
-                    max_answers=cap,
-                    noise=noise,
-                    progress=advance,
-                    warnings=assumptions(file),
-                )
+                if described.stable:
+                    labels, public = aggregate_stable(
+                        batches,
+                        stable,
+                        queries=queries,
+                        max_answers=cap,
+                        delta=delta,
+                        noise=noise,
+                        progress=advance,
+                        warnings=assumptions(file),
+                    )
+                else:
+                    done = engine.aggregate(
+                        batches,
+                        aggregator,
+                        plan,
+                        queries=queries,
+                        max_answers=cap,
+                        noise=noise,
+                        progress=advance,
+                        warnings=assumptions(file),
+                    )
+                    labels, public = done.labels, done.report
         if ledger is not None:
             out.write(ledger, done.ledger.to_json().encode())
-        out.write(labels_path, encode_labels(done.labels, label_format))
-        out.write(report, done.report.to_json().encode())
+        out.write(labels_path, encode_labels(labels, label_format))
+        out.write(report, public.to_json().encode())
     note(
-        f"answered {done.report.answers} of {queries} queries, labels in "
+        f"answered {public.answers} of {queries} queries, labels in "
         f"{'standard output' if labels_path == '-' else labels_path}; "
-        f"epsilon {done.report.epsilon:.4f} at delta {delta:g}",
+        f"epsilon {public.epsilon:.4f} at delta {delta:g}",
         quiet=quiet,
     )
-    if not done.report.private:
+    for warning in public.warnings:
+        note(f"warning: {warning}", quiet=quiet)
+    if not public.private:
         note("drawn from a fixed seed: NOT private, for tests and papers only", quiet=quiet)
+
+
+def _refuse_sanitizing(
+    mechanism: MechanismName,
+    *,
+    release: ReleaseKind | None,
+    ledger: Path | None,
+    analysis: Analysis,
+) -> None:
+    """The stability family's ε needs no sanitizing and has no Rényi cost to keep."""
+    if release not in (None, ReleaseKind.NONE):
+        raise UsageError(f"--release {release} does not go with {mechanism}: nothing to sanitize")
+    if ledger is not None:
+        raise UsageError(f"--ledger does not go with {mechanism}, which has no Renyi cost to keep")
+    if analysis is not Analysis.TIGHT:
+        raise UsageError(f"--analysis {analysis} does not go with {mechanism}")

@@ -51,7 +51,8 @@ Mechanism = Annotated[
     typer.Option(
         "--mechanism",
         help="confident: answer where teachers agree; interactive: where they correct the student; "
-        "gnmax, lnmax: answer every query.",
+        "gnmax, lnmax: answer every query; stability, sparse-vector: the exact plurality "
+        "where no few votes could change it.",
         rich_help_panel=_MECHANISM,
     ),
 ]
@@ -111,6 +112,30 @@ TeachersPerRecord = Annotated[
     typer.Option(
         "--teachers-per-record",
         help="Most teachers that one record may have trained; 1 when their data are disjoint.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+QueryEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--query-epsilon",
+        help="epsilon per query (stability) or refusal (sparse-vector). Default: a public rule.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+QueryDelta = Annotated[
+    float | None,
+    typer.Option(
+        "--query-delta",
+        help="delta per query or refusal, below --delta. Default: half of it in all.",
+        rich_help_panel=_MECHANISM,
+    ),
+]
+Refusals = Annotated[
+    int | None,
+    typer.Option(
+        "--refusals",
+        help="Q of sparse-vector: stop after so many refusals; only they cost. Default 10.",
         rich_help_panel=_MECHANISM,
     ),
 ]

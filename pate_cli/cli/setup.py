@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pate_cli.mechanisms import Mechanism
+    from pate_cli.mechanisms.sparse_vector import SparseVector
+    from pate_cli.mechanisms.stability import Stability
     from pate_cli.votes import VoteFile
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 _THRESHOLD, _SIGMA1, _SIGMA2, _LAPLACE_SCALE = 0.8, 0.6, 0.16, 0.08
 _CONFIDENCE = 0.9
+_REFUSALS = 10
 
 _FLAGS = {
     MechanismName.CONFIDENT: ("--threshold", "--sigma1", "--sigma2"),
@@ -45,6 +48,8 @@ _FLAGS = {
     ),
     MechanismName.GNMAX: ("--sigma2",),
     MechanismName.LNMAX: ("--laplace-scale",),
+    MechanismName.STABILITY: ("--query-epsilon", "--query-delta"),
+    MechanismName.SPARSE_VECTOR: ("--query-epsilon", "--query-delta", "--refusals"),
 }
 
 
@@ -60,6 +65,9 @@ class MechanismOptions:
     student: Path | None
     confidence: float | None
     teachers_per_record: int
+    query_epsilon: float | None = None
+    query_delta: float | None = None
+    refusals: int | None = None
 
     def __post_init__(self) -> None:
         flags = {
@@ -69,6 +77,9 @@ class MechanismOptions:
             "--laplace-scale": self.laplace_scale,
             "--student": self.student,
             "--confidence": self.confidence,
+            "--query-epsilon": self.query_epsilon,
+            "--query-delta": self.query_delta,
+            "--refusals": self.refusals,
         }
         for flag, value in flags.items():
             if value is not None and flag not in _FLAGS[self.name]:
@@ -79,6 +90,41 @@ class MechanismOptions:
         if self.name is MechanismName.INTERACTIVE and self.student is None:
             raise UsageError("--mechanism interactive needs --student FILE, the predictions")
 
+    @property
+    def stable(self) -> bool:
+        """Whether this is one of the stability family, which is accounted for differently."""
+        return self.name in (MechanismName.STABILITY, MechanismName.SPARSE_VECTOR)
+
+    def build_stable(
+        self, *, teachers: int, classes: int, queries: int, delta: float
+    ) -> Stability | SparseVector:
+        """The stability or sparse-vector mechanism, with defaults in proportion to the run.
+
+        Half of δ goes to the queries' (or epochs') own δ's, the rest to composition.
+        """
+        from pate_cli.mechanisms.sparse_vector import SparseVector
+        from pate_cli.mechanisms.stability import Stability
+
+        reach = self.teachers_per_record
+        if self.name is MechanismName.STABILITY:
+            query_delta = delta / queries if self.query_delta is None else self.query_delta
+            query_epsilon = self.query_epsilon
+            if query_epsilon is None:
+                query_epsilon = Stability.default_query_epsilon(
+                    teachers, query_delta=query_delta, reach=reach
+                )
+            return Stability(teachers, classes, query_epsilon, query_delta, reach)
+        refusals = _REFUSALS if self.refusals is None else self.refusals
+        query_delta = (
+            delta / (2 * max(refusals, 1)) if self.query_delta is None else self.query_delta
+        )
+        query_epsilon = self.query_epsilon
+        if query_epsilon is None:
+            query_epsilon = SparseVector.default_query_epsilon(
+                teachers, query_delta=query_delta, reach=reach
+            )
+        return SparseVector(teachers, classes, query_epsilon, query_delta, refusals, reach)
+
     def build(self, *, teachers: int, classes: int) -> Mechanism:
         """The mechanism; ParameterError for a number out of range."""
         from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
@@ -87,6 +133,10 @@ class MechanismOptions:
         def scaled(value: float | None, share: float) -> float:
             return share * teachers if value is None else value
 
+        if self.stable:
+            raise UsageError(
+                f"{self.name} has no Renyi cost; pate aggregate --dry-run prints its epsilon"
+            )
         common: dict[str, Any] = {
             "teachers": teachers,
             "classes": classes,

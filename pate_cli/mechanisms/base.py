@@ -20,6 +20,7 @@ from pate_cli.noise import Noise
 
 __all__ = [
     "NO_LABEL",
+    "Labeller",
     "Mechanism",
     "Surface",
     "Tally",
@@ -115,7 +116,23 @@ def surface_blocks(surface: Surface) -> Floats:
     )
 
 
-class Mechanism(Protocol):
+class Labeller(Protocol):
+    """What a run needs of an aggregator to label rows, whatever its accounting."""
+
+    def for_rows(self, ids: Any, first_row: int) -> Labeller:
+        """The labeller with the public inputs of these rows; itself if it has none."""
+        ...
+
+    def fallback(self) -> Labels | None:
+        """Public labels for rows the teachers leave unanswered, if the labeller has any."""
+        ...
+
+    def label(self, counts: Counts, noise: Noise) -> Labels:
+        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
+        ...
+
+
+class Mechanism(Labeller, Protocol):
     """A noisy aggregator of vote histograms with public parameters."""
 
     @property
@@ -139,14 +156,6 @@ class Mechanism(Protocol):
 
     def for_reference(self, counts: Counts, seed: int) -> Mechanism:
         """The mechanism with made-up public inputs for made-up histograms; itself if none."""
-        ...
-
-    def fallback(self) -> Labels | None:
-        """Public labels for rows the teachers leave unanswered, if the mechanism has any."""
-        ...
-
-    def label(self, counts: Counts, noise: Noise) -> Labels:
-        """Draw a label for every histogram, NO_LABEL where the mechanism does not answer."""
         ...
 
     def score(self, counts: Counts) -> Floats:

@@ -19,7 +19,13 @@ from pate_cli.accounting.stability import (
     sparse_vector_leak,
     sparse_vector_threshold,
 )
-from pate_cli.mechanisms.base import NO_LABEL, Counts, Labels, check_shape
+from pate_cli.mechanisms.base import (
+    NO_LABEL,
+    Counts,
+    Labels,
+    WithoutRowInputs,
+    check_shape,
+)
 from pate_cli.noise import Noise
 
 __all__ = ["SparseVector", "SparseVectorLabeller"]
@@ -171,7 +177,7 @@ class SparseVector:
 
 
 @dataclass
-class SparseVectorLabeller:
+class SparseVectorLabeller(WithoutRowInputs):
     """A sparse-vector run under way, batch by batch. SECRET: it holds the noisy threshold.
 
     Every row consumes two draws, (ν, ρ): its own noise, and the threshold noise of the epoch that

@@ -18,14 +18,20 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
-from pate_cli.mechanisms.base import NO_LABEL, Counts, Labels, check_shape
+from pate_cli.mechanisms.base import (
+    NO_LABEL,
+    Counts,
+    Labels,
+    WithoutRowInputs,
+    check_shape,
+)
 from pate_cli.noise import Noise
 
 __all__ = ["Stability"]
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(WithoutRowInputs):
     """Answer argmax_j n_j, without noise, if d(n) + Lap(1/ε) > T = log(1/δ)/ε; else no answer.
 
     d is `distance_to_instability`; ties go to the lowest class and have d = 0.

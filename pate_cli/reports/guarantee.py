@@ -59,7 +59,12 @@ def statements(
             holds=private and (sound or not drawn),
             text=(
                 "Everything released is (data_independent.epsilon, delta)-differentially private, "
-                "whatever the votes."
+                "whatever the votes"
+                + (
+                    "."
+                    if rounds == 1
+                    else ", if the mechanisms, queries and caps of all rounds were fixed beforehand."
+                )
             ),
         ),
         Statement(
@@ -111,10 +116,10 @@ def summary(
     if not private:
         return _NOT_PRIVATE
     pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
-    if data_independent:
-        return f"{pair} holds whatever the votes (statement all-votes)."
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
+    if data_independent:
+        return f"{pair} holds whatever the votes (statement all-votes)."
     if kind is ReleaseKind.UPPER:
         which = (
             "statements this-file and released-epsilon"

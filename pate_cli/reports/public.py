@@ -19,6 +19,7 @@ SCHEMA_VERSION: Final = 1
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
     "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
+    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
 }
 
 

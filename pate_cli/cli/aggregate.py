@@ -80,6 +80,14 @@ def aggregate(
 
     Publish the labels and the report; keep the votes and the ledger. Everything that shapes the
     run is fixed by flags or public rules before the first vote is read.
+
+    \b
+    Which mechanism?
+      confident      the default: best labels for the price, where some queries may go without
+      interactive    a second round: asks only where the teachers correct your student
+      gnmax          every query must get a label
+      lnmax          as gnmax, when few queries and pure epsilon matter (the 2017 paper)
+      stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     from pate_cli import engine
     from pate_cli.noise import Noise

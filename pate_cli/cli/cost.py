@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +14,15 @@ import typer
 
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note
+from pate_cli.cli.notes import note, outputs
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries
 from pate_cli.reports.label_format import LabelFormat
 
 if TYPE_CHECKING:
     from pate_cli.cost import CostSummary
+    from pate_cli.mechanisms.sparse_vector import SparseVector
+    from pate_cli.mechanisms.stability import Stability
+    from pate_cli.votes import VoteFile
 
 __all__ = ["cost"]
 
@@ -56,6 +61,13 @@ def cost(
             "--per-query", help="Also write one row per query (.parquet, .csv, .jsonl; mode 0600)."
         ),
     ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="All mechanisms side by side, at as many expected answers as this one.",
+        ),
+    ] = False,
     as_json: opt.Json = False,
     layout: opt.LayoutOption = None,
     classes: opt.Classes = None,
@@ -73,7 +85,6 @@ def cost(
     from pate_cli.accounting.published import MOMENT_ORDERS, TABLE_ORDERS
     from pate_cli.cost import TIGHT_ORDERS, measure_cost
     from pate_cli.data_independent import Spending, data_independent_cost
-    from pate_cli.reports.outputs import Outputs
     from pate_cli.votes import open_votes
 
     if order is not None:
@@ -82,14 +93,14 @@ def cost(
         wanted = np.asarray(MOMENT_ORDERS, dtype=np.float64)
     else:
         wanted = TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
-    with Outputs(force=force) as out:
+    with outputs(force=force) as out:
         if per_query is not None:
             per_query_format = LabelFormat.from_path(per_query)
             out.reserve(per_query, mode=0o600)
         with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            aggregator = MechanismOptions(
+            described = MechanismOptions(
                 mechanism,
                 threshold,
                 sigma1,
@@ -98,13 +109,23 @@ def cost(
                 student,
                 confidence,
                 teachers_per_record,
-            ).build(teachers=file.teachers, classes=file.classes)
+            )
+            aggregator = described.build(teachers=file.teachers, classes=file.classes)
             summary = measure_cost(
                 lambda: bound_batches(file, aggregator, queries),
                 orders=wanted,
                 delta=delta,
                 analysis=analysis,
             )
+            if compare:
+                wanted_answers = min(float(cap), summary.expected_answers)
+                _show(
+                    _compared(
+                        file, described, queries=queries, answers=wanted_answers, delta=delta
+                    ),
+                    as_json=as_json,
+                )
+                return
             bound = data_independent_cost(
                 [Spending(aggregator, queries, cap)], delta=delta, plan=None
             )
@@ -137,12 +158,68 @@ def cost(
             "by_plurality": summary.histogram(file.teachers),
         },
     }
+    _show(result, as_json=as_json)
+
+
+def _show(result: dict[str, Any], *, as_json: bool) -> None:
+    """JSON for a pipe, a table for a person."""
     if as_json or not sys.stdout.isatty():
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    else:
-        from pate_cli.cli.tables import print_cost
+        return
+    from pate_cli.cli.tables import print_compare, print_cost
 
-        print_cost(result)
+    print_table = print_compare if "compare" in result else print_cost
+    print_table(result)
+
+
+def _compared(
+    file: VoteFile, described: MechanismOptions, *, queries: int, answers: float, delta: float
+) -> dict[str, Any]:
+    """Every mechanism that applies, each with its own flags or defaults."""
+    from pate_cli.compare import compare_mechanism, compare_stable
+
+    rows = []
+    for name in MechanismName:
+        options = described.restricted_to(name)
+        if options is None:
+            continue
+        if options.stable:
+            rows.append(
+                compare_stable(
+                    lambda: (batch.counts for batch in file.batches(limit=queries)),
+                    functools.partial(_stable, options, file, queries=queries, delta=delta),
+                    answers=answers,
+                    delta=delta,
+                )
+            )
+            continue
+        one = options.build(teachers=file.teachers, classes=file.classes)
+        rows.append(
+            compare_mechanism(
+                functools.partial(bound_batches, file, one, queries),
+                one,
+                answers=answers,
+                delta=delta,
+            )
+        )
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "matched_answers": answers,
+        "delta": delta,
+        "compare": [asdict(row) for row in rows],
+    }
+
+
+def _stable(
+    options: MechanismOptions, file: VoteFile, refusals: int, *, queries: int, delta: float
+) -> Stability | SparseVector:
+    """The stability mechanism, or sparse vector with so many refusals."""
+    if options.name is MechanismName.SPARSE_VECTOR:
+        options = replace(options, refusals=refusals)
+    return options.build_stable(
+        teachers=file.teachers, classes=file.classes, queries=queries, delta=delta
+    )
 
 
 def _per_query(summary: CostSummary, ids: list[Any], table_format: LabelFormat) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,10 @@ _FLAGS = {
 }
 
 
+def _field(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
 @dataclass(frozen=True)
 class MechanismOptions:
     """The options that describe a mechanism; None is a default in proportion to the teachers."""
@@ -94,6 +98,17 @@ class MechanismOptions:
     def stable(self) -> bool:
         """Whether this is one of the stability family, which is accounted for differently."""
         return self.name in (MechanismName.STABILITY, MechanismName.SPARSE_VECTOR)
+
+    def restricted_to(self, name: MechanismName) -> MechanismOptions | None:
+        """The same options for another mechanism, as far as it has them; None if it lacks input."""
+        if name is MechanismName.INTERACTIVE and self.student is None:
+            return None
+        values: dict[str, Any] = {
+            _field(flag): getattr(self, _field(flag)) if flag in _FLAGS[name] else None
+            for flags in _FLAGS.values()
+            for flag in flags
+        }
+        return replace(self, name=name, **values)
 
     def build_stable(
         self, *, teachers: int, classes: int, queries: int, delta: float

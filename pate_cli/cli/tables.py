@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_cost", "print_smooth"]
+__all__ = ["print_compare", "print_cost", "print_smooth"]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _WIDTH = 24
@@ -115,5 +115,31 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"{discounted[distance]:.6g}",
             "█" * round(_WIDTH * discounted[distance] / top),
             style="bold" if distance == result["distance"] else None,
+        )
+    console.print(table)
+
+
+def print_compare(result: dict[str, Any]) -> None:
+    """`pate cost --compare` for a person."""
+    console = Console()
+    console.print(_WARNING)
+    table = Table(
+        title=f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
+        box=box.SIMPLE,
+        title_justify="left",
+    )
+    table.add_column("mechanism")
+    for name in ("queries", "answers", "agreement", "epsilon", "whatever the votes"):
+        table.add_column(name, justify="right")
+    table.add_column("note")
+    for row in result["compare"]:
+        table.add_row(
+            row["mechanism"],
+            str(row["queries"]),
+            f"{row['expected_answers']:.1f}",
+            f"{row['agreement']:.1%}",
+            "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}",
+            f"{row['data_independent']:.4f}",
+            row["note"],
         )
     console.print(table)

@@ -63,7 +63,7 @@ def statements(
                 + (
                     "."
                     if rounds == 1
-                    else ", if the mechanisms, queries and caps of all rounds were fixed beforehand."
+                    else ", if mechanisms, queries and caps of all rounds were fixed beforehand."
                 )
             ),
         ),

@@ -6,8 +6,10 @@ import copy
 import json
 
 import jsonschema
+import numpy as np
 import pytest
 
+from pate_cli.choices import MechanismName
 from pate_cli.reports.schema import report_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
@@ -26,11 +28,25 @@ def test_the_schema_is_a_schema():
     jsonschema.Draft202012Validator.check_schema(report_schema())
 
 
-@pytest.mark.parametrize("mechanism", ["confident", "gnmax"])
+# Interactive asks for a student, whose predictions must be given.
+@pytest.mark.parametrize("mechanism", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
+def test_every_mechanism_writes_a_valid_report(pate, votes, mechanism):
+    result = pate("aggregate", votes, "--mechanism", mechanism)
+    assert result.exit_code == 0, result.stderr
+    assert _errors(json.loads(result.stdout)) == []
+
+
+def test_an_interactive_report_is_valid(pate, votes, tmp_path):
+    np.save(tmp_path / "student.npy", np.full((60, 4), 0.25))
+    words = ["--mechanism", "interactive", "--student", tmp_path / "student.npy"]
+    result = pate("aggregate", votes, *words)
+    assert result.exit_code == 0, result.stderr
+    assert _errors(json.loads(result.stdout)) == []
+
+
 @pytest.mark.parametrize("release", ["upper", "unbiased", "none"])
-def test_every_kind_of_report_validates(pate, votes, mechanism, release):
-    result = pate("aggregate", votes, "--mechanism", mechanism, "--release", release)
-    found = json.loads(result.stdout)
+def test_every_kind_of_release_writes_a_valid_report(pate, votes, release):
+    found = json.loads(pate("aggregate", votes, "--release", release).stdout)
     assert _errors(found) == []
     assert found["sanitized"]["release"] == release
     assert (found["sanitized"]["epsilon"] is None) == (release == "none")

@@ -19,7 +19,8 @@ class VoteBatch:
 
     first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
     array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
-    [rows, classes], each row's total at most the number of teachers and at least 1.
+    [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
+    be missing.
     """
 
     first_row: int
@@ -32,9 +33,15 @@ class VoteFile:
     """An opened file: its shape, how it was read, and its batches.
 
     `teachers` is --teachers, else what the file says: the total of the first row, the number of
-    labels in it, or the number of distinct teacher ids. `classes_from_data` is true when the
-    number of classes is one more than the largest label seen; it then depends on the votes, so
-    --classes is the better source wherever the number of classes is known.
+    labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
+    `classes_from_data` is true when the number of classes is one more than the largest label
+    seen; it then depends on the votes, so --classes is the better source wherever the number of
+    classes is known. `rows_from_data` is true where votes may be missing in long form: a query is
+    there only if somebody voted on it, so one teacher can make a query appear, and `queries` and
+    the place of later queries depend on the votes.
+
+    Queries come in the file's order, in long form in order of their ids: numbers ascending,
+    strings by code points ("10" before "9"). The order never depends on who voted.
     """
 
     name: str
@@ -44,6 +51,8 @@ class VoteFile:
     layout: Layout
     inferred: bool
     classes_from_data: bool
+    teachers_from_data: bool
+    rows_from_data: bool
     read: Callable[[int], Iterator[VoteBatch]] = field(repr=False, compare=False)
 
     def describe(self) -> str:
@@ -53,6 +62,10 @@ class VoteFile:
             f"{self.name}: {self.queries} queries x {self.classes} classes, "
             f"{self.teachers} teachers, layout {self.layout} ({how})"
         )
+        if self.layout is Layout.LONG:
+            line += ", in order of query_id"
+        if self.rows_from_data:
+            line += "; queries without any vote are not known"
         if self.classes_from_data:
             line += "; the number of classes was taken from the data, --classes is safer"
         return line

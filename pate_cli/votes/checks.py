@@ -73,17 +73,20 @@ def check_counts(
     teachers: int,
     missing_allowed: bool,
 ) -> None:
-    """Check histograms `values` [rows, classes], all >= 0: not empty, totals as promised.
+    """Check that the totals of histograms `values` [rows, classes], all >= 0, are as promised.
 
-    `teachers` is the total every row must have, or must not exceed when `missing_allowed`.
+    `teachers` is the total every row must have, or must not exceed when `missing_allowed`. A row
+    without any vote is then as good as its neighbour with one: refusing it would tell them apart.
 
     Raises:
         VoteError: naming the first row that breaks a rule.
     """
     totals = values.sum(axis=1)
-    if not totals.all():
+    if not missing_allowed and not totals.all():
         row = first_bad(totals == 0, first_row)
-        raise VoteError(f"{where.at(row)} has no votes at all; leave the query out")
+        raise VoteError(
+            f"{where.at(row)} has no votes at all; if teachers may be missing, give --teachers N"
+        )
     absurd = totals > LARGEST
     if absurd.any():
         row = first_bad(absurd, first_row)
@@ -104,7 +107,7 @@ def check_counts(
 
 
 def check_labels(values: NDArray[np.int64], first_row: int, where: Where, *, classes: int) -> None:
-    """Check teacher labels `values` [rows, teachers]: below `classes`, or ABSENT but not all so.
+    """Check teacher labels `values` [rows, teachers]: below `classes`, or ABSENT.
 
     Raises:
         VoteError: naming the first row that breaks a rule.
@@ -115,10 +118,6 @@ def check_labels(values: NDArray[np.int64], first_row: int, where: Where, *, cla
             f"{where.at(row)} has a label outside 0..{classes - 1}; "
             "labels count from 0: check --classes and the file"
         )
-    empty = values.max(axis=1, initial=ABSENT) == ABSENT
-    if empty.any():
-        row = first_bad(empty, first_row)
-        raise VoteError(f"{where.at(row)} has no votes at all; leave the query out")
 
 
 def tally(values: NDArray[np.int64], classes: int) -> NDArray[np.int64]:

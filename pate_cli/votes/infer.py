@@ -9,16 +9,21 @@ counts  Every total is the same, τ, and `classes`, if given, is the number of c
         - or at least DISTINCT different rows share the total exactly and some entry is at least
           the number of columns. Label matrices do not do this: as a label, that entry would need
           more classes than there are teachers, and sums of labels agree only by accident.
-labels  Who is a row must be settled: `teachers` is the number of columns and not of rows, or the
-        file carries query ids (with `teachers` absent or equal to the columns). And counts must be
-        ruled out, by `classes` not being the number of columns, or by most totals exceeding
-        `teachers`. (Unequal totals rule nothing out: they may be counts with missing votes.)
+labels  Column names may say so; then only the shape and the flags are asked: the file carries
+        query ids or a column per teacher, or `teachers` is given and is not the number of rows.
+        Otherwise, who is a row must be settled: `teachers` is the number of columns and not of
+        rows, or the file carries query ids (with `teachers` absent or equal to the columns). And
+        counts must be ruled out, by `classes` not being the number of columns, or by most totals
+        exceeding `teachers`. (Unequal totals rule nothing out: counts may lack votes.)
         Every label must be below `classes`, or, if that is not told, below the number of teachers,
         and no total may be common to half the rows: a wrong --teachers must not turn counts over.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
 `--teachers` are therefore never guessed. Every later row is still checked against the layout.
+
+Whether the numbers settle a layout depends on the votes, so one teacher may decide between reading a
+file and asking for `--layout`; names and flags do not depend on them.
 """
 
 from __future__ import annotations
@@ -63,6 +68,10 @@ def infer(name: str, sample: NDArray[np.int64], known: Evidence) -> Layout:
     """
     if known.named is Layout.COUNTS:
         return Layout.COUNTS
+    if known.named is Layout.LABELS:
+        if known.rows_are_queries or known.teachers not in (None, known.rows):
+            return Layout.LABELS
+        raise _undecided(name, sample, known)
     complete = not bool((sample == ABSENT).any())
     if complete and _surely_counts(sample, known):
         return Layout.COUNTS
@@ -70,10 +79,14 @@ def infer(name: str, sample: NDArray[np.int64], known: Evidence) -> Layout:
         orientation = _orientation(known)
         if orientation is not None and _labels_fit(sample, known):
             return orientation
+    raise _undecided(name, sample, known)
+
+
+def _undecided(name: str, sample: NDArray[np.int64], known: Evidence) -> VoteError:
     choices = [Layout.COUNTS, Layout.LABELS]
     if known.transposable:
         choices.append(Layout.LABELS_BY_TEACHER)
-    raise VoteError(
+    return VoteError(
         f"{name}: the layout cannot be told from the numbers; "
         f"say --layout {'|'.join(choices)}{_hint(sample, known)}"
     )
@@ -82,13 +95,11 @@ def infer(name: str, sample: NDArray[np.int64], known: Evidence) -> Layout:
 def _surely_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
     if known.columns < 2 or known.classes not in (None, known.columns):
         return False
-    if known.named is Layout.LABELS:
-        return False
     totals = sample.sum(axis=1)
     teachers = known.teachers
     if teachers is not None and teachers not in (known.rows, known.columns):
         usual = np.count_nonzero(totals == teachers) * 2 >= totals.size
-        return bool(usual and totals.max() <= teachers and totals.min() > 0)
+        return bool(usual and totals.max() <= teachers)
     tau = int(totals[0]) if teachers is None else teachers
     if tau == known.columns and teachers is not None and known.classes is None:
         return False  # as many teachers as columns: the columns may be the teachers
@@ -98,8 +109,6 @@ def _surely_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
 
 
 def _surely_not_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
-    if known.named is Layout.LABELS:
-        return True
     if known.classes is not None and known.classes != known.columns:
         return True
     if known.teachers is None:
@@ -126,7 +135,7 @@ def _labels_fit(sample: NDArray[np.int64], known: Evidence) -> bool:
     if int(sample.max()) >= (teachers if known.classes is None else known.classes):
         return False
     _, times = np.unique(sample.sum(axis=1), return_counts=True)
-    return known.named is Layout.LABELS or bool(times.max() * 2 < sample.shape[0])
+    return bool(times.max() * 2 < sample.shape[0])
 
 
 def _hint(sample: NDArray[np.int64], known: Evidence) -> str:

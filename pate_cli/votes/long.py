@@ -26,7 +26,11 @@ _ROWS = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class LongVotes:
-    """Histograms [queries, classes] in order of each query's first vote.
+    """Histograms [queries, classes] in order of the query ids, whoever voted and wherever.
+
+    Integer ids ascend; strings are ordered by code points. In the order of the rows, one missing
+    vote could move a query, and with it what a limited run reaches. A query nobody voted on is not
+    here: where votes may be missing, the set of ids itself depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids.
     """
@@ -39,7 +43,7 @@ class LongVotes:
 
 @dataclass
 class _Known:
-    """The distinct ids of one column so far, in order of first appearance."""
+    """The distinct ids of one column so far, in order of first appearance until sorted."""
 
     ids: Any = None
 
@@ -53,8 +57,12 @@ class _Known:
         if len(new):
             self.ids = pa.concat_arrays([self.ids, new])
 
+    def sort(self) -> None:
+        """Order the ids by value: numbers, or strings by code points."""
+        self.ids = self.ids.take(pc.array_sort_indices(self.ids))
+
     def places(self, column: Any) -> NDArray[np.int64]:
-        """Return each id's place in the order of first appearance."""
+        """Return each id's place among the known ones."""
         found = pc.index_in(column, value_set=self.ids)
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -87,11 +95,12 @@ def read_long(
     found = len(voters.ids)
     if teachers is not None and found > teachers:
         raise VoteError(f"{where.name}: has {found} teacher ids, more than --teachers {teachers}")
+    queries.sort()
     width = top + 1 if classes is None else classes
     counts, first_votes = _count(parts, queries, voters, width)
     totals = counts.sum(axis=1)
     if teachers is None and (totals != found).any():
-        row = int(first_votes[np.argmax(totals != found)])
+        row = int(first_votes[totals != found].min())
         raise VoteError(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give --teachers N"

@@ -72,9 +72,10 @@ def open_votes(
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
     otherwise taken from the largest label and so depends on the data. teachers: how many teachers
-    there are; given, rows may lack votes (fewer in total, short lists, nulls among labels, absent
-    long rows), else every row must have all. batch_rows: rows per batch at most, by default as
-    many as keep a batch within 32 MB.
+    there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
+    among labels, absent long rows), else every row must have all. In long form a query that nobody
+    voted on is then not there at all: see VoteFile.rows_from_data. batch_rows: rows per batch at
+    most, by default as many as keep a batch within 32 MB.
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
@@ -103,7 +104,7 @@ def _read(located: Located, told: _Told) -> VoteFile:
     parts = parquet.open_parts(located.parts, located.name, told.layout)
     if parts.plan.layout is Layout.LONG:
         return _long(parts, told)
-    grid = parquet.open_grid(parts)
+    grid = parquet.open_grid(parts, gaps_allowed=told.teachers is not None)
     by_teacher_columns = parts.plan.layout is Layout.LABELS and not parts.plan.is_list
     evidence = Evidence(
         grid.rows,
@@ -119,7 +120,7 @@ def _read(located: Located, told: _Told) -> VoteFile:
 
 
 def _infer(grid: Grid, told: _Told, evidence: Evidence) -> Layout:
-    rows = max(1, SAMPLE_ENTRIES // grid.columns)
+    rows = max(1, SAMPLE_ENTRIES // max(1, grid.columns))
     blocks = grid.blocks(rows, rows, absent_limit=told.teachers)
     return infer(grid.where.name, next(blocks).values, evidence)
 
@@ -140,6 +141,8 @@ def _counts(grid: Grid, told: _Told) -> VoteFile:
     name, classes = grid.where.name, grid.columns
     if told.classes not in (None, classes):
         raise VoteError(f"{name}: has counts of {classes} classes, but --classes {told.classes}")
+    if classes == 0:
+        raise VoteError(f"{grid.where.at(0)} has no entries")
     if classes == 1:
         raise VoteError(f"{name}: has counts of one class only; there is nothing to choose from")
     first = next(grid.blocks(1, 1, absent_limit=None)).values
@@ -166,6 +169,8 @@ def _counts(grid: Grid, told: _Told) -> VoteFile:
         layout=Layout.COUNTS,
         inferred=told.layout is None,
         classes_from_data=False,
+        teachers_from_data=told.teachers is None,
+        rows_from_data=False,
         read=read,
     )
 
@@ -177,7 +182,8 @@ def _labels(grid: Grid, layout: Layout, told: _Told) -> VoteFile:
             f"{name}: as {layout} it has {width} teachers, more than --teachers {told.teachers}"
         )
     classes = _classes_seen(grid, told) if told.classes is None else told.classes
-    size = told.size(max(width, classes))
+    teachers = told.teachers or width
+    size = told.size(max(teachers, classes))
 
     def read(stop: int) -> Iterator[VoteBatch]:
         for block in grid.blocks(size, stop, absent_limit=told.teachers):
@@ -188,10 +194,12 @@ def _labels(grid: Grid, layout: Layout, told: _Told) -> VoteFile:
         name,
         queries=grid.rows,
         classes=classes,
-        teachers=told.teachers or width,
+        teachers=teachers,
         layout=layout,
         inferred=told.layout is None,
         classes_from_data=told.classes is None,
+        teachers_from_data=told.teachers is None,
+        rows_from_data=False,
         read=read,
     )
 
@@ -199,7 +207,7 @@ def _labels(grid: Grid, layout: Layout, told: _Told) -> VoteFile:
 def _classes_seen(grid: Grid, told: _Told) -> int:
     """Return the largest label of the file plus one; a pass over the whole file."""
     top = 0
-    size = batch_size(grid.columns)
+    size = batch_size(told.teachers or grid.columns)
     for block in grid.blocks(size, grid.rows, absent_limit=told.teachers):
         top = max(top, int(block.values.max()))
         if top > LARGEST_UNTOLD_LABEL:
@@ -244,5 +252,7 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         layout=Layout.LONG,
         inferred=told.layout is None,
         classes_from_data=told.classes is None,
+        teachers_from_data=told.teachers is None,
+        rows_from_data=told.teachers is not None,
         read=read,
     )

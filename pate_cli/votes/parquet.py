@@ -111,13 +111,15 @@ def open_parts(files: Sequence[Part], name: str, layout: Layout | None) -> Parts
 
 
 def _family(kind: Any) -> str:
-    """Return what must agree between parts: widths of integers and offsets need not."""
+    """Return what must agree between parts: widths of numbers and offsets need not.
+
+    Nor need all be integers: some writers turn a column of integers into floats where a part lacks
+    one vote, and one missing vote must not decide whether a folder can be read.
+    """
     if pa.types.is_dictionary(kind):
         return _family(kind.value_type)
-    if pa.types.is_integer(kind):
-        return "integer"
-    if pa.types.is_floating(kind):
-        return "float"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return "number"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
     return f"list of {_family(kind.value_type)}"
@@ -165,8 +167,8 @@ class ParquetGrid:
         return tuple(part.to_pylist())
 
 
-def open_grid(parts: Parts) -> ParquetGrid:
-    """Read the query ids and the width of the first row.
+def open_grid(parts: Parts, *, gaps_allowed: bool) -> ParquetGrid:
+    """Read the query ids and the width of the first row, 0 only if `gaps_allowed`.
 
     Raises:
         VoteError: null or repeated query ids, or an empty first row.
@@ -179,7 +181,7 @@ def open_grid(parts: Parts) -> ParquetGrid:
         if length is None:
             raise VoteError(f"{parts.where.at(0)} has a null instead of a list")
         columns = int(length)
-    if columns == 0:
+    if columns == 0 and not gaps_allowed:
         raise VoteError(f"{parts.where.at(0)} has no entries")
     return ParquetGrid(parts, columns, known_ids)
 
@@ -224,7 +226,7 @@ def _from_lists(
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     flat, gaps = numbers(column.flatten())
     unusual = lengths != columns
-    if not unusual.any():
+    if columns and not unusual.any():
         return flat.reshape(-1, columns), gaps.reshape(-1, columns)
     if absent_limit is None:
         raise VoteError(

@@ -28,7 +28,7 @@ def damaged(row, values, dtype=np.float64):
         ([-1, 11], "has a negative number; votes are counted from 0"),
         ([2.0**31, 0], "has a number above 2147483647, which is no vote; check the file"),
         ([1e300, 0], "has a number above 2147483647, which is no vote; check the file"),
-        ([0, 0], "has no votes at all; leave the query out"),
+        ([0, 0], "has no votes at all; if teachers may be missing, give --teachers N"),
         ([2.0**31 - 1, 2], "has a total above 2147483647; check the file"),
         (
             [7, 2],

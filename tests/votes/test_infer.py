@@ -188,6 +188,7 @@ def test_inference_does_not_depend_on_the_batch_size(npy):
         ({"counts": [[2, 1], [1, 2]]}, Layout.COUNTS),
         ({"teacher_0": [0, 1], "teacher_1": [1, 1]}, Layout.LABELS),
         ({"query_id": [5, 6], "labels": [[0, 1], [1, 1]]}, Layout.LABELS),
+        ({"query_id": [5, 6], "labels": [[0, 7], [1, 1]]}, Layout.LABELS),
         ({"labels": [[0, 1], [1, 1]]}, None),
         ({"votes": [[0, 1], [1, 1]]}, None),
         ({"query_id": [5, 5], "teacher_id": [1, 2], "label": [0, 1]}, Layout.LONG),
@@ -201,3 +202,17 @@ def test_column_names_that_speak(columns, layout, parquet, refusal):
     with open_votes(path) as votes:
         assert votes.inferred
         assert votes.layout is layout
+
+
+def test_a_list_named_labels_needs_ids_or_teachers(parquet, refusal):
+    path = parquet({"labels": [[], [5, None], [1, 1, 1], [0]]})
+    with open_votes(path, teachers=3) as votes:
+        assert (votes.layout, votes.classes) == (Layout.LABELS, 6)
+    assert "say --layout counts|labels" in refusal(path, teachers=4)  # a row per teacher?
+
+
+def test_an_empty_row_does_not_hide_counts():
+    gaps = COUNTS.copy()
+    gaps[17] = 0
+    assert guess(gaps, teachers=250) is Layout.COUNTS
+    assert guess(gaps) is None

@@ -87,9 +87,6 @@ def parquet_tables(labels, ids, types):
         kind = lists[name] or pa.list_(integer, matrix.shape[1])
         yield layout, pa.table({"v": pa.array(matrix.tolist(), kind), "query_id": ids})
     order = np.random.default_rng(queries).permutation(queries * teachers)
-    # The first vote of every query stays in order, so do the queries.
-    firsts = [q * teachers for q in range(queries)]
-    order = np.array(firsts + [k for k in order.tolist() if k not in set(firsts)])
     yield (
         Layout.LONG,
         pa.table(
@@ -129,12 +126,15 @@ def test_classes_come_from_the_largest_label_when_not_told(npy):
     path = npy([[0, 2, 1], [3, 3, 0]])
     with open_votes(path, layout=Layout.LABELS) as votes:
         assert (votes.classes, votes.classes_from_data) == (4, True)
+        assert (votes.teachers, votes.teachers_from_data) == (3, True)
+        assert not votes.rows_from_data
         assert votes.describe() == (
             f"{path}: 2 queries x 4 classes, 3 teachers, layout labels (as told); "
             "the number of classes was taken from the data, --classes is safer"
         )
-    with open_votes(path, layout=Layout.LABELS, classes=9) as votes:
+    with open_votes(path, layout=Layout.LABELS, classes=9, teachers=4) as votes:
         assert (votes.classes, votes.classes_from_data) == (9, False)
+        assert (votes.teachers, votes.teachers_from_data) == (4, False)
 
 
 @pytest.mark.parametrize("layout", [Layout.COUNTS, Layout.LABELS])

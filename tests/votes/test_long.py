@@ -16,7 +16,7 @@ def votes(rows):
     }
 
 
-def test_queries_come_in_order_of_first_appearance(parquet, monkeypatch):
+def test_queries_come_in_order_of_their_ids(parquet, monkeypatch):
     rows = [("b", 1, 0), ("a", 2, 1), ("c", 1, 2), ("a", 1, 1), ("b", 2, 2), ("c", 2, 2)]
     for size in (1, 2, 5, 100):
         monkeypatch.setattr(long, "_ROWS", size)
@@ -24,10 +24,43 @@ def test_queries_come_in_order_of_first_appearance(parquet, monkeypatch):
             assert (file.queries, file.classes, file.teachers) == (3, 3, 2)
             assert file.layout is Layout.LONG
             first, second = file.batches()
-            assert (first.ids, second.ids) == (("b", "a"), ("c",))
+            assert (first.ids, second.ids) == (("a", "b"), ("c",))
             assert (first.first_row, second.first_row) == (0, 2)
-            np.testing.assert_array_equal(first.counts, [[1, 0, 1], [0, 2, 0]])
+            np.testing.assert_array_equal(first.counts, [[0, 2, 0], [1, 0, 1]])
             assert [len(b.counts) for b in file.batches(limit=1)] == [1]
+
+
+def test_numbers_are_ordered_as_numbers_and_texts_by_code_points(parquet):
+    for ids, ordered in (
+        ([10, -3, 9, 2**40], [-3, 9, 10, 2**40]),
+        (["é", "9", "z", "10", "Z", ""], ["", "10", "9", "Z", "z", "é"]),
+    ):
+        for kind in (pa.array(ids), pa.array(ids).dictionary_encode()):
+            rows = {"query_id": kind, "teacher_id": [1] * len(ids), "label": range(len(ids))}
+            with open_votes(parquet(pa.table(rows))) as file:
+                (batch,) = file.batches()
+            assert list(batch.ids) == ordered
+            assert [ids[label] for label in batch.counts.argmax(axis=1)] == ordered
+
+
+def test_what_is_said_of_the_rows(parquet):
+    path = parquet(votes([(5, 1, 0), (5, 2, 1)]))
+    with open_votes(path, classes=2) as file:
+        assert (file.rows_from_data, file.teachers_from_data) == (False, True)
+        assert file.describe() == (
+            f"{path}: 1 queries x 2 classes, 2 teachers, layout long (inferred), in order of "
+            "query_id"
+        )
+    with open_votes(path, classes=2, teachers=2) as file:
+        assert (file.rows_from_data, file.teachers_from_data) == (True, False)
+        assert file.describe().endswith(
+            "in order of query_id; queries without any vote are not known"
+        )
+
+
+def test_the_first_row_of_an_incomplete_query_is_named(parquet, refusal):
+    rows = [(9, 1, 0), (3, 1, 0), (5, 1, 1), (5, 2, 0)]
+    assert refusal(parquet(votes(rows))).startswith("v.parquet: row 0 is the first vote of a query")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -79,6 +112,5 @@ def test_many_votes_in_any_order_against_a_direct_count(parquet, drain, monkeypa
     order = rng.permutation(labels.size)
     query, teacher = order // 61, order % 61
     path = parquet({"query_id": query, "teacher_id": teacher, "label": labels.ravel()[order]})
-    _, first = np.unique(query, return_index=True)
     expected = np.stack([(labels == c).sum(axis=1) for c in range(6)], axis=1)
-    np.testing.assert_array_equal(drain(path), expected[np.argsort(first)])
+    np.testing.assert_array_equal(drain(path), expected)

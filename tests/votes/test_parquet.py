@@ -88,9 +88,9 @@ def test_bad_rows_in_lists(parquet, refusal):
     assert told([[1, 2], [1, None]], teachers=9).startswith("v.parquet: row 1 has a null; fill")
     labels = Layout.LABELS
     assert told([[1, 0], [1, None]], labels).startswith("v.parquet: row 1 has a null; fill it in")
-    assert told([[1, 0], []], labels, teachers=2) == (
-        "v.parquet: row 1 has no votes at all; leave the query out"
-    )
+    assert told([[1, 0], []], labels).startswith(f"v.parquet: row 1 {ragged}")
+    assert told([[], [1, 2]], labels) == "v.parquet: row 0 has no entries"
+    assert told([[], [1, 2]], teachers=9) == "v.parquet: row 0 has no entries"
     assert told([[1, 0], [1, 1, 1]], labels, teachers=2) == (
         "v.parquet: row 1 has more entries than --teachers 2"
     )
@@ -145,14 +145,18 @@ def test_parts_must_agree(parquet, refusal, tmp_path):
             {"query_id": [1, 2], **first},
             "its columns differ in name, order or type from the first part's",
         ),
-        (
-            {"class_0": [2.0, 1.0], "class_1": [1.0, 2.0]},
-            "its columns differ in name, order or type from the first part's",
-        ),
     ]:
         parquet(first, "parts/a.parquet")
         parquet(second, "parts/b.parquet")
         assert refusal(parts) == f"parts/b.parquet: {text}"
+
+
+def test_types_of_ids_must_agree_between_parts(parquet, refusal, tmp_path):
+    parquet({"query_id": [1, 2], **TWO}, "parts/a.parquet")
+    parquet({"query_id": ["3", "4"], **TWO}, "parts/b.parquet")
+    assert refusal(tmp_path / "parts") == (
+        "parts/b.parquet: its columns differ in name, order or type from the first part's"
+    )
 
 
 def test_list_lengths_must_agree_between_parts(parquet, refusal, tmp_path):
@@ -161,11 +165,11 @@ def test_list_lengths_must_agree_between_parts(parquet, refusal, tmp_path):
     assert refusal(tmp_path / "parts").startswith("parts: row 2 is the first whose list is not as")
 
 
-def test_integer_widths_may_differ_between_parts(parquet, drain, tmp_path):
-    for name, kind in (("a", pa.int8()), ("b", pa.uint32())):
+def test_widths_of_numbers_may_differ_between_parts(parquet, drain, tmp_path):
+    for name, kind in (("a", pa.int8()), ("b", pa.uint32()), ("c", pa.float64())):
         table = {c: pa.array(v, kind) for c, v in TWO.items()}
         parquet(table, f"parts/{name}.parquet")
-    np.testing.assert_array_equal(drain(tmp_path / "parts"), [[2, 1], [1, 2]] * 2)
+    np.testing.assert_array_equal(drain(tmp_path / "parts"), [[2, 1], [1, 2]] * 3)
 
 
 def test_only_the_vote_columns_are_read(parquet, monkeypatch):

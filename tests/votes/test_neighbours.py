@@ -1,0 +1,116 @@
+"""Files that differ by one teacher's votes are read alike: same rows, same order, same shape."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from pate_cli.votes import Layout, open_votes
+
+CLASSES = 3
+GONE = -1
+
+votes_with_gaps = hnp.arrays(
+    np.int64,
+    st.tuples(st.integers(1, 6), st.integers(1, 5)),
+    elements=st.integers(GONE, CLASSES - 1),
+)
+
+
+def histograms(labels):
+    return np.stack([(labels == c).sum(axis=1) for c in range(CLASSES)], axis=1)
+
+
+def nullable(values):
+    return pa.array([None if v == GONE else v for v in values], pa.int64())
+
+
+def tables(labels, ids):
+    """Every Parquet table of these votes; None for a layout that nobody voted in."""
+    counts = histograms(labels)
+    teachers = range(labels.shape[1])
+    numbers = pa.list_(pa.int64())
+    short = [[v for v in row if v != GONE] for row in labels.tolist()]
+    nulls = [[None if v == GONE else v for v in row] for row in labels.tolist()]
+    rows = [(ids[q], t, labels[q, t]) for t, q in np.argwhere(labels.T != GONE)]
+    yield {"query_id": ids, **{f"class_{c}": counts[:, c] for c in range(CLASSES)}}
+    yield {"query_id": ids, "counts": counts.tolist()}
+    yield {"query_id": ids, **{f"teacher_{t}": nullable(labels[:, t]) for t in teachers}}
+    yield {"query_id": ids, "labels": pa.array(short, numbers)}
+    yield {"query_id": ids, "labels": pa.array(nulls, numbers)}
+    query, teacher, label = zip(*rows, strict=True) if rows else ((), (), ())
+    yield {"query_id": query, "teacher_id": teacher, "label": label} if rows else None
+
+
+def read(table, teachers):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "v"
+        pq.write_table(pa.table(table), path)
+        with open_votes(path, classes=CLASSES, teachers=teachers, batch_rows=2) as votes:
+            batches = list(votes.batches())
+    shape = (votes.classes, votes.teachers, votes.layout, votes.rows_from_data)
+    ids = [i for batch in batches for i in batch.ids]
+    return shape, ids, np.concatenate([batch.counts for batch in batches])
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels=votes_with_gaps, data=st.data(), spare=st.integers(0, 2), texts=st.booleans())
+def test_a_teacher_less_changes_nothing_but_votes(labels, data, spare, texts):
+    queries, width = labels.shape
+    teacher = data.draw(st.integers(0, width - 1))
+    fewer = labels.copy()
+    fewer[data.draw(hnp.arrays(np.bool_, queries)), teacher] = GONE
+    numbers = data.draw(st.permutations(range(8, 8 + queries)))
+    ids = [f"q{n}" for n in numbers] if texts else list(numbers)
+    for table, neighbour in zip(tables(labels, ids), tables(fewer, ids), strict=False):
+        if not table or not neighbour:
+            continue  # long form without a row is no file of votes
+        shape, order, counts = read(table, width + spare)
+        its_shape, its_order, its_counts = read(neighbour, width + spare)
+        assert shape == its_shape
+        if shape[2] is Layout.LONG:
+            seen = [i for i, row in zip(ids, labels, strict=True) if (row != GONE).any()]
+            assert order == sorted(seen)
+            assert its_order == [i for i in order if i in set(its_order)]
+            continue
+        assert order == its_order == ids
+        np.testing.assert_array_equal(counts, histograms(labels))
+        np.testing.assert_array_equal(its_counts, histograms(fewer))
+
+
+def test_the_first_query_keeps_its_place_when_the_first_teacher_skips_it(parquet):
+    query, teacher = (axis.ravel() for axis in np.indices((10, 3)))
+    by_teacher = np.argsort(teacher, kind="stable")
+    table = pa.table({"query_id": query, "teacher_id": teacher, "label": query % 2})
+    for kept in (by_teacher, by_teacher[1:]):
+        with open_votes(parquet(table.take(kept)), teachers=3) as votes:
+            (batch,) = votes.batches(limit=4)
+        assert batch.ids.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("told", [Layout.COUNTS, None])
+def test_a_row_of_no_votes_in_npy_counts(told, npy, drain):
+    counts = np.array([[5, 0, 0], [1, 0, 0], [0, 0, 5], [0, 5, 0]])
+    fewer = counts.copy()
+    fewer[1, 0] = 0
+    for values in (counts, fewer):
+        np.testing.assert_array_equal(drain(npy(values), layout=told, teachers=5), values)
+    nothing = np.zeros((2, 3), dtype=int)
+    np.testing.assert_array_equal(drain(npy(nothing), layout=Layout.COUNTS, teachers=5), nothing)
+
+
+def test_a_part_that_lacks_a_vote_may_hold_floats(parquet, drain, tmp_path):
+    """Some writers have no other way to leave a gap in a column of numbers."""
+    parquet({"teacher_0": [0, 1], "teacher_1": [1, 1]}, "parts/a.parquet")
+    parquet({"teacher_0": [0, 1], "teacher_1": [1.0, None]}, "parts/b.parquet")
+    np.testing.assert_array_equal(
+        drain(tmp_path / "parts", teachers=2), [[1, 1], [0, 2], [1, 1], [0, 1]]
+    )

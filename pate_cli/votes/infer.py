@@ -22,8 +22,8 @@ labels-by-teacher  The same with `teachers` the number of rows and not of column
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
 `--teachers` are therefore never guessed. Every later row is still checked against the layout.
 
-Whether the numbers settle a layout depends on the votes, so one teacher may decide between reading a
-file and asking for `--layout`; names and flags do not depend on them.
+Whether the numbers settle a layout depends on the votes, so one teacher may decide between reading
+a file and asking for `--layout`; names and flags do not depend on them.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian_dp import gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
-from pate_cli.accounting.pure_dp import pure_epsilon
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.plan import Draw, ReleasePlan
 
@@ -133,5 +133,6 @@ def _pure_epsilon(spent: Sequence[Spending], *, delta: float) -> float | None:
             return None
         each.append((one.max_answers, one.mechanism.pure_epsilon))
     answers = sum(number for number, _ in each)
-    together = pure_epsilon(answers=answers, each=max(loss for _, loss in each), delta=delta)
-    return min(together, sum(number * loss for number, loss in each))
+    largest = max(loss for _, loss in each)
+    together = optimal_composition(answers, epsilon=largest, delta=0.0, total_delta=delta)
+    return min(together.epsilon, sum(number * loss for number, loss in each))

@@ -61,7 +61,7 @@ def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats
     gain = np.expm1(np.minimum(exponent, _LARGE))
     shape = np.broadcast_shapes(moments.excess.shape[1:], np.shape(argmax_rdp))
     worst = np.zeros(shape)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # ∞·0 is replaced by the 0 it stands for
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
             weighted = np.where(gain > 0.0, np.exp(log_weight) * gain, 0.0)
             worst = np.maximum(worst, excess + weighted)

@@ -87,6 +87,5 @@ def round_up(value: float, *, digits: int = 4) -> float:
     """
     if not math.isfinite(value):
         raise ParameterError(f"only a finite number can be rounded up, got {value}")
-    scaled = math.ceil(round(value * 10**digits, 6))
-    rounded = scaled / 10**digits
-    return rounded if rounded >= value else (scaled + 1) / 10**digits
+    nearest = round(float(value), digits) + 0.0  # no negative zero
+    return nearest if nearest >= value else round(nearest + 10.0**-digits, digits)

@@ -99,7 +99,7 @@ def test_orders_are_a_vector(shape):
 
 
 def test_the_first_bad_order_is_named():
-    with pytest.raises(ParameterError, match="got 0.25"):
+    with pytest.raises(ParameterError, match=r"got 0\.25"):
         domain.check_orders([2.0, 0.25, 0.5])
     np.testing.assert_array_equal(domain.check_orders(3), [3.0])
 

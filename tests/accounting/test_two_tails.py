@@ -240,7 +240,10 @@ def chord_bound(z, sigma, order, *, reverse, cells):
     for _ in range(100):
         middle = (lower + from_inside) / 2.0
         outside = density(middle) > theta
-        lower, from_inside = np.where(outside, middle, lower), np.where(outside, from_inside, middle)
+        lower, from_inside = (
+            np.where(outside, middle, lower),
+            np.where(outside, from_inside, middle),
+        )
         middle = (upper + to_inside) / 2.0
         outside = density(middle) > theta
         upper, to_inside = np.where(outside, middle, upper), np.where(outside, to_inside, middle)

@@ -1,0 +1,152 @@
+"""A whole Confident query against its exact output law; sums over the published votes."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_ndtr
+
+from pate_cli.accounting.confident import confident_rdp
+from pate_cli.accounting.noisy_max import scores
+from pate_cli.accounting.threshold import threshold_rdp
+from pate_cli.accounting.two_classes import two_class_rdp
+from pate_cli.accounting.two_tails import two_tail_rdp
+from pate_cli.mechanisms import ConfidentGNMax, GNMax
+
+
+def rho(v, argmax_rdp, **where):
+    return float(confident_rdp(np.array([float(v)]), np.array([argmax_rdp]), **where)[0])
+
+
+def test_no_neighbour_of_any_small_histogram_costs_more(small_cases, law, neighbours, renyi):
+    rng = np.random.default_rng(3)
+    tightest = 0.0
+    for counts, sigma2, order in small_cases:
+        threshold = float(rng.uniform(-1.0, counts.sum() + 2.0))
+        sigma1 = float(np.exp(rng.uniform(np.log(0.7), np.log(40.0))))
+        rows = np.vstack([counts, neighbours(counts)])
+        x = (rows.max(axis=1) - threshold) / sigma1
+        outcomes = np.column_stack([log_ndtr(-x), log_ndtr(x)[:, None] + law(rows, sigma2)])
+        worst = max(
+            float(renyi(outcomes[:1], outcomes[1:], order).max()),
+            float(renyi(outcomes[1:], outcomes[:1], order).max()),
+        )
+        cost = two_class_rdp if counts.size == 2 else two_tail_rdp
+        z = scores(counts[None], sigma=sigma2)
+        argmax_rdp = float(cost(z, sigma=sigma2, orders=np.array([order]))[0, 0])
+        bound = rho(counts.max(), argmax_rdp, threshold=threshold, sigma=sigma1, order=order)
+        assert worst <= bound * (1.0 + 1e-9) + 1e-15, (threshold, sigma1, sigma2, order)
+        mechanism = ConfidentGNMax(
+            teachers=int(counts.sum()) + 1,
+            classes=counts.size,
+            threshold=threshold,
+            sigma1=sigma1,
+            sigma2=sigma2,
+        )
+        charged = mechanism.rdp(mechanism.score(counts[None]), np.array([order]))
+        assert worst <= float(charged[0, 0]) * (1.0 + 1e-9) + 1e-14
+        tightest = max(tightest, worst / bound)
+    assert tightest > 0.8, "the oracle is too weak to test anything"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    v=st.floats(0.0, 300.0),
+    argmax_rdp=st.floats(0.0, 20.0),
+    threshold=st.floats(0.0, 300.0),
+    sigma=st.floats(3.0, 200.0),
+    order=st.floats(1.1, 60.0),
+)
+def test_the_chain_rule_with_many_digits(v, argmax_rdp, threshold, sigma, order):
+    found = rho(v, argmax_rdp, threshold=threshold, sigma=sigma, order=order)
+    with mp.workdps(150):
+        lam = mp.mpf(order)
+        worst = mp.mpf(0)
+
+        def answer(score):
+            x = (mp.mpf(score) - mp.mpf(threshold)) / mp.mpf(sigma)
+            return mp.erfc(-x / mp.sqrt(2)) / 2, mp.erfc(x / mp.sqrt(2)) / 2
+
+        for other in (v - 1.0, v + 1.0):
+            for (p, refuse), (p2, refuse2) in (
+                (answer(v), answer(other)),
+                (answer(other), answer(v)),
+            ):
+                power = refuse**lam * refuse2 ** (1 - lam)
+                power += p**lam * p2 ** (1 - lam) * mp.exp((lam - 1) * mp.mpf(argmax_rdp))
+                worst = max(worst, mp.log(power) / (lam - 1))
+        true = float(worst)
+    assert found == pytest.approx(true, rel=1e-8, abs=1e-100)
+
+
+def test_limits():
+    where = {"threshold": 50.0, "sigma": 9.0, "order": 14.0}
+    alone = float(
+        threshold_rdp(np.array([55.0]), threshold=50, sigma=9, orders=np.array([14.0]))[0, 0]
+    )
+    assert rho(55, 0.0, **where) == alone
+    assert rho(-1e4, 0.3, **where) == pytest.approx(0.0, abs=1e-300)  # never answered
+    assert rho(1e4, 0.3, **where) == pytest.approx(0.3, rel=1e-12)  # always answered
+    grid = confident_rdp(
+        np.linspace(0, 100, 51)[:, None], np.linspace(0, 60, 400)[None, :], **where
+    )
+    assert np.all(np.diff(grid, axis=1) >= 0.0)
+    assert grid.shape == (51, 400)
+    assert np.all(grid <= 14.0 / (2 * 81.0) + np.linspace(0, 60, 400) + 1e-12)
+
+
+def test_the_switch_to_logs_is_continuous():
+    # e^{(λ − 1)F} leaves float64 beyond (λ − 1)F = 709; logs take over at 500.
+    where = {"threshold": 50.0, "sigma": 9.0, "order": 11.0}
+    below, above = (rho(52, f, **where) for f in (50.0 - 1e-9, 50.0 + 1e-9))
+    assert above - below == pytest.approx(2e-9, rel=1e-3)
+    assert rho(52, 5000.0, **where) == pytest.approx(5000.0, rel=1e-3)
+
+
+def test_overflow_ends_at_the_cap_without_a_warning():
+    found = confident_rdp(
+        np.array([5.0]), np.array([0.0, 0.1, 20.0]), threshold=20.0, sigma=0.5, order=50.0
+    )
+    assert np.all(found <= 50.0 / (2 * 0.25) + np.array([0.0, 0.1, 20.0]))
+    assert np.all(np.isfinite(found))
+
+
+def test_the_expected_cost_is_below_a_renyi_divergence():
+    # The trap: threshold cost plus Pr[answer]·F, the published accounting, has a Jensen gap.
+    sigma1, threshold, order, argmax_rdp = 20.0, 60.0, 20.0, 0.4
+    v = 20.0
+    expected = (
+        float(
+            threshold_rdp(
+                np.array([v]), threshold=threshold, sigma=sigma1, orders=np.array([order])
+            )[0, 0]
+        )
+        + float(np.exp(log_ndtr((v - threshold) / sigma1))) * argmax_rdp
+    )
+    assert rho(v, argmax_rdp, threshold=threshold, sigma=sigma1, order=order) > 2.0 * expected
+
+
+@pytest.fixture(scope="module")
+def mnist():
+    return ConfidentGNMax(teachers=250, classes=10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+
+
+def test_sums_over_the_published_votes(mnist, mnist_histograms, tight):
+    assert mnist_histograms.shape == (640, 10)
+    for case in tight["totals"]:
+        orders = np.array([case["order"]])
+        total = float(mnist.rdp(mnist.score(mnist_histograms), orders).sum())
+        assert case["sum_rho"] <= total <= case["sum_rho"] * 1.002
+        second = GNMax(teachers=250, classes=10, sigma2=40.0)
+        argmax = float(second.rdp(second.score(mnist_histograms), orders).sum())
+        assert case["sum_F"] <= argmax <= case["sum_F"] * 1.002
+        # Without the lattice, the very figures.
+        z = mnist.score(mnist_histograms)[:, 1]
+        exact = two_tail_rdp(z, sigma=40.0, orders=orders)
+        assert float(exact.sum()) == pytest.approx(case["sum_F"], rel=1e-5)
+        v = mnist_histograms.max(axis=1).astype(float)
+        cost = confident_rdp(v, exact[0], threshold=200.0, sigma=150.0, order=case["order"])
+        assert float(cost.sum()) == pytest.approx(case["sum_rho"], rel=1e-5)

@@ -1,0 +1,68 @@
+"""Gaussian DP: δ(ε) against multiple precision, and its inverse from above."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon
+
+
+def exact_delta(mu, epsilon):
+    with mp.workdps(60):
+        m, e = mp.mpf(mu), mp.mpf(epsilon)
+        return mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(mu=st.floats(0.01, 12.0), steps=st.floats(-1.0, 12.0))
+def test_delta_with_many_digits(mu, steps):
+    epsilon = max(0.0, mu * (mu / 2.0 + steps))  # so that −ε/μ + μ/2 = −steps
+    found = gaussian_delta(mu=mu, epsilon=epsilon)
+    # The two terms agree to about μ/steps of themselves and float64 knows their logs to 1e-14.
+    assert found == pytest.approx(float(exact_delta(mu, epsilon)), rel=1e-10, abs=1e-300)
+
+
+@settings(max_examples=100, deadline=None)
+@given(mu=st.floats(0.005, 20.0), log_delta=st.floats(-60.0, -0.01))
+def test_epsilon_inverts_delta_from_above(mu, log_delta):
+    delta = math.exp(log_delta)
+    epsilon = gaussian_epsilon(mu=mu, delta=delta)
+    assert epsilon >= 0.0
+    assert gaussian_delta(mu=mu, epsilon=epsilon) <= delta
+    assert float(exact_delta(mu, epsilon)) <= delta * (1.0 + 1e-9)
+    if epsilon > 0.0:
+        assert float(exact_delta(mu, epsilon * (1.0 - 1e-9))) >= delta * (1.0 - 1e-6)
+    else:
+        assert float(exact_delta(mu, 0.0)) <= delta * (1.0 + 1e-12)
+
+
+def test_monotone():
+    deltas = [gaussian_delta(mu=1.3, epsilon=e) for e in np.linspace(0.0, 12.0, 60)]
+    assert np.all(np.diff(deltas) < 0.0)
+    epsilons = [gaussian_epsilon(mu=m, delta=1e-5) for m in np.geomspace(1e-4, 30.0, 40)]
+    assert np.all(np.diff(epsilons) >= 0.0)
+    epsilons = [gaussian_epsilon(mu=0.8, delta=d) for d in np.geomspace(1e-12, 0.5, 40)]
+    assert np.all(np.diff(epsilons) <= 0.0)
+
+
+def test_known_values():
+    # δ(0) of μ-GDP is the total variation 2Φ(μ/2) − 1.
+    assert gaussian_delta(mu=1.0, epsilon=0.0) == pytest.approx(math.erf(0.5 / math.sqrt(2.0)))
+    assert gaussian_epsilon(mu=1e-6, delta=1e-5) == 0.0
+    # 640 queries and 283 answers of Confident with σ1 = 150 and σ2 = 40.
+    mu = math.sqrt(640 / 150**2 + 2 * 283 / 40**2)
+    assert gaussian_epsilon(mu=mu, delta=1e-5) == pytest.approx(2.529, abs=5e-4)
+
+
+def test_extremes_stay_finite():
+    assert gaussian_epsilon(mu=100.0, delta=1e-300) == pytest.approx(
+        5000.0 + 37.0 * 100.0, rel=0.01
+    )
+    assert gaussian_delta(mu=0.01, epsilon=50.0) == 0.0
+    assert gaussian_delta(mu=50.0, epsilon=0.0) == pytest.approx(1.0, abs=1e-15)

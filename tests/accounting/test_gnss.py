@@ -1,0 +1,165 @@
+"""The sanitized release against a brute-force supremum over both means and both deviations."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.accounting.gnss import gnss_rdp, largest_beta, largest_order
+from pate_cli.errors import ParameterError
+
+GOLDEN = [
+    (0.0329, 6.23, 14, 1.6070558409164),
+    (0.0533, 4.88, 7.5, 0.63352783004193),
+    (0.0310, 7.92, 15.5, 1.7625577244412),
+    (0.0205, 11.9, 20.5, 0.41654994653089),
+    (0.009, 26.4, 50, 0.33957143139666),
+    (0.008, 38.7, 50, 0.087543162639957),
+    (0.1, 3, 4, 0.74366324158868),
+    (0.01, 10, 10, 0.062258610194617),
+    (0.02, 8, 2, 0.017123253226453),
+]
+
+
+def gaussian_rdp(mean, deviation, other_mean, other_deviation, order):
+    """D_λ(N(mean, deviation²) ‖ N(other_mean, other_deviation²)), infinite where it diverges."""
+    mixed = order * other_deviation**2 + (1.0 - order) * deviation**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        location = order * (mean - other_mean) ** 2 / (2.0 * mixed)
+        logs = (1.0 - order) * np.log(deviation) + order * np.log(other_deviation)
+        spread = (np.log(mixed) / 2.0 - logs) / (1.0 - order)
+        return np.where(mixed > 0.0, location + spread, np.inf)
+
+
+def brute_force(beta, sigma, order, shift):
+    """Over r = SS'/SS, both signs of f − f' up to min(SS, SS'), and both directions."""
+    r = np.exp(np.linspace(-beta, beta, 801))[:, None]
+    moved = np.minimum(1.0, r) * np.linspace(-1.0, 1.0, 41)[None, :]
+    here, there = shift, moved + r * shift
+    return max(
+        float(gaussian_rdp(here, sigma, there, r * sigma, order).max()),
+        float(gaussian_rdp(there, r * sigma, here, sigma, order).max()),
+    )
+
+
+@pytest.mark.parametrize(("beta", "sigma", "order", "true"), GOLDEN)
+def test_golden(beta, sigma, order, true):
+    found = gnss_rdp(beta=beta, sigma=sigma, order=order)
+    assert found == pytest.approx(true, rel=1e-10)
+    assert found == pytest.approx(brute_force(beta, sigma, order, 0.0), rel=1e-10)
+
+
+def test_the_oracle_is_an_integral():
+    def power(x):
+        return mp.npdf(x, 0.4, 1.0) ** 3 * mp.npdf(x, 0.1, 1.2) ** -2
+
+    with mp.workdps(30):
+        true = float(mp.log(mp.quad(power, [-40, -3, 0, 3, 40])) / 2)
+    assert float(gaussian_rdp(0.4, 1.0, 0.1, 1.2, 3.0)) == pytest.approx(true, rel=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    order=st.floats(1.05, 80.0),
+    share=st.floats(0.001, 0.97),
+    sigma=st.floats(0.5, 60.0),
+    kappa=st.one_of(st.just(0.0), st.floats(0.0, 8.0)),
+)
+def test_the_supremum_exactly(order, share, sigma, kappa):
+    beta, shift = share * largest_beta(order), kappa * sigma
+    found = gnss_rdp(beta=beta, sigma=sigma, order=order, shift=shift)
+    worst = brute_force(beta, sigma, order, shift)
+    assert found >= worst * (1.0 - 1e-9)
+    assert found <= worst * (1.0 + 1e-7) + 1e-13  # attained at r = e^{−β}
+    at_the_end = float(
+        gaussian_rdp(
+            shift, sigma, shift * math.exp(-beta) - math.exp(-beta), sigma * math.exp(-beta), order
+        )
+    )
+    assert found == pytest.approx(at_the_end, rel=1e-7, abs=1e-13)
+
+
+def test_attained_on_a_path_of_three():
+    # {−1, 0, 1} with f = (−1, 0, e^{−β}): the smooth sensitivity is 1 at 0 and e^{−β} … at 1.
+    beta, sigma, order = 0.05, 5.0, 6.0
+    f = np.array([-1.0, 0.0, math.exp(-beta)])
+    local = np.array([1.0, 1.0, math.exp(-beta)])
+    distance = np.abs(np.arange(3)[:, None] - np.arange(3)[None, :])
+    smooth = (np.exp(-beta * distance) * local[None, :]).max(axis=1)
+    worst = max(
+        float(gaussian_rdp(f[a], smooth[a] * sigma, f[b], smooth[b] * sigma, order))
+        for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))
+    )
+    assert gnss_rdp(beta=beta, sigma=sigma, order=order) == pytest.approx(worst, rel=1e-12)
+
+
+def published(beta, sigma, order):
+    """The published theorem: the trap."""
+    return order * math.exp(2 * beta) / sigma**2 + (
+        beta * order - 0.5 * math.log(1 - 2 * order * beta)
+    ) / (order - 1)
+
+
+def test_the_published_theorem_is_below_the_divergence():
+    beta, sigma, order = 0.0329, 6.23, 14.0
+    true = brute_force(beta, sigma, order, 0.0)
+    assert published(beta, sigma, order) == pytest.approx(0.518, abs=5e-4)
+    assert true == pytest.approx(1.607, abs=5e-4)
+    assert gnss_rdp(beta=beta, sigma=sigma, order=order) >= true * (1.0 - 1e-12)
+
+
+def test_a_shift_is_not_free():
+    # The trap: charging a release at f + SS·(κ + σN) like one at f + SS·σN.
+    beta, sigma, order, shift = 0.02, 8.0, 10.0, 8.0 * 3.09
+    free = gnss_rdp(beta=beta, sigma=sigma, order=order)
+    assert brute_force(beta, sigma, order, shift) > 1.5 * free
+    assert gnss_rdp(beta=beta, sigma=sigma, order=order, shift=shift) > 1.5 * free
+
+
+def test_small_beta_keeps_its_digits():
+    for beta in (1e-12, 1e-9, 1e-6, 1e-3):
+        with mp.workdps(60):
+            b, s, lam, k = mp.mpf(beta), mp.mpf(40), mp.mpf(20), mp.mpf(100)
+            w = 1 - (lam - 1) * mp.expm1(2 * b)
+            mean = lam * (1 + k * mp.expm1(b)) ** 2 / (2 * s**2 * w)
+            only_spread = -b - mp.log(w) / (2 * (lam - 1))
+            true = float(mean + only_spread)
+            spread = float(only_spread)
+        found = gnss_rdp(beta=beta, sigma=40.0, order=20.0, shift=100.0)
+        assert found == pytest.approx(true, rel=1e-13)
+        # With so much noise that only the deviations differ.
+        assert gnss_rdp(beta=beta, sigma=1e150, order=20.0) == pytest.approx(spread, rel=1e-6)
+
+
+def test_monotone_in_everything():
+    base = {"beta": 0.01, "sigma": 10.0, "order": 10.0, "shift": 20.0}
+    at = gnss_rdp(**base)
+    for name, dearer in (("beta", 0.011), ("sigma", 9.9), ("order", 10.1), ("shift", 20.1)):
+        assert gnss_rdp(**{**base, name: dearer}) > at
+
+
+def test_the_admissible_range_is_in_the_message():
+    with pytest.raises(ParameterError) as caught:
+        gnss_rdp(beta=0.05, sigma=6.0, order=14.0)
+    assert str(caught.value) == (
+        "beta=0.05 at order 14 has infinite privacy cost; "
+        "beta must be below 0.037054 at this order, or the order below 10.5083 at this beta"
+    )
+    with pytest.raises(ParameterError, match="beta=400 at order 2 has infinite privacy cost"):
+        gnss_rdp(beta=400.0, sigma=6.0, order=2.0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(order=st.floats(1.01, 1000.0))
+def test_the_two_ends_of_the_range_are_inverse(order):
+    beta = largest_beta(order)
+    assert largest_order(beta) == pytest.approx(order, rel=1e-9)
+    assert math.isfinite(gnss_rdp(beta=beta * (1 - 1e-9), sigma=5.0, order=order))
+    with pytest.raises(ParameterError, match="infinite privacy cost"):
+        gnss_rdp(beta=beta * (1 + 1e-9), sigma=5.0, order=order)
+    assert brute_force(beta * (1 + 1e-9), 5.0, order, 0.0) == np.inf

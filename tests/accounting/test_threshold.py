@@ -1,0 +1,158 @@
+"""The threshold test is a coin: its cost with many digits, over whole and real scores."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
+
+CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
+
+
+def coin(v, other, threshold, sigma, order, digits=60):
+    """D_λ(Bernoulli(p(v)) ‖ Bernoulli(p(other))) with many digits."""
+    with mp.workdps(digits):
+        lam = mp.mpf(order)
+
+        def both(score):
+            x = (mp.mpf(score) - mp.mpf(threshold)) / mp.mpf(sigma)
+            return [mp.erfc(s * x / mp.sqrt(2)) / 2 for s in (-1, 1)]
+
+        pairs = zip(both(v), both(other), strict=True)
+        return float(mp.log(mp.fsum(a**lam * b ** (1 - lam) for a, b in pairs)) / (lam - 1))
+
+
+def per_step(v, threshold, sigma, order):
+    moments = pass_moments(np.array(float(v)), threshold=threshold, sigma=sigma, order=order)
+    return np.log1p(moments.excess) / (order - 1.0)
+
+
+def test_golden(tight):
+    for case in tight["threshold"]:
+        found = per_step(case["v"], case["threshold"], case["sigma"], case["order"])
+        for direction in ("forward", "reverse"):
+            at = CASES[case["step"], direction]
+            assert float(found[at]) == pytest.approx(case[direction], rel=1e-9), case
+
+
+@pytest.mark.parametrize(
+    ("where", "step", "direction", "true"),
+    [
+        ((200, 200, 150, 14.0), 1, "forward", 1.9791383556692e-4),
+        ((200, 200, 150, 14.0), -1, "forward", 1.9791383556692e-4),
+        ((200, 200, 150, 14.0), 1, "reverse", 1.9786350415561e-4),
+        ((60, 200, 150, 14.0), 1, "forward", 1.3871926067431e-4),
+        ((60, 200, 150, 14.0), -1, "forward", 1.4800228788219e-4),
+        ((250, 300, 200, 7.5), -1, "forward", 5.8525455171505e-5),
+    ],
+)
+def test_printed_figures(where, step, direction, true):
+    assert float(per_step(*where)[CASES[step, direction]]) == pytest.approx(true, rel=1e-11)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    v=st.floats(-20.0, 300.0),
+    threshold=st.floats(-10.0, 300.0),
+    sigma=st.floats(2.0, 200.0),
+    order=st.floats(1.05, 60.0),
+)
+def test_the_worst_of_four_coins_with_many_digits(v, threshold, sigma, order):
+    found = float(
+        threshold_rdp(np.array([v]), threshold=threshold, sigma=sigma, orders=np.array([order]))[
+            0, 0
+        ]
+    )
+    true = max(
+        coin(a, b, threshold, sigma, order, digits=150)
+        for other in (v - 1.0, v + 1.0)
+        for a, b in ((v, other), (other, v))
+    )
+    # v ± 1 as float64 and as an exact number differ by an ulp of v.
+    assert found == pytest.approx(true, rel=1e-8, abs=1e-100)
+    assert found <= order / (2.0 * sigma**2)
+
+
+def test_a_neighbour_nearer_than_one_vote_costs_less():
+    v, order = 61.3, 20.0
+    bound = float(
+        threshold_rdp(np.array([v]), threshold=50, sigma=9, orders=np.array([order]))[0, 0]
+    )
+    for move in np.linspace(-1.0, 1.0, 41):
+        cost = max(coin(v, v + move, 50, 9, order), coin(v + move, v, 50, 9, order))
+        assert cost <= bound * (1.0 + 1e-12)
+
+
+def test_whole_scores_understate_real_ones():
+    # The trap: a table over whole v for a score that need not be whole, such as Interactive's.
+    where = {"threshold": 8.0, "sigma": 1.0, "orders": np.array([3.0])}
+    whole = threshold_rdp(np.arange(0.0, 61.0), **where)
+    real = threshold_rdp(np.linspace(-20.0, 60.0, 160_001), **where)
+    assert whole.max() == pytest.approx(1.0605, abs=5e-5)
+    assert real.max() == pytest.approx(1.0783, abs=5e-5)
+    # And the largest step of the cost within one vote.
+    ahead = np.abs(np.diff(whole[0])).max()
+    anywhere = np.abs(real[0, 2000:] - real[0, :-2000]).max()
+    assert (ahead, anywhere) == pytest.approx((0.456, 0.484), abs=5e-4)
+
+
+def test_rounding_a_score_changes_its_cost():
+    where = {"threshold": 8.0, "sigma": 1.0, "orders": np.array([3.0])}
+    at = threshold_rdp(np.array([7.0, 7.4, 8.0]), **where)[0]
+    assert len(set(at.tolist())) == 3
+    assert at[1] == pytest.approx(
+        max(coin(a, b, 8, 1, 3) for a, b in ((7.4, 6.4), (6.4, 7.4), (7.4, 8.4), (8.4, 7.4))),
+        rel=1e-10,
+    )
+
+
+def test_neighbours_past_either_end_of_the_votes_are_kept():
+    # τ = 5, T = 9, σ1 = 2: at v = τ the dearer neighbour is τ + 1 or τ − 1; at 0 likewise.
+    for v in (0.0, 5.0):
+        both = per_step(v, 9.0, 2.0, 6.0)
+        found = threshold_rdp(np.array([v]), threshold=9.0, sigma=2.0, orders=np.array([6.0]))
+        assert float(found[0, 0]) == float(both.max())
+        assert both[:2].max() != both[2:].max()
+
+
+def test_w1_is_the_largest_cost_of_whole_votes():
+    orders = np.array([1.5, 9.5, 40.0])
+    for teachers, threshold, sigma in ((250, 200.0, 150.0), (20, 12.0, 3.0), (5, 30.0, 2.0)):
+        found = worst_threshold_rdp(
+            teachers=teachers, threshold=threshold, sigma=sigma, orders=orders
+        )
+        every = [
+            max(
+                coin(a, b, threshold, sigma, float(order))
+                for v in range(teachers + 1)
+                for other in (v - 1, v + 1)
+                for a, b in ((v, other), (other, v))
+            )
+            for order in orders
+            if teachers < 30
+        ] or threshold_rdp(
+            np.arange(teachers + 1.0), threshold=threshold, sigma=sigma, orders=orders
+        ).max(axis=1)
+        np.testing.assert_allclose(found, every, rtol=1e-10)
+    printed = worst_threshold_rdp(
+        teachers=250, threshold=200.0, sigma=150.0, orders=np.array([9.5])
+    )
+    assert float(printed[0]) == pytest.approx(1.34406e-4, rel=1e-5)
+
+
+def test_no_step_costs_more_than_two_thirds_of_the_gaussian_when_noise_is_large():
+    orders = np.array([2.0, 14.0])
+    found = worst_threshold_rdp(teachers=250, threshold=200.0, sigma=150.0, orders=orders)
+    share = found / (orders / (2.0 * 150.0**2))
+    np.testing.assert_allclose(share, 2.0 / np.pi, rtol=2e-2)
+
+
+def test_overflow_ends_at_the_cap():
+    orders = np.array([50.0, 1000.0])
+    found = threshold_rdp(np.array([5.0]), threshold=20.0, sigma=0.5, orders=orders)
+    assert np.all(found[:, 0] <= orders / (2.0 * 0.5**2))
+    assert np.all(found > 0.0)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pate_cli.charging import charge, charge_published
 from pate_cli.choices import Analysis
 from pate_cli.errors import VoteError
-from pate_cli.ledger import Ledger, charge, charge_published
+from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.base import NO_LABEL, Counts, Labeller, Mechanism, Tally
 from pate_cli.noise import Noise
 from pate_cli.plan import ReleasePlan

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pate_cli.charging import charge
 from pate_cli.errors import LedgerError
-from pate_cli.ledger import SCHEMA_VERSION, Ledger, Round, charge
+from pate_cli.ledger import SCHEMA_VERSION, Ledger, Round
 from pate_cli.mechanisms.base import Tally, surface_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

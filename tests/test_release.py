@@ -15,10 +15,11 @@ from pate_cli import release as release_module
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.charging import charge
 from pate_cli.choices import Analysis, ReleaseKind
 from pate_cli.data_independent import DataIndependentCost, data_independent_cost
 from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.ledger import Ledger, Round, charge
+from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

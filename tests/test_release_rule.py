@@ -13,10 +13,10 @@ import pytest
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.charging import charge
 from pate_cli.choices import ReleaseKind
 from pate_cli.data_independent import Spending, data_independent_cost
 from pate_cli.errors import ParameterError
-from pate_cli.ledger import charge
 from pate_cli.mechanisms.base import Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

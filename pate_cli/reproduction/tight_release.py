@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.charging import charge
 from pate_cli.choices import ReleaseKind
 from pate_cli.data_independent import DataIndependentCost, Spending, data_independent_cost
-from pate_cli.ledger import Ledger, charge
+from pate_cli.ledger import Ledger
 from pate_cli.mechanisms import ConfidentGNMax, InteractiveGNMax, Tally
 from pate_cli.plan import ReleasePlan
 from pate_cli.release_rule import choose_plan_for, distances_for

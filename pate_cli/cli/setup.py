@@ -181,7 +181,7 @@ def assumptions(file: VoteFile) -> list[str]:
             f"The number of classes, {file.classes}, was read off the votes; every statement "
             "takes it as public knowledge. Give --classes to settle it."
         )
-    if getattr(file, "rows_from_data", False):
+    if file.rows_from_data:
         found.append(
             "Votes may be missing in a long-form file, so which queries it holds depends on the "
             "votes; every statement takes the list of queries as public knowledge."

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from pate_cli.accounting import published
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.choices import ReleaseKind
+from pate_cli.choices import Analysis, ReleaseKind
 from pate_cli.plan import failure_delta
 
 __all__ = ["BestRelease", "best_release", "candidate_betas"]
@@ -69,6 +70,7 @@ def best_release(
     delta: float,
     beta: float | None = None,
     sigma: float | None = None,
+    analysis: Analysis = Analysis.TIGHT,
 ) -> BestRelease | None:
     """The best β and σ_SS, or None when a given β has infinite cost at this order.
 
@@ -80,6 +82,7 @@ def best_release(
         order: λ > 1.
         delta: δ of the whole guarantee.
         beta, sigma: fix one of them instead of choosing it.
+        analysis: `paper` converts to ε as the paper does; the draw is charged exactly all the same.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -96,7 +99,11 @@ def best_release(
         - betas[:, None]
         - np.log1p(-excess) / (2.0 * (order - 1.0))
     )
-    conversion = conversion_cost(np.array([order]), delta=delta - failure)[0]
+    orders, left = np.array([order]), delta - failure
+    if analysis is Analysis.PAPER:
+        conversion = published.to_epsilon(np.zeros(1), orders=orders, delta=left)[0]
+    else:
+        conversion = conversion_cost(orders, delta=left)[0]
     sd = smooth * sigmas
     mean = rdp + draw + sd * quantile + conversion
     published = mean + _SPREADS * sd

@@ -101,6 +101,7 @@ def smooth_sensitivity(
         distances=np.arange(found.curve.size),
         order=plan.order,
         delta=delta,
+        analysis=analysis,
     )
     result: dict[str, Any] = {
         "schema_version": 1,

@@ -9,6 +9,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -42,6 +43,20 @@ ConfidentGNMax.score = score
 def _finish(process):
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err.decode()
+
+
+def _unread(pipe):
+    """Bytes that wait in a pipe."""
+    waiting = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+    return int.from_bytes(waiting, sys.byteorder)
+
+
+def _wait_until(holds):
+    deadline = time.monotonic() + 50
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @needs_full
@@ -131,6 +146,8 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers)
     with process, pipe.open("wb") as writing:  # opens when the program has opened its end
         writing.write(votes.read_bytes()[:100])
         writing.flush()
+        _wait_until(lambda: _unread(writing) == 0)
+        time.sleep(0.3)  # on its way from the first read into the next one, which blocks
         process.send_signal(signal.SIGINT)
         code, out, err = _finish(process)
     assert (code, out) == (130, b"")
@@ -144,11 +161,7 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
     with subprocess.Popen(
         command("aggregate", many, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        waiting = bytearray(4)
-        deadline = time.monotonic() + 50
-        while int.from_bytes(waiting, "little") < 4096 and time.monotonic() < deadline:
-            time.sleep(0.01)
-            fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
+        _wait_until(lambda: _unread(process.stdout) >= 4096)
         process.send_signal(signal.SIGINT)
         code, out, err = _finish(process)
     assert code == 130

@@ -106,12 +106,12 @@ def best_release(
         conversion = conversion_cost(orders, delta=left)[0]
     sd = smooth * sigmas
     mean = rdp + draw + sd * quantile + conversion
-    published = mean + _SPREADS * sd
-    at = np.unravel_index(int(np.argmin(published)), published.shape)
-    if not math.isfinite(published[at]):
+    objective = mean + _SPREADS * sd
+    at = np.unravel_index(int(np.argmin(objective)), objective.shape)
+    if not math.isfinite(objective[at]):
         return None
     return BestRelease(
-        value=float(published[at]),
+        value=float(objective[at]),
         mean=float(mean[at]),
         sd=float(sd[at]),
         order=order,

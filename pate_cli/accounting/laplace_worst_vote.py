@@ -36,11 +36,14 @@ _RELATIVE_SLACK = 1e-6
 _LOG_2 = float(np.log(2.0))
 # Nodes per axis: near the kinks at 0 and s, and geometric out to where e^{−|x|} is negligible.
 _NEAR = np.linspace(-2.0, 3.0, 41)
+_UNIT = np.linspace(-4.0, 4.0, 41)
+_COARSE_SHIFT = 1.0
 _FAR = 60
-_ZOOMS = 10
+_ZOOMS = 40
 _ZOOM_NODES = 9
-# Beyond this moments overflow; randomised response stands.
+# Beyond these, moments or probabilities leave float64; randomised response stands.
 _MOST_EXPONENT = 600.0
+_MOST_SHIFT = 50.0
 
 
 def _win(x: Floats, y: Floats) -> Floats:
@@ -75,26 +78,31 @@ def _supremum(*, shift: float, order: float) -> float:
 
     extent = 40.0 + 2.0 * float(np.sqrt(order * shift)) + shift
     outside = np.geomspace(3.0 * min(shift, 1.0), extent, _FAR)
-    axis = np.unique(np.concatenate([-outside, shift * _NEAR, outside]))
+    parts = [-outside, shift * _NEAR, outside]
+    if shift > _COARSE_SHIFT:  # then the kinks are far apart in units of the density
+        parts += [_UNIT - shift, _UNIT, _UNIT + shift]
+    axis = np.unique(np.concatenate(parts))
     x, y = (part.ravel() for part in np.meshgrid(axis, axis, indexing="ij"))
     values = divergence(x, y)
     best = int(np.argmax(values))
     value, centre = float(values[best]), np.array([x[best], y[best]])
-    # Cells differ in size: zoom by the widest one around the best node, in each coordinate.
+    # Cells differ in size, and nodes of different parts may nearly coincide.
     index = np.searchsorted(axis, centre)
-    reach = np.maximum(
-        axis[np.minimum(index + 1, axis.size - 1)] - centre, centre - axis[np.maximum(index - 1, 0)]
-    )
+    ends = axis[np.minimum(index + 1, axis.size - 1)], axis[np.maximum(index - 1, 0)]
+    reach = max(*(ends[0] - centre), *(centre - ends[1]), min(shift, 1.0) / 4.0)
+    steps = np.linspace(-1.0, 1.0, _ZOOM_NODES)
     for _ in range(_ZOOMS):
-        steps = np.linspace(-1.0, 1.0, _ZOOM_NODES)
         x, y = (
             part.ravel()
-            for part in np.meshgrid(centre[0] + reach[0] * steps, centre[1] + reach[1] * steps)
+            for part in np.meshgrid(centre[0] + reach * steps, centre[1] + reach * steps)
         )
         values = divergence(x, y)
         best = int(np.argmax(values))
-        value, centre = max(value, float(values[best])), np.array([x[best], y[best]])
-        reach = reach / 2.0
+        value, moved = max(value, float(values[best])), np.array([x[best], y[best]]) - centre
+        # At the border the peak may lie beyond: go on from there with the same reach.
+        if np.abs(moved).max() < 0.99 * reach:
+            reach /= 2.0
+        centre = centre + moved
     return value
 
 
@@ -128,6 +136,8 @@ def worst_laplace_max_rdp(
         return cap
     one_count = randomised_response_rdp(epsilon=shift, orders=orders)
     result = cap.copy()
+    if shift > _MOST_SHIFT:
+        return cap
     for row in np.flatnonzero(2.0 * orders * shift <= _MOST_EXPONENT):
         found = _supremum(shift=shift, order=float(orders[row])) * (1.0 + _RELATIVE_SLACK)
         if np.isfinite(found):

@@ -222,6 +222,21 @@ def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(sc
         np.testing.assert_allclose(worst[:3] / cap[:3], 1.0 / 3.0, rtol=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("scale", "order"), [(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)]
+)
+def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order, renyi):
+    """Peaks lie where exponentials meet the kinks, at unit scale, however far apart those are."""
+    shift, unit = 1.0 / scale, np.linspace(-4.0, 4.0, 81)
+    axis = np.unique(np.concatenate([unit, unit + shift, shift * np.linspace(-2.0, 3.0, 101)]))
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis))
+    before = three_way_log_outcomes(x, y).T
+    after = three_way_log_outcomes(x + shift, y - shift).T
+    found = renyi(before, after, order).max()
+    worst = worst_laplace_max_rdp(scale=scale, classes=4, orders=[order])[0]
+    assert found <= worst <= found * 1.002
+
+
 def test_worst_votes_of_more_teachers_and_two_classes():
     cap = randomised_response_rdp(epsilon=0.3, orders=ORDERS)
     three = worst_laplace_max_rdp(scale=20.0, classes=5, orders=ORDERS, reach=3)

@@ -1,0 +1,225 @@
+"""Composition against brute force over every outcome, high precision, and the other theorems."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from pate_cli.accounting.composition import (
+    Composition,
+    advanced_composition,
+    basic_composition,
+    best_composition,
+    optimal_composition,
+    renyi_composition,
+    response_delta,
+    smallest_delta,
+)
+from pate_cli.errors import ParameterError, UnreachableError
+
+
+def product_of_worst_pairs(k, epsilon, delta):
+    """All 4^k outcomes of k worst-case (ε0, δ0) mechanisms on the two databases."""
+    kept, low = 1.0 - delta, 1.0 / (1.0 + np.exp(epsilon))
+    one = np.array([delta, kept * (1.0 - low), kept * low, 0.0])
+    other = one[::-1]
+    p, q = np.ones(1), np.ones(1)
+    for _ in range(k):
+        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    return p, q
+
+
+def hockey_stick(p, q, epsilon):
+    return np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-3, 0.05])
+@pytest.mark.parametrize("beyond", [1e-4, 0.03, 0.3])
+def test_optimal_is_where_brute_force_says(k, epsilon, delta, beyond):
+    total = smallest_delta(k, delta=delta) + beyond
+    p, q = product_of_worst_pairs(k, epsilon, delta)
+    found = optimal_composition(k, epsilon=epsilon, delta=delta, total_delta=total).epsilon
+    assert hockey_stick(p, q, found) <= total * (1.0 + 1e-12)
+    if found > 0.0:
+        assert hockey_stick(p, q, found * (1.0 - 1e-6)) > total
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(7, 0.3), (40, 1.1), (401, 0.02), (1000, 0.05)])
+def test_delta_matches_theorem_3_3_in_high_precision(k, epsilon):
+    """The published finite sum at ε = (k − 2i)ε0."""
+    mpmath.mp.dps = 60
+    e = mpmath.exp(mpmath.mpf(epsilon))
+    for i in sorted({1, 2, k // 4, k // 2 - 1}):
+        exact = (
+            mpmath.fsum(
+                mpmath.binomial(k, j) * (e ** (k - j) - e ** (k - 2 * i + j)) for j in range(i)
+            )
+            / (1 + e) ** k
+        )
+        if exact < 1e-280:
+            continue
+        found = response_delta(k, epsilon=epsilon, total_epsilon=(k - 2 * i) * epsilon)
+        # A double cannot hold (k − 2i)ε0 exactly, and δ is steep in ε far out.
+        assert found == pytest.approx(float(exact), rel=1e-8, abs=1e-290)
+        assert found >= float(exact) * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "totals"),
+    [(1_000_000, 1e-3, [0.5, 3.0, 7.0]), (100_000, 0.01, [1.0, 9.0, 25.0]), (50, 4.0, [150.0])],
+)
+def test_delta_of_very_many_responses(k, epsilon, totals):
+    """Two incomplete beta functions in place of the sum."""
+    low = 1.0 / (1.0 + math.exp(epsilon))
+    for total in totals:
+        last = math.ceil((k - total / epsilon) / 2.0) - 1
+        exact = binom.cdf(last, k, low) - math.exp(total) * binom.cdf(last, k, 1.0 - low)
+        found = response_delta(k, epsilon=epsilon, total_epsilon=total)
+        assert found == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 4.0])
+def test_one_response_in_closed_form(epsilon):
+    delta = 1e-4
+    exact = math.log(math.exp(epsilon) - delta * (1.0 + math.exp(epsilon)))
+    found = optimal_composition(1, epsilon=epsilon, delta=0.0, total_delta=delta).epsilon
+    assert exact <= found <= exact + 1e-10
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "delta", "total"),
+    [(640, 0.1, 1e-9, 1e-5), (20, 1.4, 2.5e-7, 1e-5), (3000, 0.01, 0.0, 1e-10), (9, 40.0, 0, 0.2)],
+)
+def test_never_below_the_optimum_in_high_precision(k, epsilon, delta, total):
+    mpmath.mp.dps = 50
+    e0, d0 = mpmath.mpf(epsilon), mpmath.mpf(delta)
+    low = 1 / (1 + mpmath.exp(e0))
+    chance = [mpmath.binomial(k, j) * low**j * (1 - low) ** (k - j) for j in range(k + 1)]
+
+    def whole(epsilon_):
+        inside = mpmath.fsum(
+            c * -mpmath.expm1(epsilon_ - (k - 2 * j) * e0)
+            for j, c in enumerate(chance)
+            if (k - 2 * j) * e0 > epsilon_
+        )
+        return 1 - (1 - d0) ** k * (1 - inside)
+
+    found = best_composition(k, epsilon=epsilon, delta=delta, total_delta=total)
+    assert found.delta == total
+    assert whole(mpmath.mpf(found.epsilon)) <= mpmath.mpf(total)
+    assert whole(mpmath.mpf(found.epsilon) * (1 - mpmath.mpf(10) ** -6)) > mpmath.mpf(total)
+
+
+STEPS = st.integers(1, 3000)
+EPSILONS = st.floats(1e-3, 5.0)
+DELTAS = st.one_of(st.just(0.0), st.floats(1e-12, 1e-8))
+TOTALS = st.floats(1e-4, 0.5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, EPSILONS, DELTAS, TOTALS)
+def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
+    best = best_composition(k, epsilon=epsilon, delta=delta, total_delta=total)
+    slack = total - k * delta
+    assume(slack > 0.0)
+    rivals = [
+        basic_composition(k, epsilon=epsilon, delta=delta),
+        advanced_composition(k, epsilon=epsilon, delta=delta, slack=slack),
+        renyi_composition(k, epsilon=epsilon, delta=delta, total_delta=total),
+    ]
+    assert [r.method for r in rivals] == ["basic", "advanced", "renyi"]
+    assert all(0.0 <= best.epsilon <= r.epsilon * (1.0 + 1e-9) for r in rivals)
+    assert rivals[1].delta == pytest.approx(total, rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, EPSILONS, DELTAS, TOTALS, st.floats(1.01, 1.9))
+def test_more_of_anything_costs_more(k, epsilon, delta, total, factor):
+    def cost(k=k, epsilon=epsilon, delta=delta, total=total):
+        return best_composition(k, epsilon=epsilon, delta=delta, total_delta=total).epsilon
+
+    here = cost() * (1.0 - 1e-9)
+    assert cost(k=k + 1) >= here
+    assert cost(epsilon=epsilon * factor) >= here
+    assert cost(delta=delta + 1e-9) >= here
+    assert cost(total=total / factor) >= here
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "total"), [(1_000_000, 1e-3, 1e-5), (1_000_000, 2.0, 1e-9), (10**6, 1e-7, 0.3)]
+)
+def test_a_million_steps(k, epsilon, total):
+    best = best_composition(k, epsilon=epsilon, delta=0.0, total_delta=total)
+    renyi = renyi_composition(k, epsilon=epsilon, delta=0.0, total_delta=total)
+    assert best.epsilon <= renyi.epsilon
+    # Both stand on the same pair: the conversion alone loses a few per cent.
+    assert renyi.epsilon <= 1.15 * best.epsilon + 0.01
+    assert response_delta(k, epsilon=epsilon, total_epsilon=best.epsilon) <= total * (1 + 1e-12)
+
+
+def test_published_formulas():
+    assert basic_composition(3, epsilon=0.5, delta=1e-6).epsilon == pytest.approx(1.5, rel=1e-15)
+    assert basic_composition(3, epsilon=0.5, delta=1e-6).epsilon >= 1.5
+    assert basic_composition(3, epsilon=0.5, delta=1e-6).delta == pytest.approx(3e-6, rel=1e-15)
+    found = advanced_composition(100, epsilon=0.1, delta=1e-7, slack=1e-5)
+    exact = mpmath.sqrt(200 * mpmath.log(10**5)) / 10 + 10 * mpmath.expm1(mpmath.mpf("0.1"))
+    assert found == Composition(
+        pytest.approx(float(exact), rel=1e-13), pytest.approx(2e-5, rel=1e-13), "advanced"
+    )
+    assert advanced_composition(2, epsilon=800.0, delta=0.0, slack=0.1).epsilon == math.inf
+
+
+def test_edges():
+    nothing = best_composition(9, epsilon=0.0, delta=0.0, total_delta=1e-9)
+    assert nothing.epsilon == 0.0
+    assert optimal_composition(4, epsilon=0.01, delta=0.0, total_delta=0.5).epsilon == 0.0
+    # δ all spent on what the steps give away: only the pure parts' sum is left.
+    smallest = smallest_delta(50, delta=1e-6)
+    assert smallest == pytest.approx(-math.expm1(50 * math.log1p(-1e-6)), rel=1e-11)
+    assert best_composition(50, epsilon=0.2, delta=1e-6, total_delta=smallest).epsilon == (
+        pytest.approx(10.0, rel=1e-4)
+    )
+    huge = best_composition(10**6, epsilon=1e305, delta=0.0, total_delta=1e-5)
+    assert huge.epsilon == math.inf
+
+
+@pytest.mark.parametrize(("k", "delta"), [(1000, 1.2345e-8), (7, 3e-4), (2, 0.4), (10**6, 1e-160)])
+def test_a_delta_out_of_reach_names_one_within(k, delta):
+    smallest = smallest_delta(k, delta=delta)
+    with pytest.raises(UnreachableError) as refusal:
+        best_composition(k, epsilon=0.1, delta=delta, total_delta=0.9 * smallest)
+    text = str(refusal.value)
+    assert text.startswith(f"delta {0.9 * smallest:g} is below ")
+    assert text.endswith(f"the smallest reachable with {k} steps of delta {delta:g} each")
+    named = float(re.search(r"below (\S+),", text).group(1))
+    assert smallest <= named <= smallest * 1.002
+    found = best_composition(k, epsilon=0.1, delta=delta, total_delta=named)
+    assert 0.0 < found.epsilon <= 0.1 * k * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"k": 0}, "k must be a whole number of at least 1, got 0"),
+        ({"k": 2.0}, "k must be a whole number of at least 1, got 2.0"),
+        ({"epsilon": -1.0}, "epsilon must be at least 0 and finite, got -1.0"),
+        ({"epsilon": math.nan}, "epsilon must be at least 0 and finite, got nan"),
+        ({"delta": 1.0}, "delta of each step must be at least 0 and below 1, got 1.0"),
+        ({"delta": math.nan}, "delta of each step must be at least 0 and below 1, got nan"),
+        ({"total_delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+    ],
+)
+def test_parameters_out_of_range(arguments, text):
+    values = {"k": 2, "epsilon": 1.0, "delta": 0.0, "total_delta": 0.1} | arguments
+    with pytest.raises(ParameterError) as refusal:
+        best_composition(values.pop("k"), **values)
+    assert str(refusal.value) == text

@@ -1,0 +1,195 @@
+"""Distances against brute force over every histogram; thresholds against integrals."""
+
+from __future__ import annotations
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.accounting.stability import (
+    check_query_delta,
+    distance_to_instability,
+    epsilon_for_share,
+    farthest_distance,
+    sparse_vector_leak,
+    sparse_vector_threshold,
+    stability_leak,
+    stability_threshold,
+)
+from pate_cli.errors import ParameterError
+
+
+def histograms(teachers, classes, *, missing=False):
+    """Every histogram of `teachers` votes, or of at most that many."""
+    totals = range(teachers + 1) if missing else [teachers]
+    return np.array(
+        [h for h in itertools.product(range(teachers + 1), repeat=classes) if sum(h) in totals]
+    )
+
+
+def changed_votes(these, those):
+    """How many teachers must change their vote, cast it or withdraw it, pair by pair."""
+    difference = these[:, None] - those[None]
+    return np.maximum(np.maximum(difference, 0).sum(axis=2), np.maximum(-difference, 0).sum(axis=2))
+
+
+def winner(counts):
+    """The class strictly ahead, −1 in a tie."""
+    first = np.argmax(counts, axis=1)
+    ties = (counts == counts.max(axis=1)[:, None]).sum(axis=1)
+    return np.where(ties > 1, -1, first)
+
+
+@pytest.mark.parametrize(("teachers", "classes"), [(11, 2), (12, 2), (8, 3), (9, 3), (6, 4)])
+@pytest.mark.parametrize("reach", [1, 2, 3])
+def test_distance_is_the_fewest_records_to_a_tie_or_a_flip_less_one(teachers, classes, reach):
+    every = histograms(teachers, classes)
+    leads = winner(every)
+    lost = (leads[:, None] != leads[None]) | (leads[:, None] == -1)
+    votes = np.where(lost, changed_votes(every, every), 10**6).min(axis=1)
+    records = -(-votes // reach)
+    np.testing.assert_array_equal(
+        distance_to_instability(every, reach=reach), np.maximum(records - 1, 0)
+    )
+
+
+@pytest.mark.parametrize(("teachers", "classes"), [(13, 2), (7, 3), (5, 4)])
+@pytest.mark.parametrize("reach", [1, 2, 3])
+def test_one_record_moves_the_distance_by_one_and_flips_only_at_zero(teachers, classes, reach):
+    every = histograms(teachers, classes, missing=True)
+    distance = distance_to_instability(every, reach=reach)
+    first, second = np.nonzero(changed_votes(every, every) <= reach)
+    assert np.abs(distance[first] - distance[second]).max() == min(distance.max(), 1)
+    label = np.argmax(every, axis=1)
+    flipped = label[first] != label[second]
+    assert flipped.any()
+    assert distance[first[flipped]].max() == 0
+
+
+def test_ties_and_small_gaps():
+    counts = np.array([[5, 5, 0], [6, 5, 0], [7, 5, 0], [8, 5, 0], [9, 5, 0], [0, 0, 14]])
+    found = distance_to_instability(counts)
+    assert found.dtype == np.int64
+    assert found.tolist() == [0, 0, 0, 1, 1, 6]
+    assert distance_to_instability(counts.astype(np.uint16)).tolist() == found.tolist()
+    assert distance_to_instability(np.zeros((0, 3), dtype=np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("reach", [1, 2, 5])
+@pytest.mark.parametrize("teachers", [1, 2, 3, 10, 11, 250])
+def test_a_unanimous_vote_is_farthest(teachers, reach):
+    unanimous = np.array([[teachers, 0, 0]])
+    assert farthest_distance(teachers, reach=reach) == distance_to_instability(
+        unanimous, reach=reach
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 7.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.3, 0.5])
+def test_a_query_at_distance_zero_leaks_what_is_said(epsilon, delta):
+    mpmath.mp.dps = 30
+    threshold = stability_threshold(query_epsilon=epsilon, query_delta=delta)
+    assert threshold == pytest.approx(np.log(1.0 / delta) / epsilon, rel=1e-14)
+    tail = mpmath.quad(
+        lambda x: epsilon / mpmath.mpf(2) * mpmath.exp(-epsilon * x),
+        [threshold, threshold + 20 / epsilon, mpmath.inf],
+    )
+    assert stability_leak(query_epsilon=epsilon, threshold=threshold) == pytest.approx(
+        float(tail), rel=1e-12
+    )
+    assert float(tail) == pytest.approx(delta / 2.0, rel=1e-12)
+
+    threshold = sparse_vector_threshold(query_epsilon=epsilon, query_delta=delta)
+    assert sparse_vector_leak(query_epsilon=epsilon, threshold=threshold) == pytest.approx(
+        delta, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.7, 9.0, 60.0])
+@pytest.mark.parametrize("epsilon", [0.4, 2.0])
+def test_tail_of_two_laplace_variables(threshold, epsilon):
+    """Pr[Lap(2b) > T + Lap(b)] by integrating over the threshold's noise."""
+    mpmath.mp.dps = 30
+    b = 2 / mpmath.mpf(epsilon)
+
+    def above(x):
+        tail = mpmath.exp(-abs(x) / (2 * b)) / 2
+        return tail if x >= 0 else 1 - tail
+
+    chance = mpmath.quad(
+        lambda r: mpmath.exp(-abs(r) / b) / (2 * b) * above(threshold + r),
+        sorted({-mpmath.inf, -threshold - 20, -mpmath.mpf(threshold), mpmath.mpf(0), mpmath.inf}),
+    )
+    assert sparse_vector_leak(query_epsilon=epsilon, threshold=threshold) == pytest.approx(
+        float(chance), rel=1e-10
+    )
+
+
+@given(st.floats(1e-300, 0.5), st.floats(0.01, 50.0), st.floats(1.01, 5.0))
+def test_thresholds_fall_in_epsilon_and_in_delta(delta, epsilon, factor):
+    for threshold in (stability_threshold, sparse_vector_threshold):
+        here = threshold(query_epsilon=epsilon, query_delta=delta)
+        assert here >= 0.0
+        assert threshold(query_epsilon=epsilon, query_delta=delta / factor) > here
+        assert threshold(query_epsilon=epsilon * factor, query_delta=delta) <= here
+    assert sparse_vector_threshold(query_epsilon=epsilon, query_delta=0.5) == 0.0
+
+
+def test_epsilon_for_a_share_of_the_farthest_distance():
+    epsilon = epsilon_for_share(6.0, teachers=250, reach=1, share=0.25)
+    assert 6.0 / epsilon == pytest.approx(0.25 * 124, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: distance_to_instability(np.array([[1, 2]]), reach=0),
+            "reach must be a whole number of at least 1, got 0",
+        ),
+        (
+            lambda: farthest_distance(10, reach=1.5),
+            "reach must be a whole number of at least 1, got 1.5",
+        ),
+        (
+            lambda: farthest_distance(True),
+            "teachers must be a whole number of at least 1, got True",
+        ),
+        (
+            lambda: stability_threshold(query_epsilon=1.0, query_delta=1.0),
+            "query delta must be above 0 and below 1, got 1.0",
+        ),
+        (
+            lambda: check_query_delta(float("nan")),
+            "query delta must be above 0 and below 1, got nan",
+        ),
+        (
+            lambda: sparse_vector_threshold(query_epsilon=1.0, query_delta=0.6),
+            "query delta must be above 0 and at most 0.5, got 0.6",
+        ),
+        (
+            lambda: sparse_vector_threshold(query_epsilon=0.0, query_delta=0.1),
+            "query epsilon must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: stability_leak(query_epsilon=1.0, threshold=-1.0),
+            "threshold must be at least 0 and finite, got -1.0",
+        ),
+        (
+            lambda: epsilon_for_share(1.0, teachers=4, reach=2, share=0.3),
+            "4 teachers are too few for a stable vote: at least 5 needed",
+        ),
+        (
+            lambda: epsilon_for_share(1.0, teachers=9, reach=1, share=1.0),
+            "share must be between 0 and 1, both excluded, got 1.0",
+        ),
+    ],
+)
+def test_refusals(call, text):
+    with pytest.raises(ParameterError) as refusal:
+        call()
+    assert str(refusal.value) == text

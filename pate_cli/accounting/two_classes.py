@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 # Nodes of the first search for the peak, per unit of z, and of every later zoom.
 _NODES_PER_UNIT = 64
 _LOWEST = -40.0
+# Beyond this λμ the search would take too long and λ/σ² is charged (such noise hides nothing).
+_LARGEST_SHIFT = 500.0
 _ZOOMS = 6
 _ZOOM_NODES = 33
 _RELATIVE_SLACK = 1e-9
@@ -61,9 +63,10 @@ def _pair_rdp(z: Floats, moved: Floats, orders: Floats) -> Floats:
 
 def _peak(*, mu: float, order: Floats) -> tuple[float, float]:
     """Where G is largest on u ≤ −μ/2 and its value, by zooming in on the best cell."""
+    # Large shifts push the peak out towards −λμ.
     high = -mu / 2.0
-    low = high + _LOWEST
-    nodes = int(-_LOWEST * _NODES_PER_UNIT) + 1
+    low = high + _LOWEST - float(order[0]) * mu
+    nodes = int((high - low) * _NODES_PER_UNIT) + 1
     at = value = 0.0
     for _ in range(_ZOOMS):
         grid = np.linspace(low, high, nodes)
@@ -95,6 +98,9 @@ def two_class_rdp(z: Floats, *, sigma: float, orders: Floats) -> Floats:
     mu = float(np.sqrt(2.0) / sigma)
     result = _pair_rdp(scores, scores + mu, orders)
     for row, order in enumerate(orders):
+        if order * mu > _LARGEST_SHIFT:
+            result[row] = order / sigma**2
+            continue
         at, value = _peak(mu=mu, order=orders[row : row + 1])
         # Below its peak G increases, so the supremum up to z is G(z) itself.
         result[row] = np.where(scores >= at, value, np.minimum(result[row], value))

@@ -61,12 +61,34 @@ def winning_chances(counts, sigma):
     return np.array([np.sum(density[:, i] * rest[i]) * (t[1] - t[0]) for i in range(len(means))])
 
 
-def law(mechanism, counts):
-    """The exact probabilities of no answer and of every class, in this order."""
+PANEL = np.polynomial.legendre.leggauss(24)
+
+
+def laplace_chances(counts, scale):
+    """Pr[argmax of counts + Lap(b) is i] per class: Gauss on panels of length ≤ 1 between kinks."""
+    means = np.asarray(counts, dtype=float) / scale
+    kinks = np.unique(np.concatenate([means, [means.min() - 45.0, means.max() + 45.0]]))
+    edges = [np.linspace(a, b, int(b - a) + 2)[:-1] for a, b in itertools.pairwise(kinks)]
+    edges = np.append(np.concatenate(edges), kinks[-1])
+    half = np.diff(edges)[:, None] / 2.0
+    t = (edges[:-1, None] + half * (1.0 + PANEL[0])).reshape(-1)
+    x = t[:, None] - means
+    density = 0.5 * np.exp(-np.abs(x))
+    below = np.where(x < 0.0, density, 1.0 - density)
+    rest = [np.prod(np.delete(below, i, axis=1), axis=1) for i in range(len(means))]
+    weight = (half * PANEL[1]).reshape(-1)
+    return np.array([weight @ (density[:, i] * rest[i]) for i in range(len(means))])
+
+
+def law(mechanism, counts, student=None):
+    """The exact probabilities of no answer of the teachers and of every class, in this order."""
+    if mechanism.name == "lnmax":
+        return np.append(0.0, laplace_chances(counts, mechanism.laplace_scale))
     chances = winning_chances(counts, mechanism.sigma2)
     if mechanism.name == "gnmax":
         return np.append(0.0, chances)
-    answered = ndtr((max(counts) - mechanism.threshold) / mechanism.sigma1)
+    expected = np.zeros(len(counts)) if student is None else mechanism.teachers * student
+    answered = ndtr((max(counts - expected) - mechanism.threshold) / mechanism.sigma1)
     return np.append(1.0 - answered, answered * chances)
 
 

@@ -40,6 +40,7 @@ _UNIT = np.linspace(-4.0, 4.0, 41)
 _COARSE_SHIFT = 1.0
 _FAR = 60
 _ZOOMS = 40
+_CLOSE = 1e-6
 _ZOOM_NODES = 9
 # Beyond these, moments or probabilities leave float64; randomised response stands.
 _MOST_EXPONENT = 600.0
@@ -101,7 +102,9 @@ def _supremum(*, shift: float, order: float) -> float:
         value, moved = max(value, float(values[best])), np.array([x[best], y[best]]) - centre
         # At the border the peak may lie beyond: go on from there with the same reach.
         if np.abs(moved).max() < 0.99 * reach:
-            reach /= 2.0
+            reach /= 3.0
+        if reach < _CLOSE * min(shift, 1.0):
+            break
         centre = centre + moved
     return value
 

@@ -200,7 +200,7 @@ def test_rounds_of_different_pure_mechanisms_and_of_gaussian_ones_compose():
     )
     assert both.epsilon <= 4.0 + 0.04
     mixed = data_independent_cost(
-        [Spending(other, 10, 10), Spending(GNMax(50, 2, sigma2=50.0), 10, 10)],
+        [Spending(other, 10, 10), Spending(GNMax(50, 2, sigma2=5.0), 2, 2)],
         delta=1e-6,
         plan=None,
     )

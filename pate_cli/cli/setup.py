@@ -36,6 +36,9 @@ __all__ = [
 _THRESHOLD, _SIGMA1, _SIGMA2, _LAPLACE_SCALE = 0.8, 0.6, 0.16, 0.08
 _CONFIDENCE = 0.9
 _REFUSALS = 10
+# The stability family asks for half the distance of a unanimous vote: less noise per query than
+# a third of it, and still within reach of confident queries.
+_STABLE_SHARE = 0.5
 
 _FLAGS = {
     MechanismName.CONFIDENT: ("--threshold", "--sigma1", "--sigma2"),
@@ -126,7 +129,7 @@ class MechanismOptions:
             query_epsilon = self.query_epsilon
             if query_epsilon is None:
                 query_epsilon = Stability.default_query_epsilon(
-                    teachers, query_delta=query_delta, reach=reach
+                    teachers, query_delta=query_delta, reach=reach, share=_STABLE_SHARE
                 )
             return Stability(teachers, classes, query_epsilon, query_delta, reach)
         refusals = _REFUSALS if self.refusals is None else self.refusals
@@ -136,7 +139,7 @@ class MechanismOptions:
         query_epsilon = self.query_epsilon
         if query_epsilon is None:
             query_epsilon = SparseVector.default_query_epsilon(
-                teachers, query_delta=query_delta, reach=reach
+                teachers, query_delta=query_delta, reach=reach, share=_STABLE_SHARE
             )
         return SparseVector(teachers, classes, query_epsilon, query_delta, refusals, reach)
 

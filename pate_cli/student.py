@@ -88,7 +88,8 @@ def load_predictions(path: str | Path) -> StudentPredictions:
     """
     source = Path(path)
     try:
-        magic = source.open("rb").read(4)
+        with source.open("rb") as file:
+            magic = file.read(4)
     except OSError as error:
         raise VoteError(f"cannot read {source}: {error.strerror}") from None
     try:

@@ -150,6 +150,10 @@ def _entry(spelling: str, meaning: str) -> Iterator[str]:
 
 def _paragraphs(text: str) -> Iterator[str]:
     for paragraph in text.split("\n\n"):
+        mark, _, table = paragraph.partition("\n")
+        if mark.strip() == "\b":  # set as it is, in `--help` too
+            yield from ["```text", *table.split("\n"), "```", ""]
+            continue
         yield from textwrap.wrap(" ".join(paragraph.split()), _WIDTH, break_on_hyphens=False)
         yield ""
 

@@ -55,6 +55,11 @@ def test_every_option_of_every_command_is_in_the_reference():
                     assert re.search(rf"(^|, ){spelling}\b", parts[name], re.MULTILINE), spelling
 
 
+def test_every_command_is_introduced():
+    commands = typer.main.get_command(app).commands
+    assert set(_table("Commands")) == {f"pate {name}" for name in commands}
+
+
 def _without_other_programs():
     return re.sub(r"^\$ head .*$", "", TEXT.split("## Reference")[0], flags=re.MULTILINE)
 

@@ -38,17 +38,27 @@ class StudentPredictions:
                 "student predictions must be [queries, classes] with at least 2 classes, got "
                 f"shape {values.shape}"
             )
-        bad = ~np.isfinite(values).all(axis=1) | (values < 0.0).any(axis=1)
-        bad |= np.abs(values.sum(axis=1) - 1.0) > _SUM_TOLERANCE
+        bad = ~((values >= 0.0) & (values < np.inf)).all(axis=1)
+        bad |= np.abs(np.where(bad[:, None], 0.0, values).sum(axis=1) - 1.0) > _SUM_TOLERANCE
         if bad.any():
             raise VoteError(
                 f"student predictions, row {int(np.argmax(bad))}: not probabilities that sum to 1 "
                 "within 1e-6; give the output of a softmax or predict_proba"
             )
         if self.ids is not None:
-            self._places.update({one: place for place, one in enumerate(self.ids.tolist())})
-            if len(self._places) != len(self.ids):
-                raise VoteError("student predictions: a query id occurs twice")
+            self._find_places(self.ids.tolist())
+
+    def _find_places(self, ids: list[Any]) -> None:
+        if len(ids) != len(self.probabilities):
+            raise VoteError(
+                f"student predictions: {len(ids)} query ids for {len(self.probabilities)} rows"
+            )
+        for place, one in enumerate(ids):
+            first = self._places.setdefault(one, place)
+            if first != place:
+                raise VoteError(
+                    f"student predictions: the query id of row {place} is that of row {first}, too"
+                )
 
     @property
     def classes(self) -> int:
@@ -118,6 +128,11 @@ def _from_parquet(source: Path) -> StudentPredictions:
         names.remove("query_id")
     if len(names) == 1 and pa.types.is_nested(table.column(names[0]).type):
         rows = table.column(names[0]).to_pylist()
+        for row, values in enumerate(rows):
+            if values is None or len(values) != len(rows[0]):
+                raise VoteError(
+                    f"{source}: row {row} is the first with another number of classes than row 0"
+                )
         return StudentPredictions(_as_floats(np.array(rows, dtype=np.float64)), ids)
     columns = [_as_floats(table.column(name).to_numpy()) for name in names]
     return StudentPredictions(np.column_stack(columns), ids)

@@ -11,7 +11,7 @@ from rich.table import Table
 __all__ = ["print_compare", "print_cost", "print_smooth"]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
-_WIDTH = 24
+_WIDTH = 20
 _NEAR = 5
 
 

@@ -65,13 +65,13 @@ class Table:
 
     @property
     def exit_code(self) -> int:
-        """4 if a condition failed, else 3 if a file was unreadable or no row ran, else 0."""
+        """3 if a file was unreadable; else 0 if a row ran; else 4 if a condition failed; else 3."""
         ended = {one.status for one in self.outcomes}
-        if Status.INVALID in ended:
-            return ValidityError.exit_code
-        if Status.UNREADABLE in ended or Status.RAN not in ended:
+        if Status.UNREADABLE in ended:
             return VoteError.exit_code
-        return 0
+        if Status.RAN in ended:
+            return 0
+        return ValidityError.exit_code if Status.INVALID in ended else VoteError.exit_code
 
 
 class Row(Protocol):

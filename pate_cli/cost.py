@@ -24,6 +24,7 @@ from pate_cli.errors import UsageError
 from pate_cli.mechanisms.base import Counts, Mechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.published_account import require_disjoint_teachers
 
 __all__ = ["TIGHT_ORDERS", "CostSummary", "QueryCosts", "measure_cost", "query_costs"]
 
@@ -69,7 +70,7 @@ def query_costs(
     """The cost of every query of a batch at every order, by step. SECRET.
 
     Raises:
-        UsageError: a mechanism that the published analysis does not know.
+        UsageError: a mechanism that the published analysis does not know, or shared records.
     """
     orders = check_orders(orders)
     answer = np.ones(len(counts))
@@ -94,6 +95,7 @@ def _tight_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[s
 
 
 def _published_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[str, Floats]:
+    require_disjoint_teachers(mechanism)
     if mechanism.name == MechanismName.LNMAX:
         scale = float(mechanism.parameters()["laplace_scale"])
         return {"argmax": published.laplace_rdp(counts, scale, orders)}

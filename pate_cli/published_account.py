@@ -16,23 +16,37 @@ from pate_cli.mechanisms.base import Counts, Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 
-__all__ = ["PublishedAccount", "require_published_sensitivity"]
+__all__ = ["PublishedAccount", "require_disjoint_teachers", "require_published_sensitivity"]
 
 Floats = NDArray[np.float64]
+
+
+def require_disjoint_teachers(mechanism: Mechanism) -> None:
+    """Refuse records that trained several teachers, of which the paper knows nothing.
+
+    Raises:
+        UsageError: more than one teacher per record.
+    """
+    if mechanism.parameters().get("teachers_per_record", 1) != 1:
+        raise UsageError(
+            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
+            "--analysis tight"
+        )
 
 
 def require_published_sensitivity(mechanism: Mechanism, orders: Floats) -> None:
     """Refuse what the paper gives no smooth sensitivity for.
 
     Raises:
-        UsageError: a mechanism without a published smooth sensitivity.
+        UsageError: a mechanism without a published smooth sensitivity, or shared records.
         ValidityError: C5 or C6 fails for this (σ, m, λ).
     """
     if not isinstance(mechanism, ConfidentGNMax | GNMax):
         raise UsageError(
             f"the published analysis has no smooth sensitivity for {mechanism.name}; "
-            "use --analysis tight, or --release none"
+            "use --analysis tight"
         )
+    require_disjoint_teachers(mechanism)
     published.require_conditions(sigma=mechanism.sigma2, classes=mechanism.classes, orders=orders)
 
 

@@ -38,8 +38,8 @@ class StudentPredictions:
                 "student predictions must be [queries, classes] with at least 2 classes, got "
                 f"shape {values.shape}"
             )
-        bad = ~((values >= 0.0) & (values < np.inf)).all(axis=1)
-        bad |= np.abs(np.where(bad[:, None], 0.0, values).sum(axis=1) - 1.0) > _SUM_TOLERANCE
+        good = np.logical_and(values >= 0.0, values < np.inf).all(axis=1, keepdims=True)
+        bad = np.abs(np.where(good, values, 0.0).sum(axis=1) - 1.0) > _SUM_TOLERANCE
         if bad.any():
             raise VoteError(
                 f"student predictions, row {int(np.argmax(bad))}: not probabilities that sum to 1 "

@@ -89,8 +89,11 @@ def aggregate(
       lnmax          as gnmax, when few queries and pure epsilon matter (the 2017 paper)
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
+    import numpy as np
+
     from pate_cli import engine
     from pate_cli.noise import Noise
+    from pate_cli.published_account import require_published_sensitivity
     from pate_cli.release import price
     from pate_cli.release_rule import choose_plan
     from pate_cli.reports.labels import encode_labels
@@ -147,6 +150,8 @@ def aggregate(
                     sigma=sigma_release,
                 )
                 plan = replace(plan, analysis=analysis, as_published=as_published)
+                if analysis is Analysis.PAPER:
+                    require_published_sensitivity(aggregator, np.array([plan.order]))
             with progress("aggregating", queries, quiet=quiet) as advance:
                 if dry_run:
                     for batch in batches:

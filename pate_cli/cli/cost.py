@@ -16,6 +16,7 @@ from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries
+from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def cost(
         wanted = np.asarray(MOMENT_ORDERS, dtype=np.float64)
     else:
         wanted = TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
+    if compare and per_query is not None:
+        raise UsageError("--per-query does not go with --compare, which describes no queries")
     with outputs(force=force) as out:
         if per_query is not None:
             per_query_format = LabelFormat.from_path(per_query)

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
 _ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
-_WINDOW = 2
+_WINDOW = 1
 
 
 @runtime_checkable

@@ -23,6 +23,10 @@ __all__ = ["Comparison", "compare_mechanism", "compare_stable"]
 
 Floats = NDArray[np.float64]
 
+# Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+_ROUNDS = 6
+_ENDS = "the file ends before so many answers"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -88,7 +92,7 @@ def compare_mechanism(
         epsilon=float(epsilon[best]),
         order=float(TIGHT_ORDERS[best]),
         data_independent=round_up(bound_cost.epsilon),
-        note="" if expected >= answers - 1e-6 else "the file ends before so many answers",
+        note="" if expected >= answers - 1e-6 else _ENDS,
     )
 
 
@@ -107,18 +111,19 @@ def compare_stable(
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
-    mechanism, refusals = build(1), 1
-    for _ in range(3):  # refusals to be afforded depend on the threshold, and the other way round
-        asked, expected = 0, 0.0
-        for counts in batches():
-            chance = _stable_answer(mechanism, counts)
-            take = _rows_until(chance, answers - expected)
-            asked, expected = asked + take, expected + float(chance[:take].sum())
-            if expected >= answers - 1e-9:
-                break
+    mechanism, asked, expected = build(1), 0, 0.0
+    for _ in range(_ROUNDS):
+        asked, expected = _asked(mechanism, batches(), answers)
         refusals = max(1, int(np.ceil(asked - expected)))
+        if isinstance(mechanism, Stability) or refusals == mechanism.refusals:
+            break
         mechanism = build(refusals)
     cost = mechanism.privacy(max(asked, 1), delta)
+    notes = []
+    if isinstance(mechanism, SparseVector):
+        notes.append(f"{mechanism.refusals} refusals afforded")
+    if expected < answers - 1e-6:
+        notes.append(_ENDS)
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
@@ -127,8 +132,22 @@ def compare_stable(
         epsilon=None,
         order=None,
         data_independent=round_up(cost.epsilon),
-        note=f"{refusals} refusals afforded" if isinstance(mechanism, SparseVector) else "",
+        note="; ".join(notes),
     )
+
+
+def _asked(
+    mechanism: Stability | SparseVector, batches: Iterable[Counts], answers: float
+) -> tuple[int, float]:
+    """Rows asked until so many answers are expected, and how many are."""
+    asked, expected = 0, 0.0
+    for counts in batches:
+        chance = _stable_answer(mechanism, counts)
+        take = _rows_until(chance, answers - expected)
+        asked, expected = asked + take, expected + float(chance[:take].sum())
+        if expected >= answers - 1e-9:
+            break
+    return asked, expected
 
 
 def _rows_until(chance: Floats, wanted: float) -> int:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.ledger import Ledger
 from pate_cli.plan import Draw, ReleasePlan
 
 __all__ = ["PastRelease", "SpendRecord"]
+
+_T = TypeVar("_T")
 
 _KIND: Final = "pate-spend-record"
 _SCHEMA_VERSION: Final = 1
@@ -72,7 +74,7 @@ class SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
         try:
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise LedgerError("not a record of releases, or a truncated one") from None
         if not isinstance(data, dict) or data.get("kind") != _KIND:
             raise LedgerError("not a record of releases: give the file that --spend wrote")
@@ -82,19 +84,28 @@ class SpendRecord:
                 f"{_SCHEMA_VERSION}; use a newer version of pate"
             )
         try:
-            releases = tuple(
-                PastRelease(
-                    rounds=tuple(str(name) for name in past["rounds"]),
-                    draw=Draw(
-                        beta=float(past["beta"]),
-                        sigma=float(past["sigma_release"]),
-                        shift=float(past["shift"]),
-                    ),
-                )
-                for past in data["releases"]
-            )
-            for past in releases:
-                past.draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
-        except (KeyError, TypeError, ValueError, ParameterError):
+            releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
+        except (KeyError, TypeError, OverflowError, ParameterError):
             raise LedgerError("the record of releases is damaged") from None
         return cls(releases)
+
+
+def _past_from(data: dict[str, Any]) -> PastRelease:
+    """A release of a record file; KeyError, TypeError or a ParameterError when it is damaged."""
+    names = _of_type(list, data["rounds"])
+    if not names:
+        raise TypeError("a release of no round")
+    beta, sigma, shift = (data[field] for field in ("beta", "sigma_release", "shift"))
+    for number in (beta, sigma, shift):
+        if type(number) not in (int, float):
+            raise TypeError("not a number")
+    draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
+    draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    return PastRelease(tuple(_of_type(str, name) for name in names), draw)
+
+
+def _of_type(kind: type[_T], value: Any) -> _T:
+    """The value, if JSON gave it this very type: text is no list of names."""
+    if type(value) is not kind:
+        raise TypeError(f"not {kind.__name__}")
+    return value

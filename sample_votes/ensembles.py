@@ -49,7 +49,7 @@ def counts_table(counts: NDArray[Any]) -> pa.Table:
 
 
 def truth_table(labels: NDArray[Any]) -> pa.Table:
-    """The queries' recorded labels, in the order of the votes. Public here; kept apart from them."""
+    """The queries' recorded labels, in the order of the votes but kept apart from them."""
     return pa.table({"label": labels.astype(np.int16)})
 
 

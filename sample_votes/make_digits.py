@@ -55,7 +55,9 @@ def main() -> None:
     queries, truth = pixels[TEACHERS * PER_TEACHER :], labels[TEACHERS * PER_TEACHER :]
     keep(counts_table(counts), "digits.parquet", folder)
     keep(truth_table(truth), "digits_truth.parquet", folder)
-    keep(pa.table({f"pixel_{j}": queries[:, j] for j in range(64)}), "digits_queries.parquet", folder)
+    keep(
+        pa.table({f"pixel_{j}": queries[:, j] for j in range(64)}), "digits_queries.parquet", folder
+    )
     sys.stdout.write(f"digits: {describe(counts, ballots, truth)}\n")
 
 

@@ -28,8 +28,12 @@ def votes(
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """(counts [queries, classes], recorded labels [queries], a tenth of them wrong)."""
     shape = {"teachers": teachers, "classes": classes, "queries": queries, "imbalance": 1.0}
-    counts, label = SyntheticEnsemble(**shape, agreement=0.75, spread=0.4, confusion=0.05).draw(SEED)
-    odd_counts, odd_label = SyntheticEnsemble(**shape, agreement=0.4, spread=0.3, confusion=0.05).draw(SEED + 1)
+    counts, label = SyntheticEnsemble(**shape, agreement=0.75, spread=0.4, confusion=0.05).draw(
+        SEED
+    )
+    odd_counts, odd_label = SyntheticEnsemble(
+        **shape, agreement=0.4, spread=0.3, confusion=0.05
+    ).draw(SEED + 1)
     random = np.random.default_rng(SEED)
     odd = random.random(queries) < MISLABELLED
     counts[odd] = odd_counts[odd]

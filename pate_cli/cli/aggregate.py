@@ -12,6 +12,7 @@ import typer
 from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
+from pate_cli.cli.pictures import growth, reserve_plot
 from pate_cli.cli.setup import (
     MechanismOptions,
     assumptions,
@@ -62,6 +63,7 @@ def aggregate(
     sigma_release: opt.SigmaRelease = None,
     analysis: opt.AnalysisOption = Analysis.TIGHT,
     as_published: opt.AsPublished = False,
+    plot: opt.Plot = None,
     layout: opt.LayoutOption = None,
     classes: opt.Classes = None,
     teachers: opt.Teachers = None,
@@ -104,7 +106,9 @@ def aggregate(
     label_format = label_format or LabelFormat.from_path(labels_path)
     if labels_path == "-" and report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
-    refuse_overwriting(votes, labels_path, report, ledger)
+    if plot is not None and dry_run:
+        raise UsageError("--plot does not go with --dry-run, which publishes its price")
+    refuse_overwriting(votes, labels_path, report, ledger, plot)
     kind = release_kind(release, analysis=analysis, as_published=as_published)
     described = MechanismOptions(
         mechanism,
@@ -129,6 +133,7 @@ def aggregate(
             out.reserve(ledger, mode=0o600)
         out.reserve(labels_path)
         out.reserve(report)
+        reserve_plot(out, plot)
         with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
@@ -152,6 +157,11 @@ def aggregate(
                 plan = replace(plan, analysis=analysis, as_published=as_published)
                 if analysis is Analysis.PAPER:
                     require_published_sensitivity(aggregator, np.array([plan.order]))
+            if plot is not None:
+                from pate_cli.plots import encode_figure
+
+                figure = growth(file, described, queries=queries, delta=delta)
+                out.write(plot, encode_figure(figure, plot))
             with progress("aggregating", queries, quiet=quiet) as advance:
                 if dry_run:
                     for batch in batches:

@@ -15,6 +15,7 @@ import typer
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs
+from pate_cli.cli.pictures import accuracy_result, check_accuracy, reserve_plot
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries
 from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
@@ -69,6 +70,18 @@ def cost(
             help="All mechanisms side by side, at as many expected answers as this one.",
         ),
     ] = False,
+    accuracy: Annotated[
+        bool,
+        typer.Option(
+            "--accuracy",
+            help="How often labels are right and what they cost, over a range of noise.",
+        ),
+    ] = False,
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", help="True labels of the queries: NPY, or Parquet with `label`."),
+    ] = None,
+    plot: opt.Plot = None,
     as_json: opt.Json = False,
     layout: opt.LayoutOption = None,
     classes: opt.Classes = None,
@@ -96,23 +109,55 @@ def cost(
         wanted = TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
     if compare and per_query is not None:
         raise UsageError("--per-query does not go with --compare, which describes no queries")
+    if compare and plot is not None:
+        raise UsageError("--plot does not go with --compare, which has no picture")
+    described = MechanismOptions(
+        mechanism,
+        threshold,
+        sigma1,
+        sigma2,
+        laplace_scale,
+        student,
+        confidence,
+        teachers_per_record,
+    )
+    check_accuracy(
+        described,
+        accuracy=accuracy,
+        truth=truth,
+        analysis=analysis,
+        others={
+            "--compare": compare,
+            "--per-query": per_query is not None,
+            "--order": order is not None,
+            "--orders": orders is not OrderChoice.DEFAULT,
+            "--max-answers": max_answers is not None,
+        },
+    )
     with outputs(force=force) as out:
+        reserve_plot(out, plot)
         if per_query is not None:
             per_query_format = LabelFormat.from_path(per_query)
             out.reserve(per_query, mode=0o600)
         with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
             note(file.describe(), quiet=quiet)
             queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            described = MechanismOptions(
-                mechanism,
-                threshold,
-                sigma1,
-                sigma2,
-                laplace_scale,
-                student,
-                confidence,
-                teachers_per_record,
-            )
+            if truth is not None:
+                table, points = accuracy_result(
+                    file,
+                    truth,
+                    queries=queries,
+                    delta=delta,
+                    teachers_per_record=teachers_per_record,
+                )
+                if plot is not None:
+                    from pate_cli.figures import accuracy_figure
+                    from pate_cli.plots import encode_figure
+
+                    figure = accuracy_figure(points, queries=queries, delta=delta)
+                    out.write(plot, encode_figure(figure, plot))
+                _show(table, as_json=as_json)
+                return
             aggregator = described.build(teachers=file.teachers, classes=file.classes)
             summary = measure_cost(
                 lambda: bound_batches(file, aggregator, queries),
@@ -135,6 +180,17 @@ def cost(
             if per_query is not None:
                 ids = [one for batch in file.batches(limit=queries) for one in batch.ids]
                 out.write(per_query, _per_query(summary, ids, per_query_format))
+            if plot is not None:
+                from pate_cli.figures import cost_figure
+                from pate_cli.plots import encode_figure
+
+                figure = cost_figure(
+                    summary.histogram(file.teachers),
+                    mechanism=aggregator.name,
+                    order=summary.order,
+                    teachers=file.teachers,
+                )
+                out.write(plot, encode_figure(figure, plot))
     result: dict[str, Any] = {
         "schema_version": 1,
         "releasable": False,
@@ -169,10 +225,13 @@ def _show(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
         return
-    from pate_cli.cli.tables import print_compare, print_cost
+    from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 
-    print_table = print_compare if "compare" in result else print_cost
-    print_table(result)
+    for key, print_table in {"compare": print_compare, "accuracy": print_accuracy}.items():
+        if key in result:
+            print_table(result)
+            return
+    print_cost(result)
 
 
 def _compared(

@@ -208,6 +208,14 @@ LedgerOut = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON."),

@@ -9,7 +9,8 @@ from typing import Any
 
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note
+from pate_cli.cli.notes import note, outputs
+from pate_cli.cli.pictures import reserve_plot
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries, release_kind
 from pate_cli.errors import UsageError, ValidityError
 
@@ -32,10 +33,12 @@ def smooth_sensitivity(
     release: opt.Release = None,
     order: opt.Order = None,
     beta: opt.Beta = None,
+    plot: opt.Plot = None,
     as_json: opt.Json = False,
     layout: opt.LayoutOption = None,
     classes: opt.Classes = None,
     teachers: opt.Teachers = None,
+    force: opt.Force = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Smooth sensitivity of the cost, by distance. NOT releasable: it describes the votes.
@@ -55,7 +58,11 @@ def smooth_sensitivity(
     if kind is ReleaseKind.NONE:
         raise UsageError("--release none needs no smooth sensitivity; give upper or unbiased")
     verdicts: list[dict[str, Any]] = []
-    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+    with (
+        outputs(force=force) as out,
+        open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file,
+    ):
+        reserve_plot(out, plot)
         note(file.describe(), quiet=quiet)
         queries, _ = count_queries(file, max_queries=max_queries, max_answers=None)
         aggregator = MechanismOptions(
@@ -93,7 +100,19 @@ def smooth_sensitivity(
             beta=plan.beta,
             analysis=analysis,
         )
-    discounted = found.discounted(plan.beta)
+        discounted = found.discounted(plan.beta)
+        if plot is not None:
+            from pate_cli.figures import sensitivity_figure
+            from pate_cli.plots import encode_figure
+
+            figure = sensitivity_figure(
+                found.curve,
+                discounted,
+                mechanism=aggregator.name,
+                order=plan.order,
+                beta=plan.beta,
+            )
+            out.write(plot, encode_figure(figure, plot))
     best = best_release(
         kind,
         rdp=found.rdp,

@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["print_compare", "print_cost", "print_smooth"]
+__all__ = ["print_accuracy", "print_compare", "print_cost", "print_smooth"]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _WIDTH = 20
@@ -73,6 +73,29 @@ def _by_plurality(result: dict[str, Any]) -> Table:
             "█" * round(_WIDTH * row["share_of_cost"] / most),
         )
     return table
+
+
+def print_accuracy(result: dict[str, Any]) -> None:
+    """`pate cost --accuracy` for a person."""
+    console = Console()
+    console.print(_WARNING)
+    table = Table(
+        title=f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
+        box=box.SIMPLE,
+        title_justify="left",
+    )
+    table.add_column("mechanism")
+    for name in ("noise (sd, votes)", "parameter", "right", "epsilon"):
+        table.add_column(name, justify="right")
+    for row in result["accuracy"]:
+        table.add_row(
+            row["mechanism"],
+            f"{row['deviation']:.3g}",
+            f"{row['parameter']:.3g}",
+            f"{row['accuracy']:.1%}",
+            f"{row['epsilon']:.4f}",
+        )
+    console.print(table)
 
 
 def print_smooth(result: dict[str, Any]) -> None:

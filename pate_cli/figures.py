@@ -1,0 +1,176 @@
+"""What votes cost, in pictures: the ICLR 2018 paper's figures for the votes at hand. SECRET."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.cumulative import CostCurve
+from pate_cli.label_accuracy import AccuracyPoint
+from pate_cli.plots import STYLE, legend_below, new_axes, require_matplotlib
+
+__all__ = ["accuracy_figure", "cost_figure", "growth_figure", "sensitivity_figure"]
+
+Floats = NDArray[np.float64]
+
+_BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
+_GREY, _BLACK = "#BBBBBB", "#000000"
+_MECHANISMS = {
+    "lnmax": ("LNMax", _VERMILION, "--", "s"),
+    "gnmax": ("GNMax", _BLUE, "-", "o"),
+    "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
+    "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
+}
+_MARKS = 8
+
+
+def cost_figure(
+    bins: Sequence[Mapping[str, Any]], *, mechanism: str, order: float, teachers: int
+) -> Any:
+    """Queries by plurality count: how many, how many answered, and what one costs (Figure 5).
+
+    Args:
+        bins: rows of `CostSummary.histogram`.
+        mechanism: its name.
+        order: Rényi order of the costs.
+        teachers: τ, the end of the axis.
+    """
+    figure, axes = new_axes(f"{_MECHANISMS[mechanism][0]}: which queries cost what")
+    with require_matplotlib().rc_context(STYLE):
+        left = np.array([row["from"] for row in bins], dtype=np.float64)
+        width = np.array([row["to"] for row in bins], dtype=np.float64) - left
+        asked = [row["queries"] for row in bins]
+        answered = [row["expected_answers"] for row in bins]
+        cost = np.array([row["mean_cost"] for row in bins])
+        common = {"align": "edge", "edgecolor": "white"}
+        axes.bar(left, asked, width, color=_GREY, label="queries asked", **common)
+        axes.bar(left, answered, width, color=_SKY, label="answered (expected)", **common)
+        axes.set_xlim(0, teachers)
+        axes.set_xlabel(f"votes for the plurality, of {teachers} teachers")
+        axes.set_ylabel("queries")
+        right = axes.twinx()
+        shown = cost > 0.0
+        right.plot(
+            (left + width / 2.0)[shown],
+            cost[shown],
+            "o",
+            color=_BLACK,
+            label="cost of one query (right axis)",
+        )
+        if shown.any():
+            right.set_yscale("log")
+        right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
+        handles = [one for part in (axes, right) for one in part.get_legend_handles_labels()[0]]
+        legend_below(figure, handles)
+    return figure
+
+
+def sensitivity_figure(
+    curve: Floats, discounted: Floats, *, mechanism: str, order: float, beta: float
+) -> Any:
+    """Local sensitivity by distance, and the discounted curve whose maximum is SS_β.
+
+    Args:
+        curve: LS_d, [distances], nats.
+        discounted: e^{−βd} LS_d, [distances], nats.
+        mechanism: its name.
+        order: Rényi order.
+        beta: β per vote.
+    """
+    figure, axes = new_axes(f"{_MECHANISMS[mechanism][0]}: smooth sensitivity at order {order:g}")
+    with require_matplotlib().rc_context(STYLE):
+        distances = np.arange(curve.size)
+        top = int(np.argmax(discounted))
+        axes.plot(distances, curve, "--", color=_BLUE, label="local sensitivity")
+        axes.plot(
+            distances,
+            discounted,
+            "-",
+            color=_VERMILION,
+            label=f"discounted by exp(−β·distance), β = {beta:g}",
+        )
+        axes.plot(
+            [top],
+            [discounted[top]],
+            "o",
+            color=_BLACK,
+            markersize=9,
+            label=f"its maximum: {discounted[top]:.3g} nats at distance {top}",
+        )
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("distance (teachers changed)")
+        axes.set_ylabel("sensitivity of the Rényi cost (nats)")
+        legend_below(figure, axes.get_legend_handles_labels()[0], columns=2)
+    return figure
+
+
+def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
+    """Cumulative cost against answers, one curve an aggregator (Figure 1, middle).
+
+    Args:
+        curves: by the name of the aggregator.
+        delta: δ.
+    """
+    figure, axes = new_axes("What the answers cost as they add up")
+    with require_matplotlib().rc_context(STYLE):
+        for name, curve in curves.items():
+            title, colour, line, marker = _MECHANISMS[name]
+            axes.plot(
+                curve.answers,
+                curve.epsilon,
+                line,
+                color=colour,
+                marker=marker,
+                markevery=max(1, curve.answers.size // _MARKS),
+                label=title,
+            )
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("answers (expected)")
+        axes.set_ylabel(f"ε for these votes, δ = {delta:g}")
+        legend_below(figure, axes.get_legend_handles_labels()[0], columns=len(curves))
+    return figure
+
+
+def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: float) -> Any:
+    """Label accuracy against privacy over a range of noise (Figure 4, left).
+
+    Args:
+        points: of all aggregators.
+        queries: how many are answered.
+        delta: δ.
+    """
+    figure, axes = new_axes(f"Labelling all {queries} queries: accuracy and cost")
+    with require_matplotlib().rc_context(STYLE):
+        for name in dict.fromkeys(point.mechanism for point in points):
+            title, colour, line, marker = _MECHANISMS[name]
+            mine = [point for point in points if point.mechanism == name]
+            epsilon = [point.epsilon for point in mine]
+            right = [100.0 * point.accuracy for point in mine]
+            axes.plot(epsilon, right, line, color=colour, marker=marker, label=title)
+            above = name == "gnmax"
+            for point, x, y in zip(mine, epsilon, right, strict=True):
+                axes.annotate(
+                    f"{point.deviation:.3g}",
+                    (x, y),
+                    xytext=(0, 9 if above else -9),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom" if above else "top",
+                    color=colour,
+                    fontsize=11,
+                )
+        axes.set_xscale("log")
+        axes.margins(0.08)
+        axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
+        axes.set_ylabel("labels that are right (%)")
+        legend_below(
+            figure,
+            axes.get_legend_handles_labels()[0],
+            title="numbers: standard deviation of the noise, in votes",
+        )
+    return figure

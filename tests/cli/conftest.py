@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,3 +119,56 @@ def leftovers(folder: Path) -> Callable[[], list[str]]:
         return sorted(path.name for path in found)
 
     return names
+
+
+@pytest.fixture
+def screen() -> Callable[..., str]:
+    """What `pate` writes to a stdout that is a terminal, control codes removed."""
+
+    def run(*words: object) -> str:
+        ours, theirs = pty.openpty()
+        seen: list[bytes] = []
+
+        def drain() -> None:
+            try:
+                while data := os.read(ours, 4096):
+                    seen.append(data)
+            except OSError:  # how Linux says that the other end of a terminal is closed
+                pass
+
+        reader = threading.Thread(target=drain)
+        reader.start()
+        environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "110"}
+        try:
+            result = subprocess.run(
+                _command(*words),
+                check=False,
+                stdout=theirs,
+                stderr=subprocess.PIPE,
+                timeout=60,
+                env=environment,
+            )
+        finally:
+            os.close(theirs)
+        reader.join()
+        os.close(ours)
+        assert result.returncode == 0, result.stderr
+        return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", b"".join(seen).decode())
+
+    return run
+
+
+@pytest.fixture
+def mnist() -> Path:
+    """The authors' MNIST votes, where at hand."""
+    here = Path(__file__).resolve().parents[3] / "shared" / "votes"
+    path = Path(os.environ.get("PATE_VOTES", here)) / "mnist_250_teachers.npy"
+    if not path.exists():
+        pytest.skip("no mnist_250_teachers.npy; set PATE_VOTES to the folder of the votes")
+    return path
+
+
+@pytest.fixture
+def mnist_row(mnist: Path) -> list[object]:
+    """The words for the MNIST row of Table 2 of the ICLR 2018 paper."""
+    return [mnist, "--threshold", 200, "--sigma1", 150, "--sigma2", 40, "--max-queries", 640]

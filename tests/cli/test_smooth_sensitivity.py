@@ -1,0 +1,166 @@
+"""`pate smooth-sensitivity`: the curve, its smooth maximum, verdicts on the conditions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+WORDS = ["--order", 4, "--beta", 0.03]
+PAPER = ["--analysis", "paper", "--order", 2.5, "--beta", 0.05]
+
+
+@pytest.fixture
+def found(pate, votes):
+    def run(*words, at=votes):
+        result = pate("smooth-sensitivity", at, *words)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+def assert_consistent(one):
+    assert one["releasable"] is False
+    curve, beta = np.array(one["local_sensitivity"]), one["beta"]
+    assert np.all(np.diff(curve) >= 0.0)
+    discounted = curve * np.exp(-beta * np.arange(curve.size))
+    np.testing.assert_allclose(one["discounted"], discounted, rtol=1e-14)
+    beyond = one["ceiling"] * np.exp(-beta * curve.size)
+    assert one["smooth_sensitivity"] == pytest.approx(max(discounted.max(), beyond), rel=1e-12)
+    assert one["distance"] == discounted.argmax()
+    assert curve.max() <= one["ceiling"] * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        WORDS,
+        [*WORDS, "--mechanism", "gnmax"],
+        [*WORDS, "--mechanism", "lnmax"],
+        [*WORDS, "--teachers-per-record", 2],
+        PAPER,
+        [*PAPER, "--mechanism", "gnmax"],
+        ["--order", 3, "--beta", 0.2],
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_it_is_the_maximum_of_the_discounted_curve_and_its_ceiling(found, words):
+    assert_consistent(found(*words))
+
+
+def test_it_is_what_a_run_keeps_in_its_ledger(pate, votes, folder, found):
+    one = found(*WORDS)
+    words = [*WORDS, "--sigma-release", 9, "--release", "none", "--ledger", "l.json"]
+    assert pate("aggregate", votes, *words).exit_code == 0
+    ledger = json.loads((folder / "l.json").read_text())
+    assert ledger["orders"] == [4.0]
+    np.testing.assert_allclose(ledger["sensitivity"][0], one["local_sensitivity"], rtol=1e-12)
+    assert ledger["ceiling"][0] == pytest.approx(one["ceiling"], rel=1e-12)
+    assert ledger["rdp"][0] == pytest.approx(one["rdp"], rel=1e-12)
+
+
+def test_without_words_the_public_rule_speaks_as_in_aggregate(pate, votes, found):
+    one = found()
+    planned = json.loads(pate("aggregate", votes, "--dry-run").stdout)["planned_release"]
+    assert (one["order"], one["beta"]) == (planned["order"], planned["beta"])
+
+
+@pytest.mark.parametrize("kind", ["upper", "unbiased"])
+def test_the_best_release_of_this_order_is_no_worse_than_the_rule(found, kind):
+    one = found(*WORDS, "--release", kind)
+    best = one["best"]
+    assert best["release"] == kind
+    within = [level * np.exp(-best["beta"] * d) for d, level in enumerate(one["local_sensitivity"])]
+    assert best["smooth_sensitivity"] == pytest.approx(max(within), rel=1e-9)
+    assert best["sd"] == pytest.approx(best["smooth_sensitivity"] * best["sigma_release"], rel=1e-9)
+    assert best["mean"] > one["rdp"]
+
+
+def test_the_conditions_hold_and_say_so(found):
+    (verdict,) = found(*PAPER)["conditions"]
+    assert verdict["holds"] is True
+    assert (verdict["sigma"], verdict["classes"], verdict["order"]) == (6.4, 4, 2.5)
+    assert found(*WORDS)["conditions"] == []
+
+
+@pytest.mark.parametrize("command", ["smooth-sensitivity", "aggregate"])
+@pytest.mark.parametrize(
+    ("sigma", "order", "which"), [(1.0, 3, "C6"), (3.0, 30, "C6"), (6.4, 14, "C")]
+)
+def test_conditions_that_fail_are_exit_code_4(pate, votes, leftovers, command, sigma, order, which):
+    words = ["--analysis", "paper", "--sigma2", sigma, "--order", order, "--beta", 0.01]
+    result = pate(command, votes, *words)
+    assert (result.exit_code, result.stdout) == (4, "")
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"pate: smooth sensitivity is not valid at order {order}")
+    assert which in line
+    assert "log q" in line
+    assert leftovers() == []
+
+
+def test_a_dry_run_refuses_as_the_run_would(pate, votes):
+    words = ["--analysis", "paper", "--sigma2", 1, "--order", 3, "--beta", 0.01, "--dry-run"]
+    assert pate("aggregate", votes, *words).exit_code == 4
+    tight = ["--sigma2", 1, "--order", 3, "--beta", 0.01, "--dry-run"]
+    assert pate("aggregate", votes, *tight).exit_code == 0
+
+
+def test_mnist_has_the_published_figure(found, mnist_row):
+    """The paper prints 0.06175: its lists of thresholds are not monotone."""
+    words = [*mnist_row[1:], "--analysis", "paper", "--order", 14, "--beta", 0.0329]
+    one = found(*words, at=mnist_row[0])
+    assert_consistent(one)
+    assert one["smooth_sensitivity"] == pytest.approx(0.06169, abs=5e-6)
+    assert [verdict["holds"] for verdict in one["conditions"]] == [True]
+
+
+def test_a_table_for_a_person(screen, votes, found):
+    seen = screen("smooth-sensitivity", votes, *WORDS)
+    one = found(*WORDS)
+    assert "NOT RELEASABLE" in seen
+    assert f"smooth sensitivity {one['smooth_sensitivity']:.6g} at beta 0.03" in seen
+    assert f"reached at distance {one['distance']}" in seen
+    assert f"{one['local_sensitivity'][0]:.6g}" in seen
+    assert "C5" not in seen
+    verdict = screen("smooth-sensitivity", votes, *PAPER)
+    assert "C5 and C6 at sigma 6.4, 4 classes, order 2.5 hold" in verdict
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--release", "none"],
+            "--release none needs no smooth sensitivity; give upper or unbiased",
+        ),
+        (
+            ["--mechanism", "lnmax", "--analysis", "paper", "--order", 3],
+            "the published analysis has no smooth sensitivity for lnmax; use --analysis tight",
+        ),
+        (
+            ["--mechanism", "stability"],
+            "stability has no Renyi cost; pate aggregate --dry-run prints its epsilon",
+        ),
+        (["--beta", 0], "beta must be positive and finite, got 0.0"),
+        (["--order", 0.5], "a Renyi order must be finite and above 1, got 0.5"),
+        (
+            [*PAPER, "--teachers-per-record", 2],
+            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
+            "--analysis tight",
+        ),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused(pate, votes, words, message):
+    result = pate("smooth-sensitivity", votes, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == f"pate: {message}"
+
+
+def test_a_smoothness_that_no_order_admits(pate, votes):
+    result = pate("smooth-sensitivity", votes, "--order", 5, "--beta", 3)
+    assert result.exit_code == 2
+    assert f"beta must be below {np.log(1.25) / 2:.6g} at this order" in result.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["Analysis", "Layout", "MechanismName", "ReleaseKind"]
+__all__ = ["Analysis", "Layout", "MechanismName", "Objective", "ReleaseKind"]
 
 
 class Layout(enum.StrEnum):
@@ -46,3 +46,10 @@ class Analysis(enum.StrEnum):
 
     TIGHT = "tight"
     PAPER = "paper"
+
+
+class Objective(enum.StrEnum):
+    """What `tune` maximises under a target ε: answers, or those that equal the plurality."""
+
+    ANSWERS = "answers"
+    AGREEMENT = "agreement"

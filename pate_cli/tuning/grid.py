@@ -1,0 +1,135 @@
+"""The settings that a search goes through: thresholds and noise levels."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.domain import check_positive
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.mechanisms import ConfidentGNMax
+
+__all__ = ["Grid", "Setting", "parse_values"]
+
+Floats = NDArray[np.float64]
+
+# In units of the number of teachers. The published runs lie between T = 0.2 and 1.2,
+# σ1 = 0.1 and 0.8, σ2 = 0.02 and 0.16.
+_THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+_SIGMAS1 = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3)
+_SIGMAS2 = (0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4)
+_DIGITS = 3
+_MOST_POINTS = 1_000_000
+_RANGE = re.compile(r"([^:]+):([^:]+):([^:]+)")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One choice of T (votes), σ1 > 0 (votes) and σ2 > 0 (votes)."""
+
+    threshold: float
+    sigma1: float
+    sigma2: float
+
+    def mechanism(
+        self, *, teachers: int, classes: int, teachers_per_record: int = 1
+    ) -> ConfidentGNMax:
+        """Confident-GNMax with these parameters; ParameterError where one is out of range."""
+        return ConfidentGNMax(
+            teachers=teachers,
+            classes=classes,
+            threshold=self.threshold,
+            sigma1=self.sigma1,
+            sigma2=self.sigma2,
+            teachers_per_record=teachers_per_record,
+        )
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of thresholds and noise levels, all in votes and each ascending."""
+
+    thresholds: tuple[float, ...]
+    sigmas1: tuple[float, ...]
+    sigmas2: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("thresholds", "sigmas1", "sigmas2"):
+            values = getattr(self, name)
+            if not values:
+                raise ParameterError(f"the grid needs at least one value among its {name}")
+            object.__setattr__(self, name, tuple(sorted({float(value) for value in values})))
+        for value in self.thresholds:
+            if not np.isfinite(value):
+                raise ParameterError(f"threshold must be finite, got {value}")
+        for value in (*self.sigmas1, *self.sigmas2):
+            check_positive("sigma", value)
+        if self.size > _MOST_POINTS:
+            raise ParameterError(
+                f"the grid has {self.size} points (at most {_MOST_POINTS}); give fewer values"
+            )
+
+    @classmethod
+    def for_teachers(
+        cls,
+        teachers: int,
+        *,
+        thresholds: tuple[float, ...] | None = None,
+        sigmas1: tuple[float, ...] | None = None,
+        sigmas2: tuple[float, ...] | None = None,
+    ) -> Grid:
+        """The default grid in proportion to the teachers, with some axes replaced (votes)."""
+
+        def scaled(given: tuple[float, ...] | None, shares: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(_rounded(share * teachers) for share in shares) if given is None else given
+
+        return cls(
+            scaled(thresholds, _THRESHOLDS), scaled(sigmas1, _SIGMAS1), scaled(sigmas2, _SIGMAS2)
+        )
+
+    @property
+    def pairs(self) -> list[tuple[float, float]]:
+        """(T, σ1) of every threshold test."""
+        return list(product(self.thresholds, self.sigmas1))
+
+    @property
+    def size(self) -> int:
+        """Number of settings."""
+        return len(self.thresholds) * len(self.sigmas1) * len(self.sigmas2)
+
+    def setting(self, level: int, pair: int) -> Setting:
+        """The setting of a place in `sigmas2` and a place in `pairs`."""
+        threshold, sigma1 = self.pairs[pair]
+        return Setting(threshold=threshold, sigma1=sigma1, sigma2=self.sigmas2[level])
+
+
+def parse_values(flag: str, text: str | None) -> tuple[float, ...] | None:
+    """Numbers from `a,b,c`, from `low:high:count` (evenly spaced), or None from None.
+
+    Raises:
+        UsageError: anything else, naming the flag.
+    """
+    if text is None:
+        return None
+    spelled = _RANGE.fullmatch(text)
+    values: list[float] = []
+    with contextlib.suppress(ValueError):
+        if spelled is None:
+            values = [float(part) for part in text.split(",")]
+        else:
+            ends = np.linspace(float(spelled[1]), float(spelled[2]), max(int(spelled[3]), 0))
+            values = [_rounded(value) for value in ends.tolist()]
+    if not values:
+        raise UsageError(f"{flag} takes numbers as a,b,c or low:high:count, got {text!r}")
+    if not np.all(np.isfinite(values)):
+        raise UsageError(f"{flag} takes finite numbers, got {text!r}")
+    return tuple(values)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -44,3 +44,25 @@ table1 table2: $(STAMP)
 # Download and verify the authors' files, into votes/ unless VOTES says where.
 votes: $(STAMP)
 	$(BIN)/python -m pate_cli.reproduction $@ --into '$(or $(VOTES),votes)'
+
+# Sample ensembles, built again; a student on Adult and two rounds on the digits; pictures.
+.PHONY: samples student figures
+EXTRAS := $(VENV)/.installed-samples
+
+$(EXTRAS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[samples,plot]'
+	@touch $@
+
+samples: $(EXTRAS)
+	$(BIN)/python sample_votes/make_demo.py
+	$(BIN)/python sample_votes/make_adult.py
+	$(BIN)/python sample_votes/make_digits.py
+	$(BIN)/python sample_votes/make_glyph_like.py
+
+student: $(EXTRAS)
+	$(BIN)/python sample_votes/student.py
+	@echo
+	$(BIN)/python sample_votes/two_rounds.py
+
+figures: $(EXTRAS)
+	$(BIN)/python sample_votes/make_figures.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ def cost_figure(
         axes.set_xlabel(f"votes for the plurality, of {teachers} teachers")
         axes.set_ylabel("queries")
         right = axes.twinx()
+        right.spines["right"].set_visible(True)
         shown = cost > 0.0
         right.plot(
             (left + width / 2.0)[shown],
@@ -104,7 +106,7 @@ def sensitivity_figure(
         axes.set_ylim(bottom=0)
         axes.set_xlabel("distance (teachers changed)")
         axes.set_ylabel("sensitivity of the Rényi cost (nats)")
-        legend_below(figure, axes.get_legend_handles_labels()[0], columns=2)
+        legend_below(figure, axes.get_legend_handles_labels()[0], columns=1)
     return figure
 
 
@@ -152,20 +154,26 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
             epsilon = [point.epsilon for point in mine]
             right = [100.0 * point.accuracy for point in mine]
             axes.plot(epsilon, right, line, color=colour, marker=marker, label=title)
-            above = name == "gnmax"
+            # Labels of one curve go up and left, of the other down and right: they may coincide.
+            side = -1 if name == "lnmax" else 1
             for point, x, y in zip(mine, epsilon, right, strict=True):
                 axes.annotate(
                     f"{point.deviation:.3g}",
                     (x, y),
-                    xytext=(0, 9 if above else -9),
+                    xytext=(6 * side, -6 * side),
                     textcoords="offset points",
-                    ha="center",
-                    va="bottom" if above else "top",
+                    ha="left" if side > 0 else "right",
+                    va="top" if side > 0 else "bottom",
                     color=colour,
                     fontsize=11,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
                 )
         axes.set_xscale("log")
-        axes.margins(0.08)
+        axes.margins(0.1)
+        ticker = importlib.import_module("matplotlib.ticker")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
         axes.set_ylabel("labels that are right (%)")
         legend_below(

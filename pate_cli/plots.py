@@ -32,6 +32,8 @@ STYLE: Final = {
     "font.size": 13,
     "axes.titlesize": 13,
     "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.fontsize": 12,
     "legend.frameon": False,
     "lines.linewidth": 2.2,
     "svg.hashsalt": "pate",

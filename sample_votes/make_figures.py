@@ -1,0 +1,59 @@
+"""Draw the tool's pictures from the sample votes: `python sample_votes/make_figures.py [FOLDER]`.
+
+The votes here are public, so the pictures may be shown; the tool cannot know that, and writes
+"secret" above every one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ensembles import FOLDER
+
+PICTURES = {
+    "adult_cost.png": "cost adult --threshold 300 --sigma1 200 --sigma2 40 --max-queries 1500",
+    "digits_cost.png": "cost digits",
+    "demo_cost.svg": "cost demo",
+    "adult_sensitivity.png": "smooth-sensitivity adult",
+    "digits_sensitivity.png": "smooth-sensitivity digits",
+    "adult_growth.png": "aggregate adult --report report.json --output labels.csv",
+    "demo_growth.png": "aggregate demo --report report.json --output labels.csv",
+    "adult_accuracy.png": "cost adult --accuracy --truth adult_truth",
+    "digits_accuracy.png": "cost digits --accuracy --truth digits_truth",
+    "glyph_like_cost.png": "cost glyph_like --delta 1e-8",
+    "glyph_like_growth.png": "aggregate glyph_like --delta 1e-8 --report report.json "
+    "--output labels.csv --max-queries 4000",
+}
+
+
+def draw(name: str, words: str, folder: Path) -> bool:
+    """Run `pate` for one picture; False where its votes have not been made."""
+    command = []
+    for word in words.split():
+        votes = FOLDER / f"{word}.parquet"
+        if word.startswith("glyph_like") and not votes.exists():
+            return False
+        command.append(str(votes) if votes.exists() else word)
+    more = ["--plot", name, "--force", "--quiet"]
+    subprocess.run(
+        [sys.executable, "-m", "pate_cli", *command, *more],
+        check=True,
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+    )
+    return True
+
+
+def main() -> None:
+    """Draw all of them into the folder named, or .figures beside the samples."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else FOLDER.parent / ".figures")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, words in PICTURES.items():
+        told = "drawn" if draw(name, words, folder) else "left out: make samples makes its votes"
+        sys.stdout.write(f"{folder / name}: {told}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -109,6 +109,10 @@ def aggregate(
     if plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     refuse_overwriting(votes, labels_path, report, ledger, plot)
+    if student is not None:
+        refuse_overwriting(
+            student, labels_path, report, ledger, plot, what="the student's predictions"
+        )
     kind = release_kind(release, analysis=analysis, as_published=as_published)
     described = MechanismOptions(
         mechanism,

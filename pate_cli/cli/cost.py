@@ -16,7 +16,12 @@ from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs
 from pate_cli.cli.pictures import accuracy_result, check_accuracy, reserve_plot
-from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries
+from pate_cli.cli.setup import (
+    MechanismOptions,
+    bound_batches,
+    count_queries,
+    refuse_overwriting,
+)
 from pate_cli.errors import UsageError
 from pate_cli.reports.label_format import LabelFormat
 
@@ -111,6 +116,7 @@ def cost(
         raise UsageError("--per-query does not go with --compare, which describes no queries")
     if compare and plot is not None:
         raise UsageError("--plot does not go with --compare, which has no picture")
+    refuse_overwriting(votes, per_query, plot)
     described = MechanismOptions(
         mechanism,
         threshold,

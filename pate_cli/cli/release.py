@@ -16,7 +16,7 @@ import typer
 from pate_cli.choices import Analysis
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs
-from pate_cli.cli.setup import release_kind
+from pate_cli.cli.setup import refuse_overwriting, release_kind
 from pate_cli.errors import LedgerError, SpentError, UsageError
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def release(
 
     if again and spend is None:
         raise UsageError("--again goes with --spend FILE, the record of earlier draws")
+    for path in ledgers:
+        refuse_overwriting(path, report, what="one of the ledgers")
     total = functools.reduce(operator.add, [_read(path) for path in ledgers])
     analysis = Analysis(total.analysis)
     kind = release_kind(release_, analysis=analysis, as_published=as_published)

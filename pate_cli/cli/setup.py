@@ -230,8 +230,17 @@ def stem_of(source: str) -> str:
     return "votes" if nameless else stem
 
 
-def refuse_overwriting(votes: str, *outputs: str | os.PathLike[str] | None) -> None:
-    """Refuse an output that is the vote file or a part of it: not even --force may replace votes.
+def refuse_overwriting(
+    source: str | os.PathLike[str],
+    *outputs: str | os.PathLike[str] | None,
+    what: str = "among the votes",
+) -> None:
+    """Refuse an output that is an input or a part of it: not even --force may replace votes.
+
+    Args:
+        source: the input, a file or a folder of parts.
+        outputs: paths that are to be written.
+        what: the input in words, "... is {what}".
 
     Raises:
         UsageError: naming the output.
@@ -240,7 +249,5 @@ def refuse_overwriting(votes: str, *outputs: str | os.PathLike[str] | None) -> N
         if output is None or not Path(output).is_file():
             continue
         with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
-            if any(Path(votes).samefile(at) for at in (output, Path(output).resolve().parent)):
-                raise UsageError(
-                    f"{os.fspath(output)} is among the votes; give the output another name"
-                )
+            if any(Path(source).samefile(at) for at in (output, Path(output).resolve().parent)):
+                raise UsageError(f"{os.fspath(output)} is {what}; give the output another name")

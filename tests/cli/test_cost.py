@@ -184,6 +184,16 @@ def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, fol
     assert leftovers() == ["rows.csv"]
 
 
+def test_rows_per_query_never_replace_the_votes(pate, parquet):
+    before = parquet.read_bytes()
+    refused(
+        pate("cost", parquet, "--per-query", parquet, "--force"),
+        2,
+        f"{parquet} is among the votes; give the output another name",
+    )
+    assert parquet.read_bytes() == before
+
+
 def test_mechanisms_side_by_side(priced):
     found = priced("--compare")
     assert found["releasable"] is False

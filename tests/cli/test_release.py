@@ -1,0 +1,448 @@
+"""`pate release`: ledgers composed, one draw from each, every draw paid for."""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.ledger import Ledger
+from pate_cli.noise import Noise
+
+ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
+KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
+DRAW = ["--beta", BETA, "--sigma-release", SIGMA]
+STUDENT = ["--mechanism", "interactive", "--student", "student.npy", "--threshold", 8]
+
+
+@pytest.fixture
+def kept(pate, votes, folder, counts):
+    """Run `aggregate` and keep its ledger under a name; the report is returned."""
+    np.save(folder / "student.npy", (counts + 1) / (counts + 1).sum(axis=1, keepdims=True))
+
+    def run(name, *words):
+        given = words or KEEP
+        result = pate("aggregate", votes, "-o", f"{name}.npy", "--ledger", name, *given)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+@pytest.fixture
+def released(pate):
+    def run(*words):
+        result = pate("release", *words)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+def refused(result, code, message):
+    assert result.exit_code == code, result.stderr
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [f"pate: {message}"]
+
+
+def draw_cost(shift):
+    """ε_κ(λ) of the draw alone, from its formula."""
+    w = 1.0 - (ORDER - 1.0) * (math.exp(2.0 * BETA) - 1.0)
+    moved = ORDER * (1.0 + shift * (math.exp(BETA) - 1.0)) ** 2 / (2.0 * SIGMA**2 * w)
+    return moved - BETA - math.log(w) / (2.0 * (ORDER - 1.0))
+
+
+def by_hand(paths, *, kind, seed, delta=1e-5):
+    """The sanitized ε before rounding, from the files alone."""
+    parts = [json.loads(path.read_text()) for path in paths]
+    rdp = sum(part["rdp"][0] for part in parts)
+    curve = np.sum([part["sensitivity"][0] for part in parts], axis=0)
+    ceiling = sum(part["ceiling"][0] for part in parts)
+    within = np.append(np.minimum(curve, ceiling), ceiling)
+    smooth = max(level * math.exp(-BETA * d) for d, level in enumerate(within))
+    failure = delta / 10.0 if kind == "upper" else 0.0
+    shift = SIGMA * -ndtri(failure) if failure else 0.0
+    normal = Noise.from_seed(seed).normal(1)[0]
+    log_delta = math.log(delta - failure)
+    conversion = math.log(1 - 1 / ORDER) - (log_delta + math.log(ORDER)) / (ORDER - 1)
+    return rdp + smooth * (shift + SIGMA * normal) + draw_cost(shift) + conversion
+
+
+@pytest.mark.parametrize("kind", ["upper", "unbiased"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_ledger_is_released_as_theory_says(kept, released, folder, kind, seed):
+    kept("a.json")
+    report = released("a.json", *DRAW, "--release", kind, "--seed", seed)
+    wanted = by_hand([folder / "a.json"], kind=kind, seed=seed)
+    assert report["sanitized"]["epsilon"] == round_up(max(wanted * (1.0 - 1e-12), 0.0))
+    assert report["private"] is False
+    assert report["sanitized"]["order"] == ORDER
+    assert report["rounds"][0]["queries"] == 60
+
+
+@pytest.mark.parametrize("kind", ["upper", "unbiased"])
+def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, released, folder, kind):
+    kept("a.json")
+    kept("b.json", *KEEP, *STUDENT)
+    paths = [folder / "a.json", folder / "b.json"]
+    first, second = (Ledger.from_json(path.read_text()) for path in paths)
+    total = first + second
+    parts = [json.loads(path.read_text()) for path in paths]
+    assert total.rdp[0] == pytest.approx(sum(part["rdp"][0] for part in parts), rel=1e-12)
+    np.testing.assert_allclose(
+        total.sensitivity[0], np.sum([part["sensitivity"][0] for part in parts], axis=0), rtol=1e-12
+    )
+    both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 3)
+    turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 3)
+    assert both == turned
+    wanted = by_hand(paths, kind=kind, seed=3)
+    assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12))
+    assert both["mechanism"] == {"name": "composition", "rounds": 2}
+    assert {one["mechanism"]["name"] for one in both["rounds"]} == {"confident", "interactive"}
+    assert both["queries"] == 120
+    assert both["answers"] == sum(part["rounds"][0]["answers"] for part in parts)
+    assert both["data_independent"]["epsilon"] > both["data_independent"]["labels_epsilon"]
+
+
+def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
+    kept("a.json")
+    kept("b.json", *KEEP, *STUDENT)
+    report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
+    assert report["private"] is True
+    held = {one["id"] for one in report["guarantee"]["statements"] if one["holds"]}
+    assert held == {"all-votes", "released-epsilon"}
+    texts = {one["id"]: one["text"] for one in report["guarantee"]["statements"]}
+    assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
+    assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
+    alone = json.loads(pate("release", "a.json", *DRAW).stdout)
+    held = {one["id"] for one in alone["guarantee"]["statements"] if one["holds"]}
+    assert held == {"all-votes", "this-file", "released-epsilon"}
+
+
+def test_the_same_ledger_twice_is_refused(kept, pate, folder, leftovers):
+    kept("a.json")
+    message = "the same round is in there twice; give every ledger once"
+    refused(pate("release", "a.json", "a.json", "--report", "r.json"), 3, message)
+    (folder / "copy.json").write_bytes((folder / "a.json").read_bytes())
+    refused(pate("release", "a.json", "copy.json", "--report", "r.json"), 3, message)
+    assert "r.json" not in leftovers()
+
+
+OTHERS = {
+    "orders": (
+        ["--order", 5.0, *KEEP[2:]],
+        "ledgers can be added only with the same orders, got [4.0] and [5.0]",
+    ),
+    "delta": (
+        [*KEEP, "--delta", 1e-6],
+        "ledgers can be added only with the same delta, got 1e-05 and 1e-06",
+    ),
+    "analysis": (
+        [*KEEP, "--analysis", "paper"],
+        "ledgers can be added only with the same analysis, got tight and paper",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_rounds_that_do_not_fit_are_refused(kept, pate, what):
+    words, message = OTHERS[what]
+    kept("a.json")
+    kept("b.json", *words)
+    refused(pate("release", "a.json", "b.json", *DRAW), 3, message)
+
+
+DAMAGE = {
+    "truncated": (
+        lambda text: text[:-40],
+        "not a ledger, or a truncated one: it is not valid JSON",
+    ),
+    "empty": (lambda _: "", "not a ledger, or a truncated one: it is not valid JSON"),
+    "foreign": (
+        lambda _: '{"epsilon": 2}',
+        "not a ledger: give a file that pate wrote with --ledger",
+    ),
+    "newer": (
+        lambda text: text.replace('"schema_version": 1', '"schema_version": 2'),
+        "the ledger has schema version 2, this tool reads 1; "
+        "use the version of pate that wrote it, or a newer one",
+    ),
+    "field": (
+        lambda text: text.replace('"private": true', '"private": 1'),
+        "the ledger is damaged: a field is missing or malformed",
+    ),
+    "mechanism": (
+        lambda text: text.replace('"confident"', '"lasso"'),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_ledger_is_refused_by_name(kept, pate, folder, case):
+    damage, message = DAMAGE[case]
+    kept("a.json")
+    (folder / "a.json").write_text(damage((folder / "a.json").read_text()))
+    result = pate("release", "a.json", *DRAW, "--spend", "s.json")
+    if message is None:
+        assert result.exit_code == 3
+        assert result.stderr.startswith("pate: unknown mechanism 'lasso'; this tool knows ")
+    else:
+        refused(result, 3, f"a.json: {message}")
+    assert not (folder / "s.json").exists()
+
+
+def test_a_missing_ledger_is_refused(pate):
+    refused(pate("release", "a.json"), 3, "cannot read a.json: No such file or directory")
+
+
+def test_a_report_is_no_ledger(kept, pate, folder):
+    (folder / "r.json").write_text(json.dumps(kept("a.json")))
+    refused(
+        pate("release", "r.json"),
+        3,
+        "r.json: not a ledger: give a file that pate wrote with --ledger",
+    )
+
+
+AGAIN = (
+    "these rounds were released before, {} time(s); another draw costs privacy: publish the first "
+    "report, or give --again to be charged for all draws"
+)
+
+
+def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, released, folder):
+    kept("a.json")
+    words = ["a.json", *DRAW, "--spend", "spent.json", "--seed", 5]
+    first = released(*words)
+    record = folder / "spent.json"
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    before = record.read_bytes()
+    refused(pate("release", *words), 7, AGAIN.format(1))
+    refused(pate("release", *words, "--report", "r.json"), 7, AGAIN.format(1))
+    assert record.read_bytes() == before
+    assert not (folder / "r.json").exists()
+    price = draw_cost(SIGMA * -ndtri(1e-6))
+    previous = first
+    for times in (1, 2):
+        following = released(*words, "--again")
+        dearer = following["sanitized"]["epsilon"] - previous["sanitized"]["epsilon"]
+        assert dearer == pytest.approx(price, abs=1.01e-4)
+        bounds = [one["data_independent"]["epsilon"] for one in (previous, following)]
+        assert bounds[1] > bounds[0]
+        earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
+        assert earlier in following["guarantee"]["covers"]
+        refused(pate("release", *words), 7, AGAIN.format(times + 1))
+        previous = following
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert len(json.loads(record.read_text())["releases"]) == 3
+
+
+def test_a_round_in_common_is_enough(kept, pate, released):
+    kept("a.json")
+    kept("b.json")
+    released("a.json", *DRAW, "--spend", "s.json")
+    refused(pate("release", "b.json", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+    released("b.json", *DRAW, "--spend", "s.json")
+    refused(pate("release", "b.json", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
+
+
+def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, released, folder):
+    kept("a.json")
+    fresh = released("a.json", "--release", "none", "--spend", "s.json")
+    assert json.loads((folder / "s.json").read_text())["releases"] == []
+    released("a.json", *DRAW, "--spend", "s.json")
+    later = released("a.json", "--release", "none", "--spend", "s.json")
+    assert later["data_independent"]["labels_epsilon"] == fresh["epsilon"]
+    assert later["epsilon"] > fresh["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a record of releases, or a truncated one"),
+        (b'{"kind": "pate-spend-record"', "not a record of releases, or a truncated one"),
+        (b"{}", "not a record of releases: give the file that --spend wrote"),
+        (
+            b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
+            "the record has schema version 9, this tool reads 1; use a newer version of pate",
+        ),
+        (
+            b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
+            "the record of releases is damaged",
+        ),
+    ],
+)
+def test_a_damaged_record_stops_the_release(kept, pate, folder, content, message):
+    kept("a.json")
+    (folder / "s.json").write_bytes(content)
+    refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 3, f"s.json: {message}")
+    assert (folder / "s.json").read_bytes() == content
+
+
+def test_a_ledger_is_never_replaced_by_an_output(kept, pate, folder):
+    kept("a.json")
+    before = (folder / "a.json").read_bytes()
+    refused(
+        pate("release", "a.json", *DRAW, "--spend", "a.json", "--force"),
+        3,
+        "a.json: not a record of releases: give the file that --spend wrote",
+    )
+    refused(
+        pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
+        2,
+        "a.json is one of the ledgers; give the output another name",
+    )
+    assert (folder / "a.json").read_bytes() == before
+
+
+RACE = """
+import pathlib, time
+import pate_cli.release as module
+before = module.release
+def slow(*words, **rest):
+    time.sleep(0.5)
+    return before(*words, **rest)
+module.release = slow
+pathlib.Path("ready.{}").touch()
+until = time.monotonic() + 30
+while time.monotonic() < until and not pathlib.Path("ready.{}").exists():
+    time.sleep(0.01)
+"""
+
+
+def test_two_releases_at_once_draw_once(kept, patched, folder):
+    kept("a.json")
+    words = ["release", "a.json", *DRAW, "--spend", "s.json", "-q", "--report"]
+    started = [
+        patched(RACE.format(mine, other), *words, f"r{mine}.json")
+        for mine, other in ((0, 1), (1, 0))
+    ]
+    for process in started:
+        process.communicate(timeout=60)
+    assert sorted(process.returncode for process in started) == [0, 7]
+    assert len(list(folder.glob("r?.json"))) == 1
+    assert len(json.loads((folder / "s.json").read_text())["releases"]) == 1
+
+
+def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
+    """The same ledger with and without the draw that its own report spent."""
+    kept("a.json", *KEEP[:-1], "upper")
+    quiet = json.loads((folder / "a.json").read_text())
+    assert len(quiet["rounds"][0]["draws"]) == 1
+    quiet["rounds"][0]["draws"] = []
+    (folder / "quiet.json").write_text(json.dumps(quiet))
+    spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
+    dearer = [json.loads(one.stdout)["sanitized"]["epsilon"] for one in (spent, free)]
+    price = draw_cost(SIGMA * -ndtri(1e-6))
+    assert dearer[0] - dearer[1] == pytest.approx(price, abs=1.01e-4)
+    assert spent.stderr.splitlines()[0] == (
+        "pate: the rounds published 1 epsilon(s) of their own, charged here; "
+        "aggregate --release none --ledger FILE saves that"
+    )
+    assert "of their own" not in free.stderr
+    assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
+
+
+def test_a_seed_anywhere_takes_the_claims_back(kept, released):
+    kept("seeded.json", *KEEP, "--seed", 1)
+    kept("a.json")
+    for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
+        report = released(*words)
+        assert report["private"] is False
+        assert not any(one["holds"] for one in report["guarantee"]["statements"])
+    both = released("a.json", "seeded.json", *DRAW)
+    assert both["private"] is False
+    assert released("a.json", *DRAW)["private"] is True
+    assert released("a.json", "--release", "none", "--seed", 2)["private"] is True
+
+
+def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, folder):
+    kept("a.json")
+    (folder / "r.json").write_text("precious")
+    words = ["a.json", *DRAW, "--report", "r.json", "--spend", "s.json"]
+    refused(pate("release", *words), 6, "r.json exists already; use --force to replace it")
+    assert (folder / "r.json").read_text() == "precious"
+    assert not (folder / "s.json").exists()
+    assert pate("release", *words, "--force").exit_code == 0
+    assert json.loads((folder / "r.json").read_text())["releasable"] is True
+
+
+def test_an_order_that_was_not_charged(kept, pate):
+    kept("a.json")
+    refused(
+        pate("release", "a.json", "--order", 5, *DRAW),
+        3,
+        "order 5 was not charged; this ledger holds 4",
+    )
+    assert pate("release", "a.json", "--order", 4, *DRAW).exit_code == 0
+
+
+def test_a_smoothness_out_of_range_names_the_range(kept, pate):
+    kept("a.json")
+    result = pate("release", "a.json", "--beta", 0.2, "--sigma-release", SIGMA)
+    most = math.log1p(1.0 / 3.0) / 2.0
+    highest = 1.0 + 1.0 / math.expm1(0.4)
+    refused(
+        result,
+        2,
+        f"beta=0.2 at order 4 has infinite privacy cost; beta must be below {most:.6g} at this "
+        f"order, or the order below {highest:.6g} at this beta",
+    )
+    refused(
+        pate("release", "a.json", "--sigma-release", 0),
+        2,
+        "sigma_release must be positive and finite, got 0.0",
+    )
+
+
+def test_again_needs_a_record_and_as_published_the_paper(kept, pate):
+    kept("a.json")
+    refused(
+        pate("release", "a.json", "--again"),
+        2,
+        "--again goes with --spend FILE, the record of earlier draws",
+    )
+    refused(
+        pate("release", "a.json", "--as-published"),
+        2,
+        "--as-published goes with --analysis paper",
+    )
+
+
+def test_the_rule_chooses_what_is_not_given_and_sees_no_votes(kept, released, votes, counts, pate):
+    """The same public parameters of rounds with other votes: the same release parameters."""
+    kept("a.json")
+    np.save(votes, np.ascontiguousarray(counts[::-1]))
+    result = pate("aggregate", votes, "-o", "b.npy", "--ledger", "b.json", *KEEP)
+    assert result.exit_code == 0
+    fields = ("order", "beta", "sigma_release", "delta_failure")
+    one, two = (released(name)["sanitized"] for name in ("a.json", "b.json"))
+    assert [one[field] for field in fields] == [two[field] for field in fields]
+    assert one["order"] == ORDER
+
+
+def test_a_release_of_the_paper_analysis_says_what_it_is(kept, released):
+    kept("a.json", "--order", 2.5, "--beta", BETA, "--release", "none", "--analysis", "paper")
+    report = released("a.json", "--release", "unbiased", *DRAW)
+    assert (report["analysis"], report["sound"]) == ("paper", False)
+    published = released("a.json", "--as-published", *DRAW)
+    sanitized = published["sanitized"]
+    assert published["epsilon"] == sanitized["epsilon"]
+    assert sanitized["release_rdp"] != sanitized["release_rdp_published"]
+
+
+def test_nothing_secret_is_printed(kept, pate, folder):
+    kept("a.json")
+    result = pate("release", "a.json", *DRAW)
+    data = json.loads((folder / "a.json").read_text())
+    seen = result.stdout + result.stderr
+    assert data["rounds"][0]["id"] not in seen
+    for secret in (data["rdp"][0], data["ceiling"][0], *data["sensitivity"][0]):
+        assert f"{secret:.6g}" not in seen
+    assert "sensitivity" not in result.stdout

@@ -40,7 +40,7 @@ _KEPT = {
 
 def blocks() -> dict[str, str]:
     """Every generated block by its name."""
-    return {"example": example(), "reference": reference()}
+    return {"example": example(), "two-rounds": two_rounds(), "reference": reference()}
 
 
 def fill(text: str, filled: dict[str, str]) -> str:
@@ -72,6 +72,15 @@ def example() -> str:
         head = (Path(folder) / "labels.csv").read_text().splitlines()[:7]
     lines = ["```console", f"$ pate {' '.join(words)}", *_shortened(run.stdout.splitlines())]
     return "\n".join([*lines, "", "$ head -n 7 labels.csv", *head, "```", ""])
+
+
+def two_rounds() -> str:
+    """What the two-round script prints."""
+    script = "sample_votes/two_rounds.py"
+    run = subprocess.run(
+        [sys.executable, script], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return "\n".join(["```console", f"$ python {script}", run.stdout.rstrip(), "```", ""])
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:

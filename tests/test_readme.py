@@ -87,6 +87,14 @@ def test_the_example_is_what_the_program_prints():
     assert len(shown.split("$ head")[1].splitlines()) == len(fresh.split("$ head")[1].splitlines())
 
 
+def test_the_two_rounds_are_what_their_script_prints():
+    (words, numbers), (fresh_words, fresh_numbers) = map(
+        _run, (_block("two-rounds"), readme_blocks.two_rounds())
+    )
+    assert words == fresh_words, "run: make docs"
+    assert numbers == pytest.approx(fresh_numbers, rel=0.6)
+
+
 def _exit_codes(kind=PateError):
     return {kind.exit_code}.union(*(_exit_codes(child) for child in kind.__subclasses__()))
 

@@ -82,6 +82,8 @@ class ReleasePlan:
             )
         if self.draws:
             _ = self.release_rdp  # refuses β, σ or λ out of range now rather than later
+            if self.analysis is Analysis.PAPER:
+                _ = self.published_release_rdp  # whose range is narrower
 
     @property
     def draws(self) -> bool:

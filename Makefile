@@ -47,22 +47,17 @@ votes: $(STAMP)
 
 # Sample ensembles, built again; a student on Adult and two rounds on the digits; pictures.
 .PHONY: samples student figures
-EXTRAS := $(VENV)/.installed-samples
 
-$(EXTRAS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[samples,plot]'
-	@touch $@
-
-samples: $(EXTRAS)
+samples: $(STAMP)
 	$(BIN)/python sample_votes/make_demo.py
 	$(BIN)/python sample_votes/make_adult.py
 	$(BIN)/python sample_votes/make_digits.py
 	$(BIN)/python sample_votes/make_glyph_like.py
 
-student: $(EXTRAS)
+student: $(STAMP)
 	$(BIN)/python sample_votes/student.py
 	@echo
 	$(BIN)/python sample_votes/two_rounds.py
 
-figures: $(EXTRAS)
+figures: $(STAMP)
 	$(BIN)/python sample_votes/make_figures.py

@@ -20,7 +20,7 @@ from pate_cli.truth import UNKNOWN
 
 __all__ = ["NOISE_SHARES", "AccuracyPoint", "measure_accuracy"]
 
-NOISE_SHARES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the noise on a count, in units of the number of teachers."""
 
 _DRAWS = 20

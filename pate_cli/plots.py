@@ -90,7 +90,7 @@ def legend_below(
 
 
 def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
-    """A figure in the format that the suffix of `path` names; the same figure, the same bytes.
+    """A figure in the format that the suffix of `path` names; PNG without a date.
 
     Raises:
         UsageError: as `check_plot`.

@@ -64,9 +64,9 @@ def records(csv: bytes) -> pa.Table:
         columns[name] = values.astype(np.int8 if values.max() < 128 else np.int32)
     income = np.char.strip(np.array(raw[raw.column_names[-1]].to_pylist()))[order]
     columns[LABEL] = (income == ">50K").astype(np.int8)
-    part = np.full(raw.num_rows, TEST, dtype=np.int16)
-    part[: TEACHERS * PER_TEACHER] = np.repeat(np.arange(TEACHERS), PER_TEACHER)
-    part[TEACHERS * PER_TEACHER :][:QUERIES] = QUERY
+    place = np.arange(raw.num_rows)
+    part = np.where(place < TEACHERS * PER_TEACHER + QUERIES, QUERY, TEST)
+    part = np.where(place < TEACHERS * PER_TEACHER, place // PER_TEACHER, part).astype(np.int16)
     return pa.table({**columns, "part": part}).replace_schema_metadata(
         {"words": json.dumps(words), "source": "UCI Adult (Becker and Kohavi 1996), CC BY 4.0"}
     )

@@ -1,0 +1,126 @@
+"""The builders, on few teachers: the same again, and ballots counted rightly."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+class Stubborn:
+    """A teacher that always gives one answer."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def predict(self, queries):
+        return np.full(len(queries), self.answer)
+
+
+def test_ballots_are_counted(script):
+    parts = [np.array([0]), np.array([1]), np.array([2])]
+    seen = []
+
+    def teach(teacher, rows):
+        seen.append((teacher, rows.tolist()))
+        return Stubborn([2, 0, 2][teacher])
+
+    counts, ballots = script("ensembles").count_votes(teach, parts, np.zeros((4, 1)), classes=3)
+    np.testing.assert_array_equal(counts, np.tile([1, 0, 2], (4, 1)))
+    np.testing.assert_array_equal(ballots, np.array([[2] * 4, [0] * 4, [2] * 4]))
+    assert seen == [(0, [0]), (1, [1]), (2, [2])]
+
+
+def test_adult_again(script, samples):
+    pytest.importorskip("sklearn")
+    adult, ensembles = script("make_adult"), script("ensembles")
+    records = ensembles.load("adult_records.parquet")
+    counts, ballots, truth = adult.votes(records, teachers=3, trees=5)
+    again, _, _ = adult.votes(records, teachers=3, trees=5)
+    np.testing.assert_array_equal(counts, again)
+    assert np.all(counts.sum(axis=1) == 3)
+    assert 0.7 < (ballots == truth).mean() < 0.9
+
+
+def test_digits_again(script, samples):
+    pytest.importorskip("sklearn")
+    digits, ensembles = script("make_digits"), script("ensembles")
+    pixels, labels = digits.digits()
+    counts, _ = digits.votes(pixels, labels)
+    committed = ensembles.load_counts("digits.parquet")
+    # Nearest neighbours of small whole numbers: the same anywhere but for ties.
+    assert (counts != committed).mean() < 1e-3
+    np.testing.assert_array_equal(labels[1200:], ensembles.load("digits_truth.parquet")["label"])
+
+
+def test_glyph_like_again_and_a_tenth_mislabelled(script):
+    glyph = script("make_glyph_like")
+    shape = {"teachers": 400, "classes": 20, "queries": 3000}
+    counts, label = glyph.votes(**shape)
+    again, label_again = glyph.votes(**shape)
+    np.testing.assert_array_equal(counts, again)
+    np.testing.assert_array_equal(label, label_again)
+    assert np.all(counts.sum(axis=1) == 400)
+    assert label.min() == 0
+    assert label.max() == 19
+    frequent = np.bincount(label, minlength=20)
+    assert frequent[0] > 5 * frequent[-1]
+    # Mislabelled queries are those where hardly anybody votes for the recorded label.
+    own = counts[np.arange(3000), label] / 400
+    assert 0.07 < (own < 0.1).mean() < 0.2
+
+
+def test_kept_tables_have_the_same_bytes(script, tmp_path):
+    ensembles = script("ensembles")
+    table = ensembles.counts_table(np.arange(6).reshape(3, 2))
+    first = ensembles.keep(table, "one.parquet", tmp_path).read_bytes()
+    assert first == ensembles.keep(table, "two.parquet", tmp_path).read_bytes()
+    found = ensembles.load_counts("one.parquet", tmp_path)
+    np.testing.assert_array_equal(found, np.arange(6).reshape(3, 2))
+
+
+CSV = b""",age,workclass,loan
+0,39, State-gov, <=50K
+1,50, Private, >50K
+2,28, Private, <=50K
+"""
+
+
+def test_words_become_numbers_that_the_metadata_explains(script):
+    import json
+
+    table = script("make_adult").records(CSV)
+    assert table.column_names == ["age", "workclass", "over_50k", "part"]
+    words = json.loads(table.schema.metadata[b"words"])
+    assert words == {"workclass": ["Private", "State-gov"]}
+    rows = {row["age"]: row for row in table.to_pylist()}
+    assert [rows[age]["workclass"] for age in (39, 50, 28)] == [1, 0, 0]
+    assert [rows[age]["over_50k"] for age in (39, 50, 28)] == [0, 1, 0]
+
+
+def _wheel():
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("xai/data/census.csv", CSV)
+    return sink.getvalue()
+
+
+def test_a_wheel_with_other_bytes_is_refused(script, monkeypatch):
+    adult = script("make_adult")
+
+    def deliver(words, **_):
+        assert "--no-deps" in words
+        assert words[0] == sys.executable
+        (Path(words[words.index("--dest") + 1]) / "xai.whl").write_bytes(_wheel())
+
+    monkeypatch.setattr(subprocess, "run", deliver)
+    with pytest.raises(SystemExit, match=r"xai==0\.3\.0 has SHA-256 [0-9a-f]{64}, expected"):
+        adult.download()
+    monkeypatch.setattr(adult, "WHEEL_SHA256", hashlib.sha256(_wheel()).hexdigest())
+    assert adult.download() == CSV

@@ -1,0 +1,84 @@
+"""The committed samples: their bytes, shapes and ranges, and what the README claims of them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+
+LIMIT = 3_000_000
+
+
+def test_the_files_are_the_ones_that_were_built(samples):
+    sums = dict(
+        reversed(line.split()) for line in (samples / "SHA256SUMS").read_text().splitlines()
+    )
+    kept = {path.name: path for path in samples.glob("*.parquet") if "glyph" not in path.name}
+    assert set(sums) == set(kept)
+    for name, path in kept.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == sums[name], name
+
+
+def test_the_samples_stay_small(samples):
+    kept = [path for path in samples.rglob("*") if path.is_file() and "glyph" not in path.name]
+    assert sum(path.stat().st_size for path in kept if path.suffix in (".parquet", ".png")) < LIMIT
+    assert all(path.stat().st_size < 100_000 for path in kept if path.suffix == ".png")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "teachers", "right"),
+    [
+        ("adult", (4000, 2), 250, 0.832),
+        ("digits", (597, 10), 100, 0.916),
+        ("demo", (1000, 10), 250, None),
+    ],
+)
+def test_votes(script, samples, name, shape, teachers, right):
+    ensembles = script("ensembles")
+    counts = ensembles.load_counts(f"{name}.parquet")
+    assert counts.shape == shape
+    assert counts.min() >= 0
+    assert np.all(counts.sum(axis=1) == teachers)
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    size = f"{shape[0]:,}(?: queries)? x {shape[1]}(?: classes)?, {teachers:,} teachers"
+    assert re.search(rf"\| `{name}.parquet` \| {size} \|", text)
+    if right is not None:
+        truth = ensembles.load(f"{name}_truth.parquet")["label"]
+        assert truth.shape == shape[:1]
+        assert (counts.argmax(axis=1) == truth).mean() == pytest.approx(right, abs=5e-4)
+        assert f"{right:.1%}" in text
+
+
+def test_no_private_record_of_adult_is_with_two_teachers_or_the_public(script):
+    ensembles, adult = script("ensembles"), script("make_adult")
+    records = ensembles.load("adult_records.parquet")
+    features, labels, part = adult.split(records)
+    assert features.shape == (32561, 12)
+    assert set(np.unique(labels)) == {0, 1}
+    private = part[part >= 0]
+    assert np.all(np.bincount(private) == 100)
+    assert len(np.bincount(private)) == 250
+    assert np.sum(part == adult.QUERY) == 4000
+    assert np.sum(part == adult.TEST) == 3561
+    truth = ensembles.load("adult_truth.parquet")["label"]
+    np.testing.assert_array_equal(labels[part == adult.QUERY], truth)
+
+
+def test_the_votes_of_adult_were_cast_on_these_queries(script):
+    """Teachers learnt from these records: more votes for high incomes where incomes are high."""
+    ensembles, adult = script("ensembles"), script("make_adult")
+    counts = ensembles.load_counts("adult.parquet")
+    records = ensembles.load("adult_records.parquet")
+    schooling = records["education-num"][records["part"] == adult.QUERY]
+    votes = counts[:, 1].astype(float)
+    assert votes[schooling >= 13].mean() > 2.0 * votes[schooling <= 9].mean()
+
+
+def test_pixels_of_the_digit_queries(script):
+    ensembles = script("ensembles")
+    pixels = np.stack(list(ensembles.load("digits_queries.parquet").values()), axis=1)
+    assert pixels.shape == (597, 64)
+    assert pixels.min() == 0
+    assert pixels.max() == 16

@@ -120,8 +120,10 @@ class _Capped:
         caps = np.clip(caps, 1.0, rows[:, None])
         reached = self.answers(rows[:, None], caps) >= wanted
         cap = np.where(reached, caps, np.inf).min(axis=1)
-        mu = self._mu_squared(rows, cap)
+        mu = np.where(self._agrees(rows), self._mu_squared(rows, cap), np.inf)
         best = int(np.argmin(mu))
+        if not np.isfinite(mu[best]):
+            return None, None
         return int(rows[best]), int(cap[best])
 
     def for_target(self, target: float) -> tuple[int | None, int | None]:
@@ -134,6 +136,7 @@ class _Capped:
             value = np.where(cap >= 1.0, self.answers(rows, np.maximum(cap, 1.0)), -np.inf)
             if self._goal.objective == Objective.AGREEMENT:
                 value = value * self._agreement(rows)
+            value = np.where(self._agrees(rows), value, -np.inf)
             best = int(np.argmax(value))
             if not np.isfinite(value[best]):
                 return None, None
@@ -141,6 +144,10 @@ class _Capped:
             low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
             rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), chosen[0]))
         return chosen
+
+    def _agrees(self, rows: Whole) -> NDArray[np.bool_]:
+        """Whether enough of the answers among the first rows equal the plurality."""
+        return np.asarray(self._agreement(rows) >= self._goal.min_agreement)
 
     def _agreement(self, rows: Whole) -> Floats:
         chance = self.electorate.answer_chance(self._setting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from pate_cli.tuning.outcome import Outcome
 from pate_cli.tuning.shortlist import Candidate
 from pate_cli.tuning.survey import SPREADS
 
-__all__ = ["price_coarsely", "price_exactly"]
+__all__ = ["price_coarsely", "price_exactly", "with_label_bound"]
 
 Floats = NDArray[np.float64]
 
@@ -118,6 +118,8 @@ def price_coarsely(electorate: Electorate, candidate: Candidate, goal: Goal) -> 
         if wanted is None:
             return None
         queries = wanted
+        if electorate.yields(candidate.setting, queries).agreement < goal.min_agreement:
+            return None
     rung, best = ladder.descend(rung, queries)
     if goal.answers is None and goal.target_epsilon is not None:
         for _ in range(_ROUNDS):
@@ -195,11 +197,10 @@ def _outcome(
     *,
     exact: bool,
 ) -> Outcome:
-    everything = labels = math.inf
+    everything = math.inf
     if exact:
         spent = [Spending(electorate.mechanism(setting), queries, queries)]
         everything = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
-        labels = data_independent_cost(spent, delta=plan.delta, plan=None).epsilon
     return Outcome(
         setting=setting,
         queries=queries,
@@ -208,10 +209,19 @@ def _outcome(
         mean=published[0],
         sd=published[1],
         data_independent=everything,
-        labels=labels,
+        labels=math.inf,
         expected=electorate.yields(setting, queries),
         exact=exact,
     )
+
+
+def with_label_bound(electorate: Electorate, outcome: Outcome, *, delta: float) -> Outcome:
+    """The outcome with the ε for all votes of its labels alone, if it lacks that."""
+    if math.isfinite(outcome.labels):
+        return outcome
+    spent = [Spending(electorate.mechanism(outcome.setting), outcome.queries, outcome.queries)]
+    cost = data_independent_cost(spent, delta=delta, plan=None)
+    return replace(outcome, labels=cost.epsilon)
 
 
 class _Ladder:

@@ -23,7 +23,7 @@ from pate_cli.tuning.electorate import Electorate
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Grid
 from pate_cli.tuning.outcome import Outcome
-from pate_cli.tuning.sanitized import price_coarsely, price_exactly
+from pate_cli.tuning.sanitized import price_coarsely, price_exactly, with_label_bound
 from pate_cli.tuning.shortlist import Candidate, candidates, front
 from pate_cli.tuning.survey import Survey, in_parallel, survey
 
@@ -72,8 +72,14 @@ class Search:
         """How often `run` calls its progress, at most."""
         return len(self._grid.sigmas2) + _SHORTLIST + FINALISTS + _FRONT
 
-    def run(self, progress: Callable[[int], None] = lambda _done: None) -> Tuned:
+    def run(
+        self, progress: Callable[[int], None] = lambda _done: None, *, extras: bool = True
+    ) -> Tuned:
         """Search the whole grid.
+
+        Args:
+            progress: called with 1 after every step.
+            extras: also find the Pareto front, and with a target the floor.
 
         Raises:
             UnreachableError: no setting meets the goal; the message says what is the least or most
@@ -81,18 +87,24 @@ class Search:
         """
         for found in survey(self._electorate, self._grid, self._goal, progress=progress):
             self._survey = found
-        listed = self._listed()
+        front = self._front(progress) if extras and self._goal.open else ()
         if self._goal.open and self._grid.size > 1:
-            return Tuned(None, self._front(progress), self._floor(), self._grid.size, True)
-        self._price(listed, progress)
+            return Tuned(None, front, self._floor(), self._grid.size, True)
+        self._price(self._listed(), progress)
+        if not self._exact:
+            # ε for all votes may meet a target that the sanitized one does not.
+            at_least = self._cheapest()
+            self._exact = [one for one in at_least if math.isfinite(one.score(self._goal))]
         if not self._exact:
             raise UnreachableError(self._why_not())
         winner = self._winner()
         # Without a target the winner is the least ε itself.
         floor = winner.epsilon
-        if self._goal.target_epsilon is not None:
+        if self._goal.target_epsilon is not None and extras:
             floor = min(floor, self._floor() or floor)
-        return Tuned(winner, self._front(progress), floor, self._grid.size, True)
+        if extras and not self._goal.open:
+            front = self._front(progress)
+        return Tuned(winner, front, floor, self._grid.size, True)
 
     def best_so_far(self) -> Tuned | None:
         """The best setting seen before an interruption, priced exactly; None if there is none."""
@@ -102,13 +114,14 @@ class Search:
             pareto = self._front(lambda _done: None)
             return Tuned(None, pareto, None, self._grid.size, False) if pareto else None
         if not self._exact:
-            self._exact = self._priced(self._listed()[:1])
+            self._exact = self._priced(self._listed(), self._goal, enough=1)
         if not self._exact:
             return None
         return Tuned(self._winner(), (), None, self._grid.size, False)
 
     def _winner(self) -> Outcome:
-        return max(self._exact, key=lambda one: (one.score(self._goal), -one.epsilon))
+        best = max(self._exact, key=lambda one: (one.score(self._goal), -one.epsilon))
+        return with_label_bound(self._electorate, best, delta=self._goal.delta)
 
     def _listed(self) -> list[Candidate]:
         if self._survey is None:
@@ -152,9 +165,8 @@ class Search:
             if self._exact:
                 break
 
-    def _priced(self, listed: list[Candidate], goal: Goal | None = None) -> list[Outcome]:
-        """Exact prices at once, without threads."""
-        goal = goal or self._goal
+    def _priced(self, listed: list[Candidate], goal: Goal, *, enough: int) -> list[Outcome]:
+        """Exact prices of the first candidates that meet a goal, as many as are enough."""
         found = []
         for one in listed:
             if goal.release is ReleaseKind.NONE:
@@ -164,15 +176,21 @@ class Search:
                 outcome = None if rough is None else price_exactly(self._electorate, rough, goal)
             if outcome is not None and math.isfinite(outcome.score(goal)):
                 found.append(outcome)
+            if len(found) >= enough:
+                break
         return found
+
+    def _cheapest(self) -> list[Outcome]:
+        """A few settings of least ε for as many answers as are wanted, or for one."""
+        if self._survey is None:
+            return []
+        goal = replace(self._goal, target_epsilon=None, answers=self._goal.least_answers)
+        listed = candidates(self._survey, self._grid, goal, most=_SHORTLIST)
+        return self._priced(listed, goal, enough=_TRIED_FOR_FLOOR)
 
     def _floor(self) -> float | None:
         """The least ε for as many answers as are wanted, or for one."""
-        if self._survey is None:
-            return None
-        goal = replace(self._goal, target_epsilon=None, answers=self._goal.least_answers)
-        listed = candidates(self._survey, self._grid, goal, most=_TRIED_FOR_FLOOR)
-        return min((one.epsilon for one in self._priced(listed, goal)), default=None)
+        return min((one.epsilon for one in self._cheapest()), default=None)
 
     def _why_not(self) -> str:
         goal = self._goal

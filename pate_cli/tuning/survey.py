@@ -36,6 +36,7 @@ _EPSILONS = np.geomspace(0.2, 12.0, 9)
 _AROUND_TARGET = np.geomspace(0.4, 2.2, 5)
 _SMALL = np.array([0.1, 0.25])
 _ORDER_SHARE = 0.67
+_LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
 _BETA_ORDERS = np.geomspace(0.06, 0.45, 8)
 _SIGMA_STEPS = 6
 # Caps on answers, in standard deviations from the expected number.
@@ -153,7 +154,8 @@ def _orders(goal: Goal) -> Floats:
         around = goal.target_epsilon * _AROUND_TARGET
         # Small ε's as well, for the least that can be reached.
         epsilons = np.append(around, _SMALL[0.7 * around[0] > _SMALL])
-    return 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / goal.delta) / epsilons
+    orders = 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / goal.delta) / epsilons
+    return np.unique(np.clip(orders, _LEAST_ORDER, _MOST_ORDER))
 
 
 def _yields(

@@ -1,0 +1,303 @@
+"""`pate tune` from outside: what it prints can be run, is marked, and is refused when wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+
+import numpy as np
+import pytest
+
+from pate_cli.cli.tune_tables import print_rule, print_tuned
+from pate_cli.tuning import Search
+
+GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
+SHAPE = ("--teachers", 40, "--classes", 4, "--queries", 60)
+KEYS = {
+    "schema_version",
+    "releasable",
+    "complete",
+    "analysis",
+    "goal",
+    "basis",
+    "grid",
+    "floor",
+    "winner",
+    "command",
+    "pareto",
+}
+
+
+def _one_line(result, code):
+    assert result.exit_code == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return result.stderr.splitlines()[-1]
+
+
+def _run(pate, command, votes, *more):
+    program, *words = shlex.split(command)
+    assert program == "pate"
+    done = pate(*[str(votes) if word == "VOTES" else word for word in words], *more)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_winners_command_runs_and_meets_a_data_independent_target(pate, votes):
+    result = pate("tune", votes, "--data-independent", "--target-epsilon", 6, *GRID)
+    assert result.exit_code == 0, result.stderr
+    tuned = json.loads(result.stdout)
+    assert set(tuned) == KEYS
+    assert tuned["releasable"] is False
+    assert "pate: NOT RELEASABLE" in result.stderr
+    winner = tuned["winner"]
+    report = _run(pate, tuned["command"], votes, "--seed", 1)
+    assert report["epsilon"] == winner["epsilon"] <= 6
+    assert report["queries"] == winner["queries"]
+    assert report["mechanism"]["sigma2"] == winner["sigma2"]
+    if winner["max_answers"] is not None:
+        assert report["max_answers"] == winner["max_answers"]
+    assert tuned["floor"] <= winner["epsilon"]
+    assert sum(winner["cost_shares"].values()) == pytest.approx(1.0)
+
+
+def test_the_winners_command_releases_with_the_parameters_found(pate, votes):
+    words = ["--answers", 20, "--release", "unbiased", "--classes", 4, "--delta", "1e-4"]
+    tuned = json.loads(pate("tune", votes, *words, *GRID).stdout)
+    winner = tuned["winner"]
+    assert winner["expected_answers"] >= 20
+    assert "--classes 4" in tuned["command"]
+    report = _run(pate, tuned["command"], votes, "--seed", 1)
+    assert report["delta"] == 1e-4
+    sanitized = report["sanitized"]
+    assert sanitized["order"] == winner["order"]
+    assert sanitized["beta"] == winner["beta"]
+    assert sanitized["sigma_release"] == winner["sigma_release"]
+    # One draw, five standard deviations.
+    assert abs(sanitized["epsilon"] - winner["epsilon_mean"]) <= 5 * winner["epsilon_sd"] + 1e-4
+    assert 0.0 < winner["cost_shares"]["selecting"] < 1.0
+
+
+def test_public_votes_make_it_releasable(pate, votes):
+    words = ["--answers", 10, "--release", "none", "--public-votes"]
+    result = pate("tune", votes, *words, *GRID)
+    assert json.loads(result.stdout)["releasable"] is True
+    assert "NOT RELEASABLE" not in result.stderr
+
+
+def test_without_votes_everything_is_releasable(pate, votes):
+    words = ["--data-independent", "--target-epsilon", 6, *SHAPE, *GRID]
+    result = pate("tune", *words)
+    tuned = json.loads(result.stdout)
+    assert tuned["releasable"] is True
+    assert tuned["basis"]["votes"] == "reference"
+    assert "made-up" in result.stderr
+    # The target holds for any votes of this shape, these among them.
+    assert _run(pate, tuned["command"], votes)["epsilon"] == tuned["winner"]["epsilon"] <= 6
+
+
+def test_synthetic_votes(pate):
+    recipe = "teachers=40,classes=4,queries=60,agreement=0.9,seed=3"
+    words = ["--synthetic", recipe, "--answers", 20, "--release", "none", *GRID]
+    first, second = (json.loads(pate("tune", *words).stdout) for _ in range(2))
+    assert first == second
+    assert first["releasable"] is True
+    assert first["basis"] == {
+        "votes": "synthetic",
+        "teachers": 40,
+        "classes": 4,
+        "queries": 60,
+        "agreement": 0.9,
+        "spread": 0.3,
+        "confusion": 0.3,
+        "imbalance": 0.0,
+        "seed": 3,
+    }
+    assert 0.5 < first["winner"]["accuracy_at_least"] <= first["winner"]["agreement"]
+
+
+def test_the_rule_of_thumb(pate, votes):
+    result = pate("tune", "--rule-of-thumb", "--target-epsilon", 4, *SHAPE)
+    assert result.exit_code == 0, result.stderr
+    rules = json.loads(result.stdout)
+    order = rules["rule_of_thumb"]["order"]
+    assert order == pytest.approx(1.0 + 2.0 * math.log(1e5) / 4.0, rel=5e-3)
+    assert rules["rule_of_thumb"]["beta"] == pytest.approx(0.25 / order, rel=5e-3)
+    assert rules["releasable"] is True
+    # The public rule is what a run without flags does.
+    report = json.loads(pate("aggregate", votes, "--seed", 1).stdout)
+    for name in ("order", "beta", "sigma_release"):
+        assert report["sanitized"][name] == rules["public_rule"][name]
+    thumb = _run(pate, rules["command"], votes, "--seed", 1, "--force")
+    assert thumb["sanitized"]["sigma_release"] == rules["rule_of_thumb"]["sigma_release"]
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
+def test_accuracy_with_the_truth(pate, votes, counts, folder, suffix):
+    truth, path = counts.argmax(axis=1), folder / f"truth.{suffix}"
+    truth[:6] = (truth[:6] + 1) % 4
+    if suffix == "npy":
+        np.save(path, truth)
+    elif suffix == "csv":
+        path.write_text("label\n" + "\n".join(map(str, truth)) + "\n")
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"label": truth}), path)
+    one = ["--threshold", 26, "--sigma1", 24, "--sigma2", 8, "--release", "none"]
+    winner = json.loads(pate("tune", votes, "--truth", path, *one).stdout)["winner"]
+    # All rows are asked, of which the plurality is wrong in the first six.
+    assert winner["queries"] == 60
+    agreement, accuracy = winner["agreement"], winner["accuracy_at_least"]
+    assert accuracy < agreement
+    assert accuracy == pytest.approx(agreement * 54 / 60, abs=0.05)
+
+
+def test_what_is_out_of_reach_exits_with_5(pate, votes):
+    line = _one_line(pate("tune", votes, "--data-independent", "--target-epsilon", 0.01, *GRID), 5)
+    assert line.startswith("pate: epsilon 0.01 is out of reach: the least is ")
+    line = _one_line(pate("tune", votes, "--answers", 100, "--release", "none", *GRID), 5)
+    assert line.startswith("pate: no setting gives 100 expected answers: 60 queries give ")
+
+
+NO_VOTES = ["--data-independent", "--target-epsilon", "5"]
+WRONG = {
+    "nothing": (["--answers", "5"], "give VOTES, or one of --synthetic"),
+    "no shape": ([*NO_VOTES, "--teachers", "5"], "give --teachers, --classes and --queries"),
+    "no teachers": (
+        [*NO_VOTES, "--teachers", "0", "--classes", "3", "--queries", "3"],
+        "--teachers must be at least 1, got 0",
+    ),
+    "released": ([*NO_VOTES, *map(str, SHAPE), "--release", "upper"], "leave out --release upper"),
+    "truth": ([*NO_VOTES, *map(str, SHAPE), "--truth", "t.npy"], "--truth needs VOTES"),
+    "public": ([*NO_VOTES, *map(str, SHAPE), "--public-votes"], "--public-votes needs VOTES"),
+    "rows": ([*NO_VOTES, *map(str, SHAPE), "--max-queries", "3"], "--max-queries needs VOTES"),
+    "layout": ([*NO_VOTES, *map(str, SHAPE), "--layout", "counts"], "--layout needs VOTES"),
+    "rule": (["--rule-of-thumb", *map(str, SHAPE)], "--rule-of-thumb needs --target-epsilon"),
+    "rule without shape": (["--rule-of-thumb", "--target-epsilon", "2"], "without VOTES give"),
+    "rule and grid": (
+        ["--rule-of-thumb", "--target-epsilon", "2", *map(str, SHAPE), "--sigma1", "1,2"],
+        "takes one --threshold",
+    ),
+    "rule and none": (
+        ["--rule-of-thumb", "--target-epsilon", "2", *map(str, SHAPE), "--data-independent"],
+        "--rule-of-thumb is about a release",
+    ),
+    "both": (["--rule-of-thumb", "--synthetic", "teachers=5"], "exclude each other"),
+    "twice": (["--synthetic", "teachers=5,classes=3,queries=9", "--teachers", "5"], "itself"),
+    "recipe": (["--synthetic", "teachers=5,classes=3"], "--synthetic needs queries"),
+    "field": (["--synthetic", "teacher=5"], "got 'teacher=5'"),
+    "number": (["--synthetic", "teachers=x"], "teachers must be a number, got 'x'"),
+    "seed": (["--synthetic", "teachers=5,classes=3,queries=9,seed=-1"], "seed must be at least 0"),
+    "range": (["--synthetic", "teachers=5,classes=3,queries=9,agreement=2"], "between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_flags(pate, case):
+    words, expected = WRONG[case]
+    assert expected in _one_line(pate("tune", *words), 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--synthetic", "teachers=5,classes=3,queries=9"], "--synthetic looks at no votes"),
+        (["--rule-of-thumb"], "--rule-of-thumb looks at no votes"),
+        (["--queries", "5"], "use --max-queries"),
+        (["--sigma1", "0", "--answers", "5"], "sigma must be positive and finite, got 0"),
+        (["--sigma2", "x"], "--sigma2 takes numbers as a,b,c or low:high:count, got 'x'"),
+        (["--answers", "-1"], "answers must be positive and finite, got -1"),
+        (["--min-agreement", "2"], "min_agreement must be between 0 and 1, got 2"),
+        (["--plot", "front.pdf"], "--plot writes .png or .svg"),
+        (["--max-queries", "0"], "--max-queries must be at least 1, got 0"),
+    ],
+)
+def test_wrong_flags_with_votes(pate, votes, words, expected):
+    assert expected in _one_line(pate("tune", votes, *words), 2)
+
+
+def test_truth_that_does_not_fit(pate, votes, folder):
+    np.save(folder / "short.npy", np.zeros(5, dtype=int))
+    np.save(folder / "large.npy", np.full(60, 9))
+    (folder / "bad.csv").write_text("a,b\n1,2\n")
+    for name in ("short.npy", "large.npy", "bad.csv", "absent.csv", "absent.npy"):
+        words = ["--truth", folder / name, "--answers", 5]
+        assert "pate: " in _one_line(pate("tune", votes, *words, *GRID), 3)
+
+
+def test_a_plot_without_matplotlib(pate, votes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    words = ["--answers", 5, "--plot", "front.svg", *GRID]
+    line = _one_line(pate("tune", votes, *words), 2)
+    assert line == (
+        "pate: --plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
+    )
+
+
+def test_a_plot(pate, votes, folder):
+    pytest.importorskip("matplotlib")
+    words = ["--answers", 5, "--release", "none", "--plot", "front.png", *GRID]
+    assert pate("tune", votes, *words).exit_code == 0
+    assert (folder / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "front.png").stat().st_mode & 0o777 == 0o600
+    assert "front.png" in _one_line(pate("tune", votes, *words), 6)
+
+
+def _interrupt_after(monkeypatch, calls):
+    run = Search.run
+
+    def interrupted(self, progress, **rest):
+        seen = []
+
+        def advance(done):
+            seen.append(done)
+            if len(seen) == calls:
+                raise KeyboardInterrupt
+            progress(done)
+
+        return run(self, advance, **rest)
+
+    monkeypatch.setattr(Search, "run", interrupted)
+
+
+@pytest.mark.parametrize("calls", [2, 5])
+def test_ctrl_c_prints_the_best_so_far(pate, votes, monkeypatch, calls):
+    _interrupt_after(monkeypatch, calls)
+    result = pate("tune", votes, "--answers", 20, *GRID)
+    assert result.exit_code == 130
+    tuned = json.loads(result.stdout)
+    assert tuned["complete"] is False
+    assert tuned["winner"]["expected_answers"] >= 20
+    assert "pate: interrupted: this is the best of an incomplete search" in result.stderr
+
+
+def test_ctrl_c_before_anything_is_found(pate, votes, monkeypatch):
+    def at_once(self, progress, **rest):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "run", at_once)
+    result = pate("tune", votes, "--answers", 20, *GRID)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert "nothing was released" in result.stderr
+
+
+def test_tables_for_people(pate, votes, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["--answers", 20, "--release", "none", *GRID]
+    result = json.loads(pate("tune", votes, *words).stdout)
+    print_tuned(result)
+    shown = capsys.readouterr().out
+    assert "NOT RELEASABLE" in shown
+    assert result["command"] in shown
+    assert f"published epsilon at most {result['winner']['epsilon']:.4f} always" in shown
+    assert shown.count("\n") > len(result["pareto"]) > 1
+    rules = json.loads(pate("tune", "--rule-of-thumb", "--target-epsilon", 4, *SHAPE).stdout)
+    print_rule(rules)
+    shown = capsys.readouterr().out
+    assert rules["command"] in shown
+    assert "No rule makes a run meet the target" in shown

@@ -106,6 +106,8 @@ def cost(
     from pate_cli.data_independent import Spending, data_independent_cost
     from pate_cli.votes import open_votes
 
+    if order is not None and orders is not OrderChoice.DEFAULT:
+        raise UsageError(f"give --order or --orders {orders}, not both")
     if order is not None:
         wanted = np.array([order])
     elif orders is OrderChoice.MOMENTS:

@@ -52,6 +52,8 @@ def locate(source: str, stdin: IO[bytes] | None, stack: contextlib.ExitStack) ->
     Raises:
         VoteError: nothing there, not readable, empty, or neither NPY nor Parquet.
     """
+    if not source:
+        raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
     if source == "-":
         name = "standard input"
         stream = sys.stdin.buffer if stdin is None else stdin

@@ -300,3 +300,8 @@ def test_shared_records_cost_more(priced):
     assert twice["rdp"][0] > 1.5 * once["rdp"][0]
     assert twice["data_independent"]["epsilon"] > once["data_independent"]["epsilon"]
     assert twice["expected_answers"] == once["expected_answers"]
+
+
+def test_one_order_and_the_moments_exclude_each_other(pate, votes):
+    result = pate("cost", votes, "--order", "3", "--orders", "moments")
+    refused(result, 2, "give --order or --orders moments, not both")

@@ -17,11 +17,13 @@ from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.errors import ParameterError
 from pate_cli.noise import Noise
+from pate_cli.reports.labels import NO_LABEL
 
 __all__ = [
     "NO_LABEL",
     "Labeller",
     "Mechanism",
+    "SingleRow",
     "Surface",
     "Tally",
     "WithoutRowInputs",
@@ -33,8 +35,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Labels = NDArray[np.int32]
-
-NO_LABEL = -1
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,27 @@ class Surface(Protocol):
     def cost(self, cells: NDArray[np.int64]) -> Floats:
         """Cost of given cells, [cells], nats."""
         ...
+
+
+class SingleRow:
+    """What surfaces share whose cost is a table over one score: a lattice of one row."""
+
+    grid: ScoreGrid
+    votes: int
+    vote_block: int
+
+    @property
+    def table(self) -> Floats:
+        """F̃ at every node, [grid.size], non-decreasing, nats."""
+        raise NotImplementedError
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """The table, once per row."""
+        return np.broadcast_to(self.table, (stop - start, self.grid.size))
+
+    def cost(self, cells: NDArray[np.int64]) -> Floats:
+        """F̃ at cells (·, k)."""
+        return self.table[cells[:, 1]]
 
 
 def surface_blocks(surface: Surface) -> Floats:

@@ -19,6 +19,7 @@ from pate_cli.mechanisms.base import (
     Counts,
     Floats,
     Labels,
+    SingleRow,
     Surface,
     WithoutRowInputs,
     check_reach,
@@ -35,7 +36,7 @@ def noisy_argmax(counts: Counts, noise: Floats) -> Labels:
 
 
 @dataclass(frozen=True)
-class ArgmaxSurface:
+class ArgmaxSurface(SingleRow):
     """F̃ on a score grid: non-decreasing, evaluated at the nodes and rounded up between them."""
 
     order: float
@@ -57,14 +58,6 @@ class ArgmaxSurface:
     def table(self) -> Floats:
         """F̃ at every node, [grid.size]; the running maximum absorbs the search's slack."""
         return np.maximum.accumulate(self.at(self.grid.nodes()))
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """The table, once per row."""
-        return np.broadcast_to(self.table, (stop - start, self.grid.size))
-
-    def cost(self, cells: NDArray[np.int64]) -> Floats:
-        """F̃ at cells (·, k)."""
-        return self.table[cells[:, 1]]
 
 
 @dataclass(frozen=True)

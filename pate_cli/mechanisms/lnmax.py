@@ -25,6 +25,7 @@ from pate_cli.mechanisms.base import (
     Counts,
     Floats,
     Labels,
+    SingleRow,
     Surface,
     WithoutRowInputs,
     check_reach,
@@ -40,7 +41,7 @@ _NEGLIGIBLE = 36.0
 
 
 @dataclass(frozen=True)
-class LaplaceSurface:
+class LaplaceSurface(SingleRow):
     """F̃ on a score grid: non-decreasing, evaluated at the nodes and rounded up between them."""
 
     order: float
@@ -67,14 +68,6 @@ class LaplaceSurface:
         )
         # The running maximum absorbs round-off.
         return np.maximum.accumulate(np.minimum(cost, worst[0]))
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """The table, once per row."""
-        return np.broadcast_to(self.table, (stop - start, self.grid.size))
-
-    def cost(self, cells: NDArray[np.int64]) -> Floats:
-        """F̃ at cells (·, k)."""
-        return self.table[cells[:, 1]]
 
 
 @dataclass(frozen=True)

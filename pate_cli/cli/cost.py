@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +12,7 @@ import typer
 
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs
+from pate_cli.cli.notes import note, outputs, prints_json
 from pate_cli.cli.pictures import accuracy_result, check_accuracy, reserve_plot
 from pate_cli.cli.setup import (
     MechanismOptions,
@@ -230,8 +228,7 @@ def cost(
 
 def _show(result: dict[str, Any], *, as_json: bool) -> None:
     """JSON for a pipe, a table for a person."""
-    if as_json or not sys.stdout.isatty():
-        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    if prints_json(result, as_json=as_json):
         return
     from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pate_cli.reports.outputs import Outputs
 
-__all__ = ["aftermath", "note", "outputs", "progress", "say"]
+__all__ = ["aftermath", "note", "outputs", "prints_json", "progress", "say"]
 
 _RELEASED = "pate: outputs were released"
+
+
+def prints_json(result: dict[str, Any], *, as_json: bool) -> bool:
+    """Whether the result went out as JSON, as a pipe gets it; else the caller prints a table."""
+    if not as_json and sys.stdout.isatty():
+        return False
+    sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    return True
 
 
 def note(message: str, *, quiet: bool) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from typing import Any
 
 from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs
+from pate_cli.cli.notes import note, outputs, prints_json
 from pate_cli.cli.pictures import reserve_plot
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries, release_kind
 from pate_cli.errors import UsageError, ValidityError
@@ -149,9 +147,7 @@ def smooth_sensitivity(
         "discounted": discounted.tolist(),
         "ceiling": found.ceiling,
     }
-    if as_json or not sys.stdout.isatty():
-        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    else:
+    if not prints_json(result, as_json=as_json):
         from pate_cli.cli.tables import print_smooth
 
         print_smooth(result)

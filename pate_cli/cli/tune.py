@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +9,7 @@ import typer
 
 from pate_cli.choices import Objective, ReleaseKind
 from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs, progress, say
+from pate_cli.cli.notes import note, outputs, prints_json, progress, say
 from pate_cli.cli.setup import refuse_overwriting
 from pate_cli.cli.tune_results import rule_result, tuned_result
 from pate_cli.cli.tune_source import TuneSource
@@ -250,8 +248,7 @@ def _kind(release: ReleaseKind | None, *, data_independent: bool) -> ReleaseKind
 
 
 def _print(result: dict[str, Any], *, as_json: bool) -> None:
-    if as_json or not sys.stdout.isatty():
-        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    if prints_json(result, as_json=as_json):
         return
     from pate_cli.cli.tune_tables import print_rule, print_tuned
 

@@ -44,7 +44,7 @@ def test_the_headline_is_the_smaller_epsilon_and_stderr_repeats_it(pate, votes):
     )
     assert last == (
         f"pate: answered {report['answers']} of 60 queries, labels in votes.labels.parquet; "
-        f"epsilon {report['epsilon']:g} at delta 1e-05"
+        f"epsilon {report['epsilon']:.4f} at delta 1e-05"
     )
 
 

@@ -122,7 +122,7 @@ def test_every_release_claims_what_theory_supports_and_no_more():
 def test_words_match_numbers():
     upper, unbiased, none = (report_of(kind) for kind in ReleaseKind)
     for report in (upper, unbiased, none):
-        assert report.summary.startswith(f"epsilon = {report.epsilon:g} at delta = 1e-05 ")
+        assert report.summary.startswith(f"epsilon = {report.epsilon:.4f} at delta = 1e-05 ")
         assert "one teacher" in report.adjacency
     assert "sanitized upper bound" in upper.summary
     assert "too low about half the time" in unbiased.summary

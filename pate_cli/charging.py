@@ -10,7 +10,7 @@ import numpy as np
 from pate_cli.accounting.sensitivity import sensitivity_curve
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Mechanism, Tally, surface_blocks
-from pate_cli.published_account import PublishedAccount
+from pate_cli.published.account import PublishedAccount
 
 __all__ = ["charge", "charge_published"]
 

@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.cumulative import CostCurve
-from pate_cli.label_accuracy import AccuracyPoint
+from pate_cli.arrays import Floats
 from pate_cli.plots import STYLE, legend_below, new_axes, require_matplotlib
+from pate_cli.pricing.accuracy import AccuracyPoint
+from pate_cli.pricing.growth import CostCurve
 
 __all__ = ["accuracy_figure", "cost_figure", "growth_figure", "sensitivity_figure"]
 
-Floats = NDArray[np.float64]
 
 _BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 _GREY, _BLACK = "#BBBBBB", "#000000"

@@ -13,15 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_delta, check_orders
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.plan import Draw
+from pate_cli.release.plan import Draw
 
 __all__ = ["SCHEMA_VERSION", "Ledger", "Round"]
 
-Floats = NDArray[np.float64]
 _T = TypeVar("_T")
 
 SCHEMA_VERSION: Final = 1

@@ -110,7 +110,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, force: bool = Fals
         UsageError: as `check_plot`.
         OutputError: the file exists and `force` is off, or it cannot be written.
     """
-    from pate_cli.reports.outputs import Outputs
+    from pate_cli.files.transaction import Outputs
 
     with Outputs(force=force) as out:
         out.reserve(path, mode=0o600)

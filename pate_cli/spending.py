@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.ledger import Ledger
-from pate_cli.plan import Draw, ReleasePlan
+from pate_cli.release.plan import Draw, ReleasePlan
 
 __all__ = ["PastRelease", "SpendRecord"]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.choices import ReleaseKind
-from pate_cli.engine import label_batches, with_metadata
 from pate_cli.errors import VoteError
+from pate_cli.labels import LabelTable, concatenate
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
-from pate_cli.reports.guarantee import adjacency, covers, statements, summary
-from pate_cli.reports.labels import LabelTable, concatenate
-from pate_cli.reports.public import SCHEMA_VERSION, DataIndependent, PublicReport, Sanitized
+from pate_cli.release.guarantee import adjacency, covers, statements, summary
+from pate_cli.release.report import SCHEMA_VERSION, DataIndependent, PublicReport, Sanitized
+from pate_cli.run import label_batches, with_metadata
 from pate_cli.votes import VoteBatch
+from pate_cli.words import ReleaseKind
 
 __all__ = ["aggregate_stable", "price_stable"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_nonnegative, check_positive
+from pate_cli.checks import check_nonnegative, check_positive
 from pate_cli.errors import ParameterError
 
 __all__ = ["SyntheticEnsemble"]

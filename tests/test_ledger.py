@@ -15,7 +15,7 @@ from pate_cli.ledger import SCHEMA_VERSION, Ledger, Round
 from pate_cli.mechanisms.base import Tally, surface_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.plan import Draw
+from pate_cli.release.plan import Draw
 
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)

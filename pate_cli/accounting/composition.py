@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from pate_cli.accounting.conversion import best_order
 from pate_cli.accounting.divergence import excess_moment
-from pate_cli.accounting.domain import check_delta, check_nonnegative
 from pate_cli.accounting.stability import check_whole
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_delta, check_nonnegative
 from pate_cli.errors import ParameterError, UnreachableError
 
 __all__ = [
@@ -51,7 +51,6 @@ __all__ = [
     "smallest_delta",
 ]
 
-Floats = NDArray[np.float64]
 Method: TypeAlias = Literal["basic", "advanced", "renyi", "optimal"]
 
 _ROUNDING = 1e-9

@@ -16,13 +16,12 @@ reports the expectation: a Jensen gap away from a Rényi divergence, and below i
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.accounting.threshold import PassMoments, pass_moments
+from pate_cli.arrays import Floats
 
 __all__ = ["chain_rdp", "confident_rdp"]
 
-Floats = NDArray[np.float64]
 
 # e^{(λ−1)F} is carried through logs beyond this exponent.
 _LARGE = 500.0

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_delta, check_orders
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import ParameterError
 
 __all__ = ["BestOrder", "best_order", "conversion_cost", "round_up"]
-
-Floats = NDArray[np.float64]
 
 
 def conversion_cost(orders: Floats, *, delta: float) -> Floats:

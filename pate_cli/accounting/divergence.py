@@ -12,11 +12,11 @@ out with many correct digits, where log Σ p^λ q^{1−λ} would return noise.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pate_cli.arrays import Floats
 
 __all__ = ["bernoulli_excess", "excess_moment", "renyi_divergence"]
 
-Floats = NDArray[np.float64]
 
 _FAR = 50.0
 

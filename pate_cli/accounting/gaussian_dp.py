@@ -6,7 +6,7 @@ import math
 
 from scipy.special import log_ndtr
 
-from pate_cli.accounting.domain import check_delta, check_positive
+from pate_cli.checks import check_delta, check_positive
 
 __all__ = ["gaussian_delta", "gaussian_epsilon"]
 

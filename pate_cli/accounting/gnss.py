@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 
-from pate_cli.accounting.domain import check_nonnegative, check_order, check_positive
+from pate_cli.checks import check_nonnegative, check_order, check_positive
 from pate_cli.errors import ParameterError
 
 __all__ = ["gnss_rdp", "largest_beta", "largest_order"]

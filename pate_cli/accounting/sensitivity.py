@@ -22,16 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_positive
-from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.cost_table import ScoreGrid
+from pate_cli.arrays import Floats, Ints
+from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
 __all__ = ["local_sensitivity_blocks", "sensitivity_curve", "smooth_sensitivity"]
 
-Floats = NDArray[np.float64]
-Cells = NDArray[np.int64]
 CostRows = Callable[[int, int], Floats]
 
 _CHUNK_CELLS = 1_000_000
@@ -106,11 +104,11 @@ def _dilate_columns(table: Floats, reach: int) -> Floats:
 def sensitivity_curve(
     blocks: Floats,
     *,
-    cells: Cells,
-    weights: Cells,
+    cells: Ints,
+    weights: Ints,
     grid: ScoreGrid,
     vote_block: int,
-    distances: Cells,
+    distances: Ints,
 ) -> Floats:
     """Σ over queries of LS_d at the given distances.
 

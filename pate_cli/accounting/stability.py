@@ -35,7 +35,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_nonnegative, check_positive
+from pate_cli.arrays import Counts
+from pate_cli.checks import check_nonnegative, check_positive
 from pate_cli.errors import ParameterError
 
 __all__ = [
@@ -51,7 +52,6 @@ __all__ = [
     "stability_threshold",
 ]
 
-Counts = NDArray[np.int64]
 
 DEFAULT_SHARE = 1.0 / 3.0
 """Where the default ε puts the threshold, as a share of the farthest distance."""

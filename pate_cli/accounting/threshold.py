@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess
-from pate_cli.accounting.domain import check_order, check_orders, check_positive
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_order, check_orders, check_positive
 from pate_cli.errors import ParameterError
 
 __all__ = ["PassMoments", "cell_moments", "pass_moments", "threshold_rdp", "worst_threshold_rdp"]
-
-Floats = NDArray[np.float64]
 
 
 def _log_answer(v: Floats, *, threshold: float, sigma: float) -> tuple[Floats, Floats]:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, progress
 from pate_cli.cli.pictures import growth, reserve_plot
@@ -22,7 +21,8 @@ from pate_cli.cli.setup import (
     stem_of,
 )
 from pate_cli.errors import UsageError
-from pate_cli.reports.label_format import LabelFormat
+from pate_cli.label_format import LabelFormat
+from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
 __all__ = ["aggregate"]
 
@@ -93,12 +93,12 @@ def aggregate(
     """
     import numpy as np
 
-    from pate_cli import engine
+    from pate_cli import run as engine
+    from pate_cli.labels import encode_labels
     from pate_cli.noise import Noise
-    from pate_cli.published_account import require_published_sensitivity
-    from pate_cli.release import price
-    from pate_cli.release_rule import choose_plan
-    from pate_cli.reports.labels import encode_labels
+    from pate_cli.published.account import require_published_sensitivity
+    from pate_cli.release.door import price
+    from pate_cli.release.rule import choose_plan
     from pate_cli.stable_run import aggregate_stable, price_stable
     from pate_cli.votes import open_votes
 

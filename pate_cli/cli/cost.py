@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, prints_json
 from pate_cli.cli.pictures import accuracy_result, check_accuracy, reserve_plot
@@ -21,12 +20,13 @@ from pate_cli.cli.setup import (
     refuse_overwriting,
 )
 from pate_cli.errors import UsageError
-from pate_cli.reports.label_format import LabelFormat
+from pate_cli.label_format import LabelFormat
+from pate_cli.words import Analysis, MechanismName
 
 if TYPE_CHECKING:
-    from pate_cli.cost import CostSummary
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.pricing.cost import CostSummary
     from pate_cli.votes import VoteFile
 
 __all__ = ["cost"]
@@ -99,9 +99,9 @@ def cost(
     import numpy as np
 
     from pate_cli.accounting.conversion import round_up
-    from pate_cli.accounting.published import MOMENT_ORDERS, TABLE_ORDERS
-    from pate_cli.cost import TIGHT_ORDERS, measure_cost
-    from pate_cli.data_independent import Spending, data_independent_cost
+    from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
+    from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
+    from pate_cli.release.worst_case import Spending, data_independent_cost
     from pate_cli.votes import open_votes
 
     if order is not None and orders is not OrderChoice.DEFAULT:
@@ -243,7 +243,7 @@ def _compared(
     file: VoteFile, described: MechanismOptions, *, queries: int, answers: float, delta: float
 ) -> dict[str, Any]:
     """Every mechanism that applies, each with its own flags or defaults."""
-    from pate_cli.compare import compare_mechanism, compare_stable
+    from pate_cli.pricing.compare import compare_mechanism, compare_stable
 
     rows = []
     for name in MechanismName:
@@ -292,7 +292,7 @@ def _stable(
 def _per_query(summary: CostSummary, ids: list[Any], table_format: LabelFormat) -> bytes:
     import numpy as np
 
-    from pate_cli.reports.tables import encode_columns
+    from pate_cli.results import encode_columns
 
     columns = {
         "query_id": np.array(ids),

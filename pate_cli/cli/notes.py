@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pate_cli.reports.outputs import Outputs
+    from pate_cli.files.transaction import Outputs
 
 __all__ = ["aftermath", "note", "outputs", "prints_json", "progress", "say"]
 
@@ -40,7 +40,7 @@ def say(message: str) -> None:
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
     """A transaction of outputs that marks what interrupts it once something has left for good."""
-    from pate_cli.reports.outputs import Outputs
+    from pate_cli.files.transaction import Outputs
 
     out = Outputs(force=force)
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pate_cli.choices import Analysis, Layout, MechanismName, ReleaseKind
+from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 _VOTES = "Votes"
 _MECHANISM = "Mechanism"

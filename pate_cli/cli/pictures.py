@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli.setup import MechanismOptions, bound_batches
 from pate_cli.errors import UsageError
+from pate_cli.words import Analysis, MechanismName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pate_cli.label_accuracy import AccuracyPoint
-    from pate_cli.reports.outputs import Outputs
-    from pate_cli.truth import Truth
+    from pate_cli.files.transaction import Outputs
+    from pate_cli.pricing.accuracy import AccuracyPoint
     from pate_cli.votes import VoteFile
+    from pate_cli.votes.truth import Truth
 
 __all__ = ["accuracy_result", "check_accuracy", "growth", "reserve_plot"]
 
@@ -46,8 +46,8 @@ def growth(file: VoteFile, described: MechanismOptions, *, queries: int, delta: 
 
     Each takes the command's own flags where it knows them, and its defaults otherwise.
     """
-    from pate_cli.cumulative import measure_growth
     from pate_cli.figures import growth_figure
+    from pate_cli.pricing.growth import measure_growth
 
     curves = {}
     for name in _CURVES:
@@ -95,8 +95,8 @@ def accuracy_result(
     file: VoteFile, truth: Path, *, queries: int, delta: float, teachers_per_record: int
 ) -> tuple[dict[str, Any], list[AccuracyPoint]]:
     """The table of `pate cost --accuracy`, and its points for a picture."""
-    from pate_cli.label_accuracy import measure_accuracy
-    from pate_cli.truth import load_truth
+    from pate_cli.pricing.accuracy import measure_accuracy
+    from pate_cli.votes.truth import load_truth
 
     known = load_truth(truth)
     points = measure_accuracy(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pate_cli.choices import Analysis
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs
 from pate_cli.cli.setup import refuse_overwriting, release_kind
 from pate_cli.errors import LedgerError, SpentError, UsageError
+from pate_cli.words import Analysis
 
 if TYPE_CHECKING:
     from pate_cli.ledger import Ledger
@@ -66,8 +66,8 @@ def release(
 
     from pate_cli.mechanisms import mechanism_from_parameters
     from pate_cli.noise import Noise
-    from pate_cli.release import release as release_report
-    from pate_cli.release_rule import choose_plan_for
+    from pate_cli.release.door import release as release_report
+    from pate_cli.release.rule import choose_plan_for
 
     if again and spend is None:
         raise UsageError("--again goes with --spend FILE, the record of earlier draws")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.choices import Analysis, MechanismName, ReleaseKind
 from pate_cli.errors import ParameterError, UsageError
+from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +146,7 @@ class MechanismOptions:
     def build(self, *, teachers: int, classes: int) -> Mechanism:
         """The mechanism; ParameterError for a number out of range."""
         from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-        from pate_cli.student import load_predictions
+        from pate_cli.votes.student import load_predictions
 
         def scaled(value: float | None, share: float) -> float:
             return share * teachers if value is None else value

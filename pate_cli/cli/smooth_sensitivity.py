@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pate_cli.choices import Analysis, MechanismName
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, prints_json
 from pate_cli.cli.pictures import reserve_plot
 from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries, release_kind
 from pate_cli.errors import UsageError, ValidityError
+from pate_cli.words import Analysis, MechanismName
 
 __all__ = ["smooth_sensitivity"]
 
@@ -45,12 +45,12 @@ def smooth_sensitivity(
     """
     import numpy as np
 
-    from pate_cli.accounting.published import check_conditions
-    from pate_cli.best_release import best_release
-    from pate_cli.choices import ReleaseKind
-    from pate_cli.release_rule import choose_plan
-    from pate_cli.smooth import measure_sensitivity
+    from pate_cli.pricing.sensitivity import measure_sensitivity
+    from pate_cli.published import check_conditions
+    from pate_cli.release.best import best_release
+    from pate_cli.release.rule import choose_plan
     from pate_cli.votes import open_votes
+    from pate_cli.words import ReleaseKind
 
     kind = release_kind(release, analysis=analysis, as_published=False)
     if kind is ReleaseKind.NONE:

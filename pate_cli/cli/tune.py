@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pate_cli.choices import Objective, ReleaseKind
 from pate_cli.cli import options as opt
 from pate_cli.cli.notes import note, outputs, prints_json, progress, say
 from pate_cli.cli.setup import refuse_overwriting
 from pate_cli.cli.tune_results import rule_result, tuned_result
 from pate_cli.cli.tune_source import TuneSource
 from pate_cli.errors import UsageError
+from pate_cli.words import Objective, ReleaseKind
 
 __all__ = ["tune"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.choices import ReleaseKind
 from pate_cli.cli.tune_source import TuneSource
 from pate_cli.errors import UsageError
+from pate_cli.words import ReleaseKind
 
 if TYPE_CHECKING:
     from pate_cli.tuning import Electorate, Goal, Grid, Tuned

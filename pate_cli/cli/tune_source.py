@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.choices import Layout, ReleaseKind
 from pate_cli.cli.notes import note
 from pate_cli.cli.setup import count_queries
 from pate_cli.errors import ParameterError, UsageError
+from pate_cli.words import Layout, ReleaseKind
 
 if TYPE_CHECKING:
     from pate_cli.tuning import Electorate

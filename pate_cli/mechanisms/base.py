@@ -13,11 +13,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
+from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.errors import ParameterError
+from pate_cli.labels import NO_LABEL
 from pate_cli.noise import Noise
-from pate_cli.reports.labels import NO_LABEL
 
 __all__ = [
     "NO_LABEL",
@@ -31,10 +32,6 @@ __all__ = [
     "check_shape",
     "plurality",
 ]
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -144,11 +141,11 @@ class Labeller(Protocol):
         """The labeller with the public inputs of these rows; itself if it has none."""
         ...
 
-    def fallback(self) -> Labels | None:
+    def fallback(self) -> LabelArray | None:
         """Public labels for rows the teachers leave unanswered, if the labeller has any."""
         ...
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
         ...
 
@@ -226,7 +223,7 @@ class WithoutRowInputs:
         del counts, seed
         return self
 
-    def fallback(self) -> Labels | None:
+    def fallback(self) -> LabelArray | None:
         """None: rows that are not answered stay without a label."""
         return None
 

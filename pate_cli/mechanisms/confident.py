@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.confident import chain_rdp
-from pate_cli.accounting.domain import check_positive
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.threshold import PassMoments, cell_moments, worst_threshold_rdp
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
-from pate_cli.mechanisms.base import (
-    NO_LABEL,
-    Counts,
-    Floats,
-    Labels,
-    Surface,
-    WithoutRowInputs,
-    plurality,
-)
+from pate_cli.mechanisms.base import NO_LABEL, Surface, WithoutRowInputs, plurality
 from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax, noisy_argmax
 from pate_cli.noise import Noise
 
@@ -187,7 +180,7 @@ class ConfidentGNMax(WithoutRowInputs):
         """What is compared to T: max_j n_j, [queries] (votes)."""
         return plurality(counts).astype(np.float64)
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """Threshold and argmax for every histogram, one row of noise each.
 
         The argmax's noise is drawn whether or not it is used, so that a row's draws depend on

@@ -9,28 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_positive
-from pate_cli.accounting.noisy_max import score_lipschitz, scores
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
-from pate_cli.accounting.two_classes import two_class_rdp
-from pate_cli.accounting.two_tails import two_tail_rdp
-from pate_cli.accounting.worst_vote import worst_argmax_rdp
-from pate_cli.mechanisms.base import (
-    Counts,
-    Floats,
-    Labels,
-    SingleRow,
-    Surface,
-    WithoutRowInputs,
-    check_reach,
-    check_shape,
-)
+from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.gaussian.noisy_max import score_lipschitz, scores
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_positive
+from pate_cli.mechanisms.base import SingleRow, Surface, WithoutRowInputs, check_reach, check_shape
 from pate_cli.noise import Noise
 
 __all__ = ["ArgmaxSurface", "GNMax", "noisy_argmax"]
 
 
-def noisy_argmax(counts: Counts, noise: Floats) -> Labels:
+def noisy_argmax(counts: Counts, noise: Floats) -> LabelArray:
     """argmax of counts + noise per row. Ties have probability zero."""
     return np.asarray(np.argmax(counts + noise, axis=1), dtype=np.int32)
 
@@ -65,8 +57,7 @@ class GNMax(WithoutRowInputs):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
     Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
-    the two-tail bound (exact for two classes), at most λ/σ2². Theory: accounting.noisy_max,
-    accounting.two_tails, accounting.two_classes.
+    the two-tail bound (exact for two classes), at most λ/σ2². Theory: accounting.gaussian.
 
     Attributes:
         teachers: τ ≥ 1.
@@ -91,7 +82,7 @@ class GNMax(WithoutRowInputs):
         """`gnmax`."""
         return "gnmax"
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
         return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.errors import ParameterError, VoteError
-from pate_cli.mechanisms.base import NO_LABEL, Counts, Floats, Labels
+from pate_cli.mechanisms.base import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.student import StudentPredictions
+from pate_cli.votes.student import StudentPredictions
 
 __all__ = ["InteractiveGNMax"]
 
@@ -81,7 +82,7 @@ class InteractiveGNMax(ConfidentGNMax):
         distance = counts - self.teachers * self.predictions.probabilities
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
-    def fallback(self) -> Labels | None:
+    def fallback(self) -> LabelArray | None:
         """The student's label where it is confident, NO_LABEL elsewhere; public."""
         if self.predictions is None:
             return None

@@ -10,27 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
-from pate_cli.accounting.domain import check_positive
-from pate_cli.accounting.laplace_max import (
+from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.laplace.noisy_max import (
     LOWEST_SCORE,
     laplace_score_lipschitz,
     laplace_score_range,
     laplace_scores,
 )
-from pate_cli.accounting.laplace_rdp import laplace_max_rdp
-from pate_cli.accounting.laplace_two_classes import laplace_two_class_rdp
-from pate_cli.accounting.laplace_worst_vote import worst_laplace_max_rdp
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
-from pate_cli.mechanisms.base import (
-    Counts,
-    Floats,
-    Labels,
-    SingleRow,
-    Surface,
-    WithoutRowInputs,
-    check_reach,
-    check_shape,
-)
+from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
+from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
+from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_positive
+from pate_cli.mechanisms.base import SingleRow, Surface, WithoutRowInputs, check_reach, check_shape
 from pate_cli.mechanisms.gnmax import noisy_argmax
 from pate_cli.noise import Noise
 
@@ -77,8 +69,7 @@ class LNMax(WithoutRowInputs):
     One answer is ε0-DP, ε0 = 2/b. Score ψ(Pr[the plurality loses]), exact, ψ the quantile
     function of Lap(1); one vote moves it by at most 2/b. Cost F, the bound with randomised response
     as the dominating pair (exact for two classes), or the supremum over all votes where that is
-    smaller. Theory: accounting.laplace_max, accounting.laplace_rdp, accounting.laplace_worst_vote,
-    accounting.laplace_two_classes.
+    smaller. Theory: accounting.laplace.
 
     Attributes:
         teachers: τ ≥ 1.
@@ -108,7 +99,7 @@ class LNMax(WithoutRowInputs):
         """2k/b: every answer is ε-DP at it."""
         return 2.0 * self.teachers_per_record / self.laplace_scale
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
         return noisy_argmax(counts, self.laplace_scale * noise.laplace(counts.shape))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pate_cli.choices import MechanismName
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.words import MechanismName
 
 __all__ = ["mechanism_from_parameters"]
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.composition import Composition, best_composition
-from pate_cli.accounting.domain import check_delta, check_positive
 from pate_cli.accounting.stability import (
     DEFAULT_SHARE,
     check_query_delta,
@@ -19,18 +18,13 @@ from pate_cli.accounting.stability import (
     sparse_vector_leak,
     sparse_vector_threshold,
 )
-from pate_cli.mechanisms.base import (
-    NO_LABEL,
-    Counts,
-    Labels,
-    WithoutRowInputs,
-    check_shape,
-)
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_delta, check_positive
+from pate_cli.mechanisms.base import NO_LABEL, WithoutRowInputs, check_shape
 from pate_cli.noise import Noise
 
 __all__ = ["SparseVector", "SparseVectorLabeller"]
 
-Floats = NDArray[np.float64]
 
 _FIRST_LOOK = 256
 
@@ -55,7 +49,7 @@ class SparseVector:
       factors of at most e^{1/b} and e^{2/(2b)}, together e^{2/b} = e^{ε0}; an epoch that has not
       ended yet moves ρ alone. So this epoch is ε0-DP. (Dwork and Roth (2014), Section 3.6,
       AboveThreshold, upside down.)
-      Labels. The true epoch differs from it only if a turned query is answered (B). As long as
+      LabelArray. The true epoch differs from it only if a turned query is answered (B). As long as
       nothing is refused the answers, hence the queries, are determined, so which turned query is
       met first is fixed before ρ and its ν are drawn. If it is refused the epoch ends without B.
       So Pr[B] ≤ Pr[Lap(2b) > T + Lap(b)] = δ, *once an epoch*, and
@@ -141,7 +135,7 @@ class SparseVector:
         """A labeller that has refused nothing yet; give it the batches in order."""
         return SparseVectorLabeller(self)
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """All rows in one go: `start().label`. For several batches keep the labeller."""
         return self.start().label(counts, noise)
 
@@ -198,8 +192,8 @@ class SparseVectorLabeller(WithoutRowInputs):
         """Whether the Q-th refusal has happened: no row after it gets a label."""
         return self.refused >= self.mechanism.refusals
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
-        """Labels of the next rows, NO_LABEL where refused or after the stop."""
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+        """LabelArray of the next rows, NO_LABEL where refused or after the stop."""
         mechanism = self.mechanism
         draws = noise.laplace((len(counts), 2)) * np.array([2.0 * mechanism.scale, mechanism.scale])
         noisy = distance_to_instability(counts, reach=mechanism.reach) + draws[:, 0]

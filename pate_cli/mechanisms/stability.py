@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pate_cli.accounting.composition import Composition, best_composition
-from pate_cli.accounting.domain import check_delta, check_positive
 from pate_cli.accounting.stability import (
     DEFAULT_SHARE,
     check_query_delta,
@@ -18,13 +17,9 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
-from pate_cli.mechanisms.base import (
-    NO_LABEL,
-    Counts,
-    Labels,
-    WithoutRowInputs,
-    check_shape,
-)
+from pate_cli.arrays import Counts, LabelArray
+from pate_cli.checks import check_delta, check_positive
+from pate_cli.mechanisms.base import NO_LABEL, WithoutRowInputs, check_shape
 from pate_cli.noise import Noise
 
 __all__ = ["Stability"]
@@ -108,7 +103,7 @@ class Stability(WithoutRowInputs):
         """The δ of one query: the probability that a query at distance 0 is answered."""
         return stability_leak(query_epsilon=self.query_epsilon, threshold=self.threshold)
 
-    def label(self, counts: Counts, noise: Noise) -> Labels:
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """The plurality of every stable histogram, NO_LABEL elsewhere; one draw a row."""
         distance = distance_to_instability(counts, reach=self.reach)
         passed = distance + noise.laplace(len(counts)) / self.query_epsilon > self.threshold

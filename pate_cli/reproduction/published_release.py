@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pate_cli.accounting import published
+from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
+from pate_cli.arrays import Floats
 from pate_cli.reproduction.figures import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
 
@@ -23,7 +21,6 @@ __all__ = [
     "unrounded",
 ]
 
-Floats = NDArray[np.float64]
 
 # Every β of Table 2 is a multiple of 0.01 over the order, rounded to four decimals.
 _STEP = 0.01

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.published import (
+from pate_cli.arrays import Floats
+from pate_cli.published import (
     MOMENT_ORDERS,
     TABLE_ORDERS,
     confident_expected_cost,
@@ -22,7 +22,6 @@ from pate_cli.reproduction.vote_folder import Asked, Histograms, VoteFolder
 
 __all__ = ["expected_run", "table1"]
 
-Floats = NDArray[np.float64]
 
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
 _PRINTED = ("answered (printed)", "epsilon (printed)")

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from pate_cli.accounting.published import TABLE_ORDERS, gnss_rdp, to_epsilon
 from pate_cli.errors import ParameterError, ValidityError
+from pate_cli.published import TABLE_ORDERS, gnss_rdp, to_epsilon
 from pate_cli.reproduction import release_cells as cells
 from pate_cli.reproduction.figures import PrintedRelease, ReleaseRow
 from pate_cli.reproduction.outcome import Outcome, Progress, Status, Table, attempt

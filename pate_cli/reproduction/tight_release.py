@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.arrays import Floats
 from pate_cli.charging import charge
-from pate_cli.choices import ReleaseKind
-from pate_cli.data_independent import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.ledger import Ledger
 from pate_cli.mechanisms import ConfidentGNMax, InteractiveGNMax, Tally
-from pate_cli.plan import ReleasePlan
-from pate_cli.release_rule import choose_plan_for, distances_for
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.rule import choose_plan_for, distances_for
+from pate_cli.release.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.reproduction.vote_folder import Asked
+from pate_cli.words import ReleaseKind
 
 __all__ = ["TightFigures", "TightRelease", "tight_figures"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

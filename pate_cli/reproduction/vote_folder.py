@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Floats
 from pate_cli.errors import VoteError
 from pate_cli.reproduction.figures import RoundFigures
 from pate_cli.votes import Layout, open_votes
 
 __all__ = ["Asked", "Histograms", "VoteFolder", "sha256_of"]
 
-Floats = NDArray[np.float64]
 
 # A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
 _SUM_TOLERANCE = 1e-4

@@ -11,18 +11,17 @@ from scipy.special import ndtr
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gaussian_dp import gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
-from pate_cli.choices import Objective
-from pate_cli.data_independent import Spending, data_independent_cost
+from pate_cli.arrays import Floats, Ints
+from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.electorate import Electorate, capped_mean
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Setting
 from pate_cli.tuning.outcome import Outcome
 from pate_cli.tuning.shortlist import Candidate
+from pate_cli.words import Objective
 
 __all__ = ["price_capped", "priced_at"]
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 _ROWS = 80
 _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
@@ -97,11 +96,11 @@ class _Capped:
         self._mean = np.concatenate([[0.0], np.cumsum(chance)])
         self._variance = np.concatenate([[0.0], np.cumsum(chance * (1.0 - chance))])
 
-    def moments(self, rows: Whole) -> tuple[Floats, Floats]:
+    def moments(self, rows: Ints) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the number of answers without a cap."""
         return self._mean[rows], np.sqrt(self._variance[rows])
 
-    def answers(self, rows: Whole, caps: Floats) -> Floats:
+    def answers(self, rows: Ints, caps: Floats) -> Floats:
         """Expected answers with a cap."""
         mean, sd = self.moments(rows)
         return np.where(caps >= rows, mean, capped_mean(mean, sd, caps))
@@ -145,21 +144,21 @@ class _Capped:
             rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), chosen[0]))
         return chosen
 
-    def _agrees(self, rows: Whole) -> NDArray[np.bool_]:
+    def _agrees(self, rows: Ints) -> NDArray[np.bool_]:
         """Whether enough of the answers among the first rows equal the plurality."""
         return np.asarray(self._agreement(rows) >= self._goal.min_agreement)
 
-    def _agreement(self, rows: Whole) -> Floats:
+    def _agreement(self, rows: Ints) -> Floats:
         chance = self.electorate.answer_chance(self._setting)
         keep = np.concatenate(
             [[0.0], np.cumsum(chance * ndtr(-self.electorate.scores(self._setting)))]
         )
         return keep[rows] / np.maximum(self._mean[rows], 1e-300)
 
-    def _spread(self, low: int, high: int) -> Whole:
+    def _spread(self, low: int, high: int) -> Ints:
         return np.unique(np.geomspace(low, high, _ROWS).round().astype(np.int64))
 
-    def _mu_squared(self, rows: Whole, caps: Floats) -> Floats:
+    def _mu_squared(self, rows: Ints, caps: Floats) -> Floats:
         reach = self.electorate.teachers_per_record
         one = self._setting
         return reach**2 * (rows / one.sigma1**2 + 2.0 * caps / one.sigma2**2)
@@ -185,7 +184,7 @@ class _Capped:
         )
         return room[near], asking, answering
 
-    def _largest_caps(self, rows: Whole, target: float, costs: tuple[Floats, ...]) -> Floats:
+    def _largest_caps(self, rows: Ints, target: float, costs: tuple[Floats, ...]) -> Floats:
         """k2 at most, per k1, by either route; below 1 where even one answer is too many."""
         room, asking, answering = costs
         by_order = (room - np.outer(rows, asking)) / answering

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from pate_cli.arrays import Counts, Floats
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.mechanisms.base import plurality
 from pate_cli.tuning.grid import Setting
 
 __all__ = ["Electorate", "Yield", "capped_mean"]
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

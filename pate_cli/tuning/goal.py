@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_delta, check_positive
-from pate_cli.choices import Objective, ReleaseKind
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_delta, check_positive
 from pate_cli.errors import ParameterError
+from pate_cli.words import Objective, ReleaseKind
 
 __all__ = ["MIN_AGREEMENT", "Goal"]
 
-Floats = NDArray[np.float64]
 
 MIN_AGREEMENT = 0.9
 """Labels that noise flips more often are not what "an answer" is meant to be."""

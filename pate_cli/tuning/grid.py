@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.domain import check_positive
+from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import ConfidentGNMax
 
 __all__ = ["Grid", "Setting", "parse_values"]
 
-Floats = NDArray[np.float64]
 
 # In units of the number of teachers. The published runs lie between T = 0.2 and 1.2,
 # σ1 = 0.1 and 0.8, σ2 = 0.02 and 0.16.

@@ -15,13 +15,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.cost_table import COARSE
 from pate_cli.accounting.threshold import pass_moments
+from pate_cli.arrays import Floats
 from pate_cli.mechanisms import GNMax
 
 __all__ = ["Lattice", "Tests"]
 
-Floats = NDArray[np.float64]
 
 _ROWS, _COLUMNS = 32, 40
 # Distances at which windows are measured, in steps of the lattice's rows. No step is longer than

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.choices import ReleaseKind
-from pate_cli.plan import ReleasePlan
+from pate_cli.release.plan import ReleasePlan
 from pate_cli.tuning.electorate import Yield
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Setting
+from pate_cli.words import ReleaseKind
 
 __all__ = ["Outcome"]
 

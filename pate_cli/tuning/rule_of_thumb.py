@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
-from pate_cli.accounting.domain import check_delta, check_positive
-from pate_cli.choices import ReleaseKind
+from pate_cli.checks import check_delta, check_positive
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.plan import ReleasePlan
-from pate_cli.release_rule import choose_plan
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.rule import choose_plan
+from pate_cli.words import ReleaseKind
 
 __all__ = ["rule_of_thumb"]
 

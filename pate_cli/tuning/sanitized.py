@@ -10,26 +10,26 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.score_grid import COARSE, FINE, Resolution
+from pate_cli.accounting.cost_table import COARSE, FINE, Resolution
 from pate_cli.accounting.sensitivity import sensitivity_curve, smooth_sensitivity
-from pate_cli.best_release import BestRelease, best_release, candidate_betas
-from pate_cli.choices import Analysis
-from pate_cli.data_independent import Spending, data_independent_cost
+from pate_cli.arrays import Floats
 from pate_cli.mechanisms import Tally
 from pate_cli.mechanisms.base import Surface, surface_blocks
-from pate_cli.plan import ReleasePlan
-from pate_cli.release_rule import distances_for
-from pate_cli.smooth import measure_sensitivity
+from pate_cli.pricing.sensitivity import measure_sensitivity
+from pate_cli.release.best import BestRelease, best_release, candidate_betas
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.rule import distances_for
+from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.electorate import Electorate
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Setting
 from pate_cli.tuning.outcome import Outcome
 from pate_cli.tuning.shortlist import Candidate
 from pate_cli.tuning.survey import SPREADS
+from pate_cli.words import Analysis
 
 __all__ = ["price_coarsely", "price_exactly", "with_label_bound"]
 
-Floats = NDArray[np.float64]
 
 # Orders are tried on a ladder of λ − 1.
 _RUNG = 1.12

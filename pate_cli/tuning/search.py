@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from pate_cli.choices import ReleaseKind
 from pate_cli.errors import UnreachableError
 from pate_cli.tuning.capped import price_capped, priced_at
 from pate_cli.tuning.electorate import Electorate
@@ -26,6 +25,7 @@ from pate_cli.tuning.outcome import Outcome
 from pate_cli.tuning.sanitized import price_coarsely, price_exactly, with_label_bound
 from pate_cli.tuning.shortlist import Candidate, candidates, front
 from pate_cli.tuning.survey import Survey, in_parallel, survey
+from pate_cli.words import ReleaseKind
 
 __all__ = ["FINALISTS", "Search", "Tuned"]
 

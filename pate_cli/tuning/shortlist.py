@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pate_cli.arrays import Floats
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Grid, Setting
 from pate_cli.tuning.survey import Survey
 
 __all__ = ["Candidate", "candidates", "front"]
 
-Floats = NDArray[np.float64]
 
 # Beyond it an ε says nothing.
 _LARGEST_EPSILON = 20.0

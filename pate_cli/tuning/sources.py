@@ -9,8 +9,8 @@ import numpy as np
 
 from pate_cli.errors import UsageError, VoteError
 from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.truth import UNKNOWN, Truth, load_truth
 from pate_cli.tuning.electorate import Electorate
+from pate_cli.votes.truth import UNKNOWN, Truth, load_truth
 
 __all__ = ["made_up", "reference", "truth_in"]
 
@@ -76,7 +76,7 @@ def _drawn(
 
 
 def truth_in(path: str | Path) -> Truth:
-    """True labels from NPY or Parquet (pate_cli.truth), or from CSV with a column `label` and
+    """True labels from NPY or Parquet (pate_cli.votes.truth), or from CSV with a column `label` and
     optionally `query_id`.
 
     Raises:

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.choices import ReleaseKind
-from pate_cli.plan import failure_delta
+from pate_cli.arrays import Floats
+from pate_cli.release.plan import failure_delta
 from pate_cli.tuning.electorate import Electorate, capped_mean
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.grid import Grid
 from pate_cli.tuning.lattice import Lattice, Tests
+from pate_cli.words import ReleaseKind
 
 __all__ = ["SPREADS", "Survey", "in_parallel", "survey"]
 
-Floats = NDArray[np.float64]
 
 SPREADS = 2.0
 """Standard deviations of the release's noise that count as published on top of the mean."""

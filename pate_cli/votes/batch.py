@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
 from pate_cli.votes.grid import Ids
-from pate_cli.votes.layout import Layout
+from pate_cli.words import Layout
 
 
 @dataclass(frozen=True, eq=False)

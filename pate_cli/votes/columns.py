@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.layout import Layout
+from pate_cli.words import Layout
 
 QUERY = "query_id"
 TEACHER = "teacher_id"

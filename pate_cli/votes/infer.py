@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
 from pate_cli.votes.grid import ABSENT
-from pate_cli.votes.layout import Layout
+from pate_cli.words import Layout
 
 DISTINCT = 8
 SAMPLE_ENTRIES = 1 << 18

@@ -14,9 +14,9 @@ from pate_cli.votes.batch import VoteBatch, VoteFile
 from pate_cli.votes.checks import check_counts, check_labels, first_bad, tally
 from pate_cli.votes.grid import Grid, batch_size
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.layout import Layout
 from pate_cli.votes.npy import NpyGrid, open_npy
 from pate_cli.votes.source import Format, Located, locate
+from pate_cli.words import Layout
 
 if TYPE_CHECKING:
     from pate_cli.votes.parquet import Parts

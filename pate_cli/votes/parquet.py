@@ -18,8 +18,8 @@ from pate_cli.votes.checks import first_bad, whole_numbers
 from pate_cli.votes.columns import Plan, plan_columns
 from pate_cli.votes.grid import ABSENT, Block, Ids, Where
 from pate_cli.votes.ids import all_ids, decoded
-from pate_cli.votes.layout import Layout
 from pate_cli.votes.source import Part
+from pate_cli.words import Layout
 
 _BUFFER = 1 << 20
 

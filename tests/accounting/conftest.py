@@ -1,38 +1,12 @@
-"""Independent oracles: golden figures, the published votes, and the exact law of every label."""
+"""Independent oracles: neighbours, and the exact law of every label."""
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, logsumexp
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def tight():
-    return json.loads((ROOT / "tests" / "golden" / "tight_values.json").read_text())
-
-
-@pytest.fixture(scope="session")
-def mnist_votes():
-    folder = os.environ.get("PATE_VOTES")
-    home = Path(folder) if folder else ROOT.parent / "shared" / "votes"
-    file = home / "mnist_250_teachers.npy"
-    if not file.exists():
-        pytest.skip(f"no {file.name}; set PATE_VOTES to the folder of the published votes")
-    return np.load(file, allow_pickle=False)
-
-
-@pytest.fixture(scope="session")
-def mnist_histograms(mnist_votes):
-    """The first 640 queries, [640, 10]."""
-    return mnist_votes[:640].astype(np.int64)
 
 
 def neighbours_of(counts, *, missing=True):

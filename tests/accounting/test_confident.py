@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.confident import confident_rdp
-from pate_cli.accounting.noisy_max import scores
+from pate_cli.accounting.gaussian.noisy_max import scores
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.threshold import threshold_rdp
-from pate_cli.accounting.two_classes import two_class_rdp
-from pate_cli.accounting.two_tails import two_tail_rdp
 from pate_cli.mechanisms import ConfidentGNMax, GNMax
 
 

@@ -159,16 +159,6 @@ def screen() -> Callable[..., str]:
 
 
 @pytest.fixture
-def mnist() -> Path:
-    """The authors' MNIST votes, where at hand."""
-    here = Path(__file__).resolve().parents[3] / "shared" / "votes"
-    path = Path(os.environ.get("PATE_VOTES", here)) / "mnist_250_teachers.npy"
-    if not path.exists():
-        pytest.skip("no mnist_250_teachers.npy; set PATE_VOTES to the folder of the votes")
-    return path
-
-
-@pytest.fixture
-def mnist_row(mnist: Path) -> list[object]:
+def mnist_row(mnist_file: Path) -> list[object]:
     """The words for the MNIST row of Table 2 of the ICLR 2018 paper."""
-    return [mnist, "--threshold", 200, "--sigma1", 150, "--sigma2", 40, "--max-queries", 640]
+    return [mnist_file, "--threshold", 200, "--sigma1", 150, "--sigma2", 40, "--max-queries", 640]

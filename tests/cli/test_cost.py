@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.cost import TIGHT_ORDERS
+from pate_cli.pricing.cost import TIGHT_ORDERS
 
 
 @pytest.fixture
@@ -112,9 +112,9 @@ def test_mnist_by_the_tight_analysis(priced, mnist_row):
     assert 0.417222979 <= found["rdp"][0] <= 0.417222979 * 1.002
 
 
-def test_mnist_by_the_moments_of_2017(priced, mnist):
+def test_mnist_by_the_moments_of_2017(priced, mnist_file):
     words = ["--mechanism", "lnmax", "--laplace-scale", 20, "--orders", "moments"]
-    found = priced(*words, "--analysis", "paper", "--max-queries", 100, at=mnist)
+    found = priced(*words, "--analysis", "paper", "--max-queries", 100, at=mnist_file)
     assert found["epsilon"] == pytest.approx(2.04, abs=5e-3)
     assert found["orders"] == list(range(2, 10))
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from pate_cli import label_accuracy
+from pate_cli.pricing import accuracy as label_accuracy
 
 
 def drawn(folder, name):

@@ -303,7 +303,7 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, folder):
 
 RACE = """
 import pathlib, time
-import pate_cli.release as module
+import pate_cli.release.door as module
 before = module.release
 def slow(*words, **rest):
     time.sleep(0.5)

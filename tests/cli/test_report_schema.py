@@ -9,8 +9,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from pate_cli.choices import MechanismName
-from pate_cli.reports.schema import report_schema
+from pate_cli.release.schema import report_schema
+from pate_cli.words import MechanismName
 
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 

@@ -18,7 +18,6 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from pate_cli.accounting.stability import distance_to_instability
-from pate_cli.engine import label_batches, run
 from pate_cli.mechanisms import (
     ConfidentGNMax,
     GNMax,
@@ -30,8 +29,9 @@ from pate_cli.mechanisms.base import NO_LABEL, surface_blocks
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
-from pate_cli.student import StudentPredictions
+from pate_cli.run import label_batches, run
 from pate_cli.votes import VoteBatch
+from pate_cli.votes.student import StudentPredictions
 
 ORDER = 2.2
 TEACHERS = {2: 8, 3: 6}

@@ -11,16 +11,16 @@ from scipy.stats import binom, norm
 
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order
+from pate_cli.accounting.cost_table import COARSE, FINE
 from pate_cli.accounting.gaussian_dp import gaussian_epsilon
-from pate_cli.accounting.laplace_max import laplace_scores
-from pate_cli.accounting.laplace_rdp import laplace_max_rdp, randomised_response_rdp
-from pate_cli.accounting.score_grid import COARSE, FINE
-from pate_cli.data_independent import Spending, data_independent_cost
+from pate_cli.accounting.laplace.noisy_max import laplace_scores
+from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
 from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
+from pate_cli.release.worst_case import Spending, data_independent_cost
 
 # (mechanism, λ, β)
 CASES = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pate_cli.accounting.gaussian.two_classes import coin_rdp, two_class_rdp
 from pate_cli.accounting.gnss import gnss_rdp
-from pate_cli.accounting.two_classes import coin_rdp, two_class_rdp
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms.base import Tally, surface_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def authors():
+def authors(mnist_file):
     """Folder with the authors' MNIST votes, and none of the others' for sure."""
-    folder = os.environ.get("PATE_VOTES")
-    home = Path(folder) if folder else ROOT.parent / "shared" / "votes"
-    if not (home / "mnist_250_teachers.npy").exists():
-        pytest.skip("no mnist_250_teachers.npy; set PATE_VOTES to the folder of the votes")
-    return home
+    return mnist_file.parent
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pate_cli.accounting.published import gnss_rdp
+from pate_cli.published import gnss_rdp
 from pate_cli.reproduction.figures import ConfidentRow, LaplaceRow, load_figures
 from pate_cli.reproduction.published_release import sanitized, unrounded
 

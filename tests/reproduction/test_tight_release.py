@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pate_cli.choices import ReleaseKind
-from pate_cli.engine import aggregate
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.noise import Noise
-from pate_cli.release import release
+from pate_cli.release.door import release
 from pate_cli.reproduction.tight_release import tight_figures
 from pate_cli.reproduction.vote_folder import Asked, Histograms
+from pate_cli.run import aggregate
 from pate_cli.votes import VoteBatch
+from pate_cli.words import ReleaseKind
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from pate_cli.choices import ReleaseKind
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.noise import Noise
-from pate_cli.release_rule import choose_plan_for
+from pate_cli.release.rule import choose_plan_for
+from pate_cli.words import ReleaseKind
 
 SEED = 5
 

@@ -7,7 +7,7 @@ import pytest
 
 from pate_cli.errors import VoteError
 from pate_cli.votes.columns import plan_columns
-from pate_cli.votes.layout import Layout
+from pate_cli.words import Layout
 
 INT, TEXT, LIST = pa.int64(), pa.string(), pa.list_(pa.int32())
 

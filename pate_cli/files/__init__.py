@@ -1,0 +1,1 @@
+"""Outputs as one transaction: everything a run promised appears, or nothing does."""

@@ -1,0 +1,178 @@
+"""Output files as one transaction: everything a run promised appears, or nothing does.
+
+Paths are reserved before any private work, so that a wrong path costs no privacy. Data goes to
+temporary files beside their targets, and only leaving the block without an error puts them in
+place. What cannot be taken back comes in this order: devices, pipes and descriptors just before
+the files, standard output after them.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from pate_cli.errors import OutputError, PateError, UsageError
+from pate_cli.files.destinations import (
+    STDOUT,
+    Data,
+    File,
+    Stream,
+    cause,
+    destination,
+    sync_folder,
+)
+
+
+class Outputs:
+    """A transaction over several outputs, used as a context manager.
+
+    with Outputs(force=False) as out:
+        out.reserve("ledger.json", mode=0o600)
+        out.reserve("labels.parquet")
+        ...  # private work
+        out.write("ledger.json", ledger)
+        out.write("labels.parquet", labels)
+
+    Files appear in the order in which they were reserved: reserve the record of what is spent
+    before what spends it, and a crash in between errs on the side of caution.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        """`force` allows existing files to be replaced."""
+        self._force = force
+        self._files: dict[str, File] = {}
+        self._streams: dict[str, Stream] = {}
+        self._targets: set[str] = set()
+        self._replaced: set[str] = set()
+        self._released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._commit()
+        else:
+            self._discard()
+
+    @property
+    def released(self) -> bool:
+        """Whether anything has left for good, so that "nothing was released" would be false."""
+        return self._released
+
+    def reserve(
+        self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False
+    ) -> None:
+        """Promise an output, with the permissions `mode` less the umask if it becomes a file.
+
+        `replace` allows this one to exist, whatever `force` says, as a record that grows must.
+        `-` is standard output. OutputError when it exists and `force` is off, is a folder, or
+        lies in a folder that is missing or not writable; UsageError when it is reserved already.
+        """
+        name = os.fspath(path)
+        if not name:
+            raise UsageError("an output needs a name; the path is empty")
+        output, target = destination(name, mode)
+        # Discarding two outputs is no conflict: the null device may be named twice.
+        if target in self._targets and target != os.devnull:
+            raise UsageError(f"two outputs go to the same place, {name}; give each its own")
+        # Noted before it is checked: the check makes a file, which an interruption could leave.
+        if isinstance(output, Stream):
+            self._streams[name] = output
+        else:
+            self._files[name] = output
+        try:
+            output.check(force=self._force or replace)
+        except OutputError:
+            self._files.pop(name, None)
+            self._streams.pop(name, None)
+            raise
+        self._targets.add(target)
+        if replace:
+            self._replaced.add(name)
+
+    def write(self, path: str | os.PathLike[str], data: Data) -> None:
+        """Give a reserved output its whole content, once; files are on disk when this returns.
+
+        OutputError when the disk is full or fails; the transaction is then undone at once.
+        """
+        name = os.fspath(path)
+        output = self._files.get(name) or self._streams.get(name)
+        if output is None or (output.written and name != os.devnull):
+            state = "was not reserved" if output is None else "was written already"
+            raise PateError(f"internal error: output {name} {state}")
+        try:
+            output.stage(data)
+        except BaseException as error:
+            self._discard()
+            if isinstance(error, OSError):
+                raise OutputError(_report(name, error, [])) from error
+            raise
+
+    def _commit(self) -> None:
+        files = [file for file in self._files.values() if file.written]
+        streams = [stream for stream in self._streams.values() if stream.written]
+        at = ""
+        try:
+            for stream in streams:
+                if stream.descriptor != STDOUT:
+                    at = stream.name
+                    stream.send()
+            for file in files:
+                at = file.name
+                file.place(force=self._force or file.name in self._replaced)
+            for folder in dict.fromkeys(file.target.parent for file in files):
+                at = str(folder)
+                sync_folder(folder)
+            self._released = bool(files) or any(stream.sent for stream in streams)
+        except BaseException as error:
+            left = [file.name for file in files if not file.withdraw()]
+            left += [stream.name for stream in streams if stream.sent]
+            self._discard()
+            self._released = bool(left)
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                raise OutputError(_report(at, error, left)) from error
+            raise
+        self._discard()
+        self._finish(files, streams)
+
+    def _finish(self, files: list[File], streams: list[Stream]) -> None:
+        """Write standard output, now that everything else is in place."""
+        for stream in streams:
+            if stream.descriptor != STDOUT:
+                continue
+            try:
+                stream.send()
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                left = [file.name for file in files]
+                left += [other.name for other in streams if other.sent]
+                raise OutputError(_report("standard output", error, left)) from error
+            finally:
+                self._released = self._released or stream.sent
+
+    def _discard(self) -> None:
+        """Remove temporaries and forget every output; files in place stay in place."""
+        try:
+            for file in self._files.values():
+                file.clean()
+        except BaseException:
+            # An interruption has to wait until the temporaries are gone.
+            for file in self._files.values():
+                file.clean()
+            raise
+        self._files.clear()
+        self._streams.clear()
+        self._targets.clear()
+
+
+def _report(name: str, error: OSError, left: list[str]) -> str:
+    after = f"what went to {', '.join(left)} stays" if left else "nothing was released"
+    return f"{cause(name, error)}; {after}"

@@ -1,0 +1,1 @@
+"""What votes would cost, and why. SECRET, except the data-independent part."""

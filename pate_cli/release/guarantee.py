@@ -1,0 +1,148 @@
+"""The guarantee in words: which readings of a published ε are true, and which are not."""
+
+from __future__ import annotations
+
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.report import Statement
+from pate_cli.words import ReleaseKind
+
+__all__ = ["adjacency", "covers", "published_caveats", "statements", "summary"]
+
+
+def adjacency(teachers_per_record: int) -> str:
+    """Who is protected: what two neighbouring vote files differ in."""
+    if teachers_per_record == 1:
+        who, most = "one teacher", "one vote"
+    else:
+        who = f"{teachers_per_record} teachers, as one record may have trained so many"
+        most = f"{teachers_per_record} votes"
+    return (
+        f"Neighbouring vote files differ in {who}: on every query at most {most} may move from "
+        "one class to another, appear or go missing."
+    )
+
+
+_NOT_PRIVATE = (
+    "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
+    "For tests and papers only."
+)
+
+
+def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
+    """What the headline ε accounts for."""
+    parts = ["all labels"]
+    if kind is not ReleaseKind.NONE:
+        parts.append("the sanitized epsilon")
+    if earlier:
+        parts.append(f"{earlier} earlier release{'s' if earlier > 1 else ''} from the same votes")
+    return " and ".join(parts) + (" together" if len(parts) > 1 else "")
+
+
+def statements(
+    kind: ReleaseKind, *, private: bool, sound: bool, rounds: int
+) -> tuple[Statement, ...]:
+    """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
+
+    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. With
+    several rounds a later one may have been shaped by the labels of an earlier one: the charge then
+    depends on the labels, and only the ex-post statement is left of the data-dependent ones.
+    """
+    drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
+    spread = (
+        "sanitized.epsilon is at least that eps except with probability delta_failure"
+        if upper
+        else "sanitized.epsilon estimates that eps without bias: it is too low about half the time"
+    )
+    return (
+        Statement(
+            id="all-votes",
+            holds=private and (sound or not drawn),
+            text=(
+                "Everything released is (data_independent.epsilon, delta)-differentially private, "
+                "whatever the votes"
+                + (
+                    "."
+                    if rounds == 1
+                    else ", if mechanisms, queries and caps of all rounds were fixed beforehand."
+                )
+            ),
+        ),
+        Statement(
+            id="this-file",
+            holds=private and sound and drawn and rounds == 1,
+            text=(
+                "For this vote file and each of its neighbours, in both directions, what was "
+                f"released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
+                f"{spread}."
+                + (
+                    ""
+                    if rounds == 1
+                    else " Not claimed for several rounds, whose charge depends on the labels."
+                )
+            ),
+        ),
+        Statement(
+            id="released-epsilon",
+            holds=private and sound and upper,
+            text=(
+                "For all neighbouring vote files D, D', every event S and every number e: "
+                "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
+                " + delta."
+                + ("" if rounds == 1 else " Rounds may have been chosen on earlier labels.")
+            ),
+        ),
+        Statement(
+            id="sanitized-for-all-votes",
+            holds=False,
+            text=(
+                "(sanitized.epsilon, delta)-differential privacy whatever the votes: not claimed, "
+                "since sanitized.epsilon describes this vote file."
+            ),
+        ),
+    )
+
+
+def summary(
+    *,
+    kind: ReleaseKind,
+    private: bool,
+    epsilon: float,
+    delta: float,
+    data_independent: bool,
+    sound: bool,
+    rounds: int,
+) -> str:
+    """One sentence on the headline number."""
+    if not private:
+        return _NOT_PRIVATE
+    pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
+    if not sound:
+        return f"{pair} repeats the published analysis and is not a bound (see warnings)."
+    if data_independent:
+        return f"{pair} holds whatever the votes (statement all-votes)."
+    if kind is ReleaseKind.UPPER:
+        which = (
+            "statements this-file and released-epsilon"
+            if rounds == 1
+            else "the ex-post statement released-epsilon"
+        )
+        return f"{pair} is a sanitized upper bound for these votes ({which})."
+    return (
+        f"{pair} is a sanitized estimate for these votes, too low about half the time; "
+        "the upper release gives a bound."
+    )
+
+
+def published_caveats(plan: ReleasePlan) -> tuple[str, ...]:
+    """What is wrong with a data-dependent ε of the published analysis."""
+    exact, claimed = plan.release_rdp, plan.published_release_rdp
+    caveats = [
+        "The published analysis charges the expected cost over the aggregator's coins, which is "
+        "below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
+    ]
+    if claimed < exact:
+        caveats.append(
+            "The published theorem on the sanitized release fails for order x beta = "
+            f"{plan.order * plan.beta:.3g}: it claims {claimed:.6g}, the draw costs {exact:.6g}."
+        )
+    return tuple(caveats)

@@ -1,0 +1,136 @@
+"""The ε that holds whatever the votes: publishable as it is, without noise.
+
+k1 queries with at most k2 answers cost k1·w1(λ) + k2·w2(λ) at every order λ: the charges along any
+path of answers and refusals stay below this constant, so composition may be adaptive and the run
+may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
+μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds ε_κ(λ), which is
+data-independent as well; it has no Gaussian-DP counterpart, so with it only the first route counts.
+Answers that are all ε0-DP have a third route without a release, their exact composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from pate_cli.accounting.composition import optimal_composition
+from pate_cli.accounting.conversion import best_order, conversion_cost
+from pate_cli.accounting.gaussian_dp import gaussian_epsilon
+from pate_cli.accounting.gnss import largest_order
+from pate_cli.mechanisms.base import Mechanism
+from pate_cli.release.plan import Draw, ReleasePlan
+
+__all__ = ["DataIndependentCost", "PureMechanism", "Spending", "data_independent_cost"]
+
+
+# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
+_ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
+_WINDOW = 1
+
+
+@runtime_checkable
+class PureMechanism(Protocol):
+    """A mechanism whose every answer is ε0-DP and whose refusals, if any, cost nothing."""
+
+    @property
+    def pure_epsilon(self) -> float:
+        """ε0 of one answer, nats."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spending:
+    """k1 queries of a mechanism, of which at most k2 are answered."""
+
+    mechanism: Mechanism
+    queries: int
+    max_answers: int
+
+
+@dataclass(frozen=True)
+class DataIndependentCost:
+    """An ε for all votes.
+
+    Attributes:
+        epsilon: nats.
+        order: the Rényi order it was found at; None for the other routes.
+        method: `renyi`, `gaussian-dp` or `pure-dp`.
+    """
+
+    epsilon: float
+    order: float | None
+    method: str
+
+
+def data_independent_cost(
+    spent: Sequence[Spending],
+    *,
+    delta: float,
+    plan: ReleasePlan | None,
+    prior: Sequence[Draw] = (),
+) -> DataIndependentCost:
+    """The smallest data-independent ε for labels and, if a plan is given, its release.
+
+    Args:
+        spent: what was asked, one entry a round.
+        delta: δ in (0, 1).
+        plan: the sanitized release that is published with the labels, or None.
+        prior: draws that were made from these votes before.
+    """
+    draws = [*prior, *([plan.draw] if plan is not None and plan.draws else [])]
+    highest = min((largest_order(draw.beta) for draw in draws), default=np.inf)
+    orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
+    if orders.size == 0:  # a very large β leaves no more than a little above 1
+        orders = np.array([(1.0 + highest) / 2.0])
+    release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
+    # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
+    # where. Any order is valid, so a poor guess loses sharpness and nothing else.
+    mu_squared = sum(
+        one.mechanism.gaussian_mu(queries=one.queries, answers=one.max_answers) ** 2
+        for one in spent
+    )
+    guess = orders * mu_squared / np.pi + release + conversion_cost(orders, delta=delta)
+    centre = int(np.argmin(guess))
+    while True:
+        near = slice(max(centre - _WINDOW, 0), centre + _WINDOW + 1)
+        rdp = release[near] + sum(
+            one.mechanism.worst_rdp(
+                queries=one.queries, answers=one.max_answers, orders=orders[near]
+            )
+            for one in spent
+        )
+        best = best_order(rdp, orders=orders[near], delta=delta)
+        found = int(np.flatnonzero(orders == best.order)[0])
+        if not best.at_edge or found in (0, orders.size - 1) or found == centre:
+            break
+        centre = found
+    renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
+    if draws:
+        return renyi
+    if mu_squared == 0.0:  # nothing was asked, or nothing may be answered
+        return DataIndependentCost(epsilon=0.0, order=None, method="gaussian-dp")
+    gaussian = gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
+    routes = [renyi, DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")]
+    pure = _pure_epsilon(spent, delta=delta)
+    if pure is not None:
+        routes.append(DataIndependentCost(epsilon=pure, order=None, method="pure-dp"))
+    return min(routes, key=lambda route: route.epsilon)
+
+
+def _pure_epsilon(spent: Sequence[Spending], *, delta: float) -> float | None:
+    """ε of answers that are all pure-DP, None when some are not.
+
+    Where rounds differ in ε0, the smaller of their sum and the curve of the largest ε0 for all.
+    """
+    each: list[tuple[int, float]] = []
+    for one in spent:
+        if not isinstance(one.mechanism, PureMechanism):
+            return None
+        each.append((one.max_answers, one.mechanism.pure_epsilon))
+    answers = sum(number for number, _ in each)
+    largest = max(loss for _, loss in each)
+    together = optimal_composition(answers, epsilon=largest, delta=0.0, total_delta=delta)
+    return min(together.epsilon, sum(number * loss for number, loss in each))

@@ -1,1 +1,0 @@
-"""What leaves a run: labels, reports and the files that carry them."""

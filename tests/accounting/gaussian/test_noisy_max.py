@@ -1,0 +1,179 @@
+"""Scores against golden figures and multiple precision; their Lipschitz constant by brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import erfc, log_ndtr, ndtri, ndtri_exp
+
+from pate_cli.accounting.gaussian.noisy_max import (
+    LOWEST_SCORE,
+    SCORE_ERROR,
+    score_lipschitz,
+    score_range,
+    scores,
+)
+
+
+def one(counts, sigma, **options):
+    return float(scores(np.array([counts]), sigma=sigma, **options)[0])
+
+
+def score_by_mpmath(counts, sigma):
+    """Φ⁻¹ of Σ over the losers of Pr[i wins], tanh–sinh with 18 digits."""
+    with mp.workdps(18):
+        ordered = sorted(counts, reverse=True)
+        gaps = Counter(mp.mpf(ordered[0] - n) / mp.mpf(sigma) for n in ordered[1:])
+        half = min(gaps) / 2
+        # Each loser's integrand is scaled to about 1 at its peak, which quad judges its error by.
+        scale = half**2
+
+        def integrand(t):
+            stay = [mp.ncdf(t + g) for g in gaps]
+            total = mp.mpf(0)
+            for i, (g, k) in enumerate(gaps.items()):
+                part = k * mp.npdf(t + g) * mp.exp(scale) * mp.ncdf(t)
+                for j, copies in enumerate(gaps.values()):
+                    part *= stay[j] ** (copies - (i == j))
+                total += part
+            return total
+
+        ends = sorted({-half - 12, -half - 4, -half, min(-half + 4, 11), 12})
+        log_q = mp.log(mp.quad(integrand, ends)) - scale
+        return float(ndtri_exp(float(log_q)))
+
+
+def test_golden(tight):
+    for case in tight["gnmax_score"]:
+        assert one(case["counts"], case["sigma"]) == pytest.approx(case["z"], abs=1e-9), case
+
+
+@pytest.mark.parametrize(
+    ("head", "z"),
+    [([200, 30, 20], -2.732037868), ([130, 120], -0.157611108), ([125, 125], 0.017853771)],
+)
+def test_printed_figures(head, z):
+    assert one(head + [0] * (10 - len(head)), 40.0) == pytest.approx(z, abs=6e-10)
+
+
+@pytest.mark.parametrize(
+    ("counts", "sigma"),
+    [
+        ((60, 0, 0, 0, 0), 2.0),  # gaps of 30 σ
+        ((100, 0, 0, 0, 0), 2.0),  # of 50 σ
+        ((120, 0, 0), 2.0),  # of 60 σ: below the usual floor
+        ((90, 10, 5, 0), 1.5),  # several wide gaps
+        ((46, 45, 0), 0.9),
+        ((3, 2, 2, 1), 0.1),
+        ((7, 6, 5, 5, 5, 1), 3.0),
+    ],
+)
+def test_wide_gaps_against_multiple_precision(counts, sigma):
+    found = one(counts, sigma, floor=-60.0)
+    assert found == pytest.approx(score_by_mpmath(counts, sigma), abs=1e-10)
+
+
+def test_a_range_of_nodes_that_stops_at_a_fixed_depth_misses_wide_gaps():
+    # The trap: nodes from 9 below the top, whatever the gap.
+    sigma, gap = 2.0, 60
+    t = np.arange(-9.0, 9.0, 0.05)
+    stay = log_ndtr(t)[:, None] + 4 * log_ndtr(t + gap / sigma)[:, None]
+    hazard = 4 * np.exp(-((t + gap / sigma) ** 2) / 2 - log_ndtr(t + gap / sigma))[:, None]
+    naive = ndtri_exp(np.log((np.exp(stay) * hazard).sum() * 0.05 / np.sqrt(2 * np.pi)))
+    true = score_by_mpmath((gap, 0, 0, 0, 0), sigma)
+    assert abs(naive - true) > 0.1
+    assert one((gap, 0, 0, 0, 0), sigma) == pytest.approx(true, abs=1e-10)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10, 49, 50, 51, 150, 200, 500, 1000, 3000, 10_000])
+def test_all_classes_tied(classes):
+    # q = 1 − 1/m. A fixed step of 0.2 is 2e-8 off at m = 200 and 4e-5 at m = 1000.
+    found = one((5,) * classes, 40.0)
+    assert found == pytest.approx(-ndtri(1.0 / classes), abs=SCORE_ERROR / 3.0)
+
+
+@pytest.mark.parametrize(("tied", "others"), [(150, 50), (400, 600)])
+def test_many_classes_near_the_top(tied, others):
+    counts = (30,) * tied + (28,) * others
+    assert one(counts, 20.0) == pytest.approx(score_by_mpmath(counts, 20.0), abs=SCORE_ERROR / 3.0)
+
+
+def test_one_vote_moves_no_score_further_than_the_lipschitz_constant(small_cases, neighbours):
+    furthest = 0.0
+    for counts, sigma, _ in small_cases:
+        around = neighbours(counts)
+        around = around[around.sum(axis=1) > 0]
+        z = scores(np.vstack([counts, around]), sigma=sigma, floor=-60.0)
+        moved = np.abs(z[1:] - z[0]).max()
+        assert moved <= score_lipschitz(sigma)
+        furthest = max(furthest, moved / score_lipschitz(sigma))
+    assert furthest > 0.999  # two classes attain it
+
+
+def capped_union_score(counts, sigma):
+    """Φ⁻¹ of Proposition 7's bound on q: the trap."""
+    ordered = np.sort(counts)[::-1]
+    union = 0.5 * erfc((ordered[0] - ordered[1:]) / (2.0 * sigma)).sum()
+    return float(ndtri(min(union, 1.0 - 1.0 / len(counts))))
+
+
+def test_the_capped_union_bound_is_no_score():
+    sigma = 20.0
+    before = [96] + [64] * 6 + [32] * 3 + [0] * 10
+    after = [95, 65] + [64] * 5 + [32] * 3 + [0] * 10
+    mu = np.sqrt(2.0) / sigma
+    moved = abs(capped_union_score(after, sigma) - capped_union_score(before, sigma))
+    assert moved > 3.2 * mu
+    assert abs(one(after, sigma) - one(before, sigma)) <= score_lipschitz(sigma)
+    # It does bound q, which is all that may be used inside a non-decreasing cost.
+    assert one(before, sigma) <= capped_union_score(before, sigma)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 80), min_size=2, max_size=7),
+    sigma=st.floats(0.5, 60.0),
+    data=st.data(),
+)
+def test_scores_do_not_depend_on_order_of_classes_or_rows(counts, sigma, data):
+    shuffled = data.draw(st.permutations(counts))
+    other = [max(counts)] + [0] * (len(counts) - 1)
+    together = scores(np.array([other, shuffled, counts]), sigma=sigma)
+    assert together[1] == together[2]
+    assert together[2] == pytest.approx(one(counts, sigma), abs=SCORE_ERROR)
+    # A common shift of all counts changes nothing.
+    assert one([n + 9 for n in counts], sigma) == one(counts, sigma)
+    low, high = score_range(teachers=max(sum(counts), 1), classes=len(counts), sigma=sigma)
+    assert max(low, LOWEST_SCORE) <= together[2] <= high
+
+
+def test_the_range_is_reached_from_inside():
+    low, high = score_range(teachers=20, classes=5, sigma=4.0)
+    assert high == pytest.approx(one([4] * 5, 4.0), abs=3e-9)
+    lowest = one([20, 0, 0, 0, 0], 4.0)
+    assert low < lowest
+    low, high = score_range(teachers=20, classes=2, sigma=4.0)
+    assert low == pytest.approx(one([20, 0], 4.0), abs=3e-9)
+    assert high == pytest.approx(0.0, abs=3e-9)
+    assert high >= one([10, 10], 4.0)
+
+
+def test_clamping():
+    assert one([100_000, 0, 0], 1.0) == LOWEST_SCORE
+    assert one([100_000, 0], 1.0) == LOWEST_SCORE
+    assert one([50, 0, 0], 2.0, floor=-10.0) == -10.0
+    assert one([50, 49, 0], 2.0, floor=-10.0) == one([50, 49, 0], 2.0)
+    assert scores(np.zeros((0, 4), dtype=np.int64), sigma=2.0).shape == (0,)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(250, [0.4, 0.3, 0.1, 0.1, 0.1], size=300)
+    whole = scores(counts, sigma=25.0)
+    monkeypatch.setattr("pate_cli.accounting.gaussian.noisy_max._CHUNK", 2000)
+    np.testing.assert_allclose(scores(counts, sigma=25.0), whole, rtol=0.0, atol=1e-12)

@@ -1,0 +1,353 @@
+"""F against golden figures, exact divergences, random κ from below and a rigorous bound from above.
+
+"κ" is Pr[the plurality loses | the one noisy coordinate that a moved vote shifts]; F claims to be
+the worst over all κ with E κ = q, and the tests look for a worse one in three independent ways.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+
+from pate_cli.accounting.gaussian.noisy_max import scores
+from pate_cli.accounting.gaussian.two_tails import two_tail_rdp, two_tail_rdp_directions
+
+SETTINGS = [
+    (40.0, 14.0, -2.5),
+    (40.0, 50.0, -1.2),
+    (20.0, 7.5, -4.0),
+    (5.0, 8.0, 0.4),
+    (5.0, 20.0, -3.0),
+    (2.0, 3.0, -1.0),
+    (1.0, 1.5, 0.8),
+    (150.0, 60.0, -0.1),
+]
+
+
+def of_one(z, sigma, order):
+    both = two_tail_rdp_directions(np.array([z]), sigma=sigma, orders=np.array([order]))
+    return tuple(float(side[0, 0]) for side in both)
+
+
+def test_golden(tight):
+    for case in tight["gnmax_F"]:
+        found = of_one(case["z"], case["sigma"], case["order"])
+        for value, true in zip(found, (case["forward"], case["reverse"]), strict=True):
+            assert true * (1.0 - 1e-9) <= value <= true * (1.0 + 1e-5), case
+        larger = two_tail_rdp(
+            np.array([case["z"]]), sigma=case["sigma"], orders=np.array([case["order"]])
+        )
+        assert float(larger[0, 0]) == max(found)
+
+
+@pytest.mark.parametrize(
+    ("z", "forward", "reverse"),
+    [
+        (-4.0, 1.03705e-5, 1.17664e-5),
+        (-2.0, 1.74423e-3, 1.83261e-3),
+        (-1.0, 5.41722e-3, 5.48845e-3),
+        (0.0, 8.21192e-3, 8.22497e-3),
+    ],
+)
+def test_six_printed_digits(z, forward, reverse):
+    assert of_one(z, 40.0, 14.0) == pytest.approx((forward, reverse), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "forward", "reverse"),
+    [
+        ([200, 30, 20], 7, 2.6963448e-4, 2.9177337e-4),
+        ([130, 120], 8, 5.5783702e-3, 5.5640380e-3),
+    ],
+)
+def test_exact_divergences_of_two_large_histograms(
+    head, tail, forward, reverse, law, neighbours, renyi
+):
+    counts = np.array(head + [0] * tail)
+    moved = neighbours(counts, missing=False)
+    # Neighbours that differ in which of the empty classes gains are the same up to names.
+    _, first = np.unique(-np.sort(-moved, axis=1), axis=0, return_index=True)
+    laws = law(np.vstack([counts, moved[first]]), 40.0)
+    there = float(renyi(laws[:1], laws[1:], 14.0).max())
+    back = float(renyi(laws[1:], laws[:1], 14.0).max())
+    assert (there, back) == pytest.approx((forward, reverse), rel=2e-7)
+    bound = of_one(float(scores(counts[None], sigma=40.0)[0]), 40.0, 14.0)
+    assert there <= bound[0] <= 2.0 * there
+    assert back <= bound[1] <= 2.0 * back
+
+
+def test_the_oracle_itself(law):
+    # Three tied classes; and two classes, where the law is a coin.
+    np.testing.assert_allclose(law(np.array([[4, 4, 4]]), 3.0), np.log([[1 / 3] * 3]), rtol=1e-13)
+    coin = law(np.array([[50, 10]]), 2.0)[0]
+    x = 40.0 / (2.0 * np.sqrt(2.0))
+    np.testing.assert_allclose(coin, [log_ndtr(x), log_ndtr(-x)], rtol=1e-12, atol=1e-13)
+    many = law(np.array([[60, 40, 39, 3, 0, 0]]), 1.0)
+    assert np.exp(many).sum() == pytest.approx(1.0, abs=1e-13)
+
+
+def test_no_neighbour_of_any_small_histogram_costs_more(small_cases, law, neighbours, renyi):
+    tightest = 0.0
+    for counts, sigma, order in small_cases:
+        if counts.size == 2:
+            continue
+        laws = law(np.vstack([counts, neighbours(counts)]), sigma)
+        z = float(scores(counts[None], sigma=sigma)[0])
+        forward, reverse = of_one(z, sigma, order)
+        there, back = (
+            float(renyi(laws[:1], laws[1:], order).max()),
+            float(renyi(laws[1:], laws[:1], order).max()),
+        )
+        assert there <= forward * (1.0 + 1e-9) + 1e-15, (sigma, order)
+        assert back <= reverse * (1.0 + 1e-9) + 1e-15, (sigma, order)
+        tightest = max(tightest, there / forward, back / reverse)
+    assert tightest > 0.6, "the oracle is too weak to test anything"
+
+
+# --- the worst κ, from below -----------------------------------------------------------------
+
+
+def mass_between(edges):
+    """Normal masses of cells, without cancellation in either tail."""
+    return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
+
+
+class Tilted:
+    """J of a step function κ on the cells between `edges`, both directions, in closed form."""
+
+    def __init__(self, z, sigma, order, edges):
+        self.mu, self.order, self.q = np.sqrt(2.0) / sigma, order, float(ndtr(z))
+        self.mass = mass_between(edges)
+        self.moved = mass_between(edges - self.mu)
+        e = order * (order - 1.0) * self.mu**2 / 2.0
+        self.forward_power = np.exp(e) * mass_between(edges + (order - 1.0) * self.mu)
+        self.reverse_power = np.exp(e) * mass_between(edges - order * self.mu)
+
+    def rdp(self, kappa):
+        c, q, moved = self.order - 1.0, kappa @ self.mass, kappa @ self.moved
+        forward = (1 - q) ** self.order * (1 - moved) ** -c + kappa @ self.forward_power
+        reverse = (1 - moved) ** self.order * (1 - q) ** -c + kappa @ self.reverse_power
+        return np.log(forward) / c, np.log(reverse) / c
+
+    def climb(self, kappa, *, reverse):
+        """The κ of the same mass that maximises the linearisation at `kappa`: J cannot fall."""
+        c, q, moved = self.order - 1.0, self.q, kappa @ self.moved
+        if reverse:
+            slope = -self.order * (1 - moved) ** c * (1 - q) ** -c
+            gain = slope * self.moved + self.reverse_power
+        else:
+            slope = c * (1 - q) ** self.order * (1 - moved) ** -self.order
+            gain = slope * self.moved + self.forward_power
+        best = np.argsort(-gain / self.mass)
+        filled = np.clip((q - (np.cumsum(self.mass[best]) - self.mass[best])), 0, self.mass[best])
+        result = np.empty_like(kappa)
+        result[best] = filled / self.mass[best]
+        return result
+
+    def random(self, rng):
+        """A κ of mass q: noisy, or a few random intervals, scaled or clipped to the mass."""
+        style = rng.integers(3)
+        if style == 0:
+            kappa = rng.random(self.mass.size)
+        elif style == 1:
+            kappa = (rng.random(self.mass.size) < 0.05).astype(float)
+        else:
+            ends = np.sort(rng.integers(0, self.mass.size, 4))
+            kappa = np.zeros(self.mass.size)
+            kappa[ends[0] : ends[1]] = kappa[ends[2] : ends[3]] = 1.0
+        low, high = 0.0, 1e12
+        for _ in range(80):  # min(1, s·(κ + tiny)) has mass q for some s
+            s = np.sqrt(low * high) if low > 0 else high / 2
+            low, high = (
+                (s, high) if np.minimum(1, s * (kappa + 1e-9)) @ self.mass < self.q else (low, s)
+            )
+        return np.minimum(1.0, low * (kappa + 1e-9))
+
+
+@pytest.mark.parametrize(("sigma", "order", "z"), SETTINGS)
+def test_no_kappa_is_worse(sigma, order, z):
+    rng = np.random.default_rng(7)
+    shift = order * np.sqrt(2.0) / sigma
+    problem = Tilted(z, sigma, order, np.linspace(-9.0 - shift, 9.0 + shift, 2401))
+    bound = of_one(z, sigma, order)
+    reached = [0.0, 0.0]
+    for _ in range(25):
+        start = problem.random(rng)
+        assert start @ problem.mass == pytest.approx(problem.q, rel=1e-6)
+        for side in (0, 1):
+            kappa = start
+            for _ in range(6):
+                value = problem.rdp(kappa)[side]
+                reached[side] = max(reached[side], value)
+                assert value <= bound[side] * (1.0 + 1e-12) + 1e-15
+                kappa = problem.climb(kappa, reverse=bool(side))
+    # And the bound is met: climbing ends at two tails.
+    assert reached[0] >= bound[0] * (1.0 - 3e-3)
+    assert reached[1] >= bound[1] * (1.0 - 3e-3)
+
+
+# --- and from above --------------------------------------------------------------------------
+
+
+def chord_bound(z, sigma, order, *, reverse, cells):
+    """A bound on D that needs no search over q1 to be right.
+
+    (1 − Q)^{−c} (or (1 − Q)^λ) is convex in Q and so below its chord on every cell of Q; the
+    rest is linear in κ, and by weak duality sup {∫ κ h : ∫ κ φ = q} ≤ θ q + ∫ (h/φ − θ)₊ φ for
+    every θ. A poor θ only makes the bound larger.
+    """
+    mu, c, q = np.sqrt(2.0) / sigma, order - 1.0, float(ndtr(z))
+    e = order * c * mu**2 / 2.0
+    ends = ndtr(np.linspace(z - mu, z + mu, cells + 1))
+    a, b = ends[:-1], ends[1:]
+
+    def winner(moved):
+        if reverse:
+            return (1 - moved) ** order * (1 - q) ** -c
+        return (1 - q) ** order * (1 - moved) ** -c
+
+    slope = (winner(b) - winner(a)) / (b - a)
+    constant = winner(a) - slope * a
+    power = order if reverse else -c
+
+    def density(x):  # of the linear functional, relative to φ
+        log_r = mu * x - mu**2 / 2.0
+        return slope * np.exp(log_r) + np.exp(power * log_r)
+
+    def above(x):  # its mass above x and above −x
+        tilt = order * mu if reverse else -c * mu
+        return slope * ndtr(mu - x) + np.exp(e) * ndtr(tilt - x)
+
+    def below(x):
+        tilt = order * mu if reverse else -c * mu
+        return slope * ndtr(x - mu) + np.exp(e) * ndtr(x - tilt)
+
+    # Where both ends of a two-tail set of mass q are on one level.
+    low, high = np.full(cells, -60.0), np.full(cells, 60.0)
+    for _ in range(70):
+        share = (low + high) / 2.0
+        q1 = q / (1.0 + np.exp(-share))
+        top, bottom = -ndtri(q1), ndtri(q - q1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            wider = density(top) > density(np.where(np.isfinite(bottom), bottom, -50.0))
+        low, high = np.where(wider, share, low), np.where(wider, high, share)
+    bottom = np.maximum(bottom, -60.0)
+    theta = np.maximum(density(top), density(bottom))
+    # h falls and then rises, so {h ≤ θ} is an interval about any point between the two.
+    lower, upper = np.full(cells, -60.0), np.full(cells, 60.0)
+    from_inside, to_inside = (bottom + top) / 2.0, (bottom + top) / 2.0
+    for _ in range(100):
+        middle = (lower + from_inside) / 2.0
+        outside = density(middle) > theta
+        lower, from_inside = (
+            np.where(outside, middle, lower),
+            np.where(outside, from_inside, middle),
+        )
+        middle = (upper + to_inside) / 2.0
+        outside = density(middle) > theta
+        upper, to_inside = np.where(outside, middle, upper), np.where(outside, to_inside, middle)
+    linear = theta * q + above(upper) - theta * ndtr(-upper)
+    linear += np.where(density(lower) > theta, below(lower) - theta * ndtr(lower), 0.0)
+    return np.log(np.max(constant + linear)) / c
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("sigma", "order", "z"), SETTINGS)
+def test_the_search_over_splits_missed_nothing(sigma, order, z, reverse):
+    found = of_one(z, sigma, order)[int(reverse)]
+    rigorous = chord_bound(z, sigma, order, reverse=reverse, cells=3000)
+    assert rigorous <= found * (1.0 + 2e-6)
+    assert rigorous >= found * (1.0 - 2e-6), "the bound from above is not one"
+
+
+# --- traps -----------------------------------------------------------------------------------
+
+
+def excess_at(shares, z, sigma, order):
+    """Forward J − 1 at shares q1/q, the plain formula."""
+    mu, c, q = np.sqrt(2.0) / sigma, order - 1.0, ndtr(z)
+    z1, z2 = ndtri(q * shares), ndtri(q * (1.0 - shares))
+    moved = ndtr(z1 - mu) + ndtr(z2 + mu)
+    lose = np.exp(order * c * mu**2 / 2) * (ndtr(z1 + c * mu) + ndtr(z2 - c * mu))
+    return (1 - q) ** order * (1 - moved) ** -c + lose - 1.0
+
+
+def test_a_coarse_linear_grid_of_splits_is_too_low():
+    # 59 equal shares are up to 1e-3 short of the maximum; the search is never.
+    worst = 0.0
+    for sigma, order, z in ((40.0, 14.0, -3.0), (20.0, 50.0, -4.0), (20.0, 14.0, -5.0)):
+        coarse = np.log1p(excess_at(np.linspace(0.0, 1.0, 61)[1:-1], z, sigma, order).max())
+        fine = np.log1p(excess_at(1 / (1 + np.exp(np.linspace(-30, 30, 40001))), z, sigma, order))
+        found = of_one(z, sigma, order)[0] * (order - 1.0)
+        assert found >= fine.max()
+        worst = max(worst, 1.0 - coarse / found)
+    assert worst > 1e-3
+
+
+def test_the_maximum_may_be_at_an_end_of_the_splits():
+    shares = 1 / (1 + np.exp(np.linspace(-40, 40, 4001)))
+    value = excess_at(shares, -8.0, 20.0, 50.0)
+    assert of_one(-8.0, 20.0, 50.0)[0] * 49.0 >= np.log1p(value.max())
+    assert np.argmax(value) in (0, shares.size - 1) or value[0] > 0.999999 * value.max()
+
+
+@pytest.mark.parametrize(
+    ("sigma", "order", "z"),
+    [(1.0, 26.0, -36.9), (0.1, 4.0, -30.0), (0.5, 60.0, 0.0), (2.0, 60.0, -8.0)],
+)
+def test_past_float64_the_cap_stands(sigma, order, z):
+    # λ(λ − 1)μ²/2 = λ(λ − 1)/σ² is beyond 600 in every case.
+    assert order * (order - 1.0) / sigma**2 > 600.0
+    assert of_one(z, sigma, order) == (order / sigma**2, order / sigma**2)
+
+
+@pytest.mark.parametrize(("sigma", "order", "z"), [(0.2, 1.5, 0.0), (0.15, 1.3, 1.0)])
+def test_where_no_winner_is_left_the_cap_stands(sigma, order, z):
+    # One vote pushes the chance of the winner below 1e-12: 1 − Q is round-off in the plain form.
+    mu = np.sqrt(2.0) / sigma
+    assert order * (order - 1.0) * mu**2 / 2.0 < 600.0
+    assert 1.0 - ndtr(z + mu) < 1e-12
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        naive = excess_at(np.array([1e-16]), z, sigma, order)
+    assert not np.isfinite(naive).all() or 1.0 - ndtr(z + mu) < 1e-12
+    assert of_one(z, sigma, order) == (order / sigma**2, order / sigma**2)
+
+
+def test_f_is_non_decreasing_and_capped():
+    z = np.linspace(-14.0, 2.5, 1651)
+    orders = np.array([1.1, 2.0, 5.0, 14.0, 30.0, 60.0])
+    for sigma in (0.5, 1.0, 3.0, 10.0, 40.0, 200.0):
+        cost = two_tail_rdp(z, sigma=sigma, orders=orders)
+        # The search's own slack is 1e-6; what it leaves unfound is below 1e-9.
+        assert np.all(np.diff(cost, axis=1) >= -1e-9 * cost[:, :-1])
+        assert np.all(cost <= (orders / sigma**2)[:, None])
+        assert np.all(cost > 0.0)
+
+
+def test_far_scores_cost_what_the_bound_says_to_the_last_digits():
+    # e^{E} Φ(z + λμ) and no more; −∞ is a certain winner, +∞ costs the cap.
+    z = np.array([-37.0, -30.0, -20.0])
+    cost = two_tail_rdp(z, sigma=40.0, orders=np.array([14.0]))[0]
+    mu = np.sqrt(2.0) / 40.0
+    most = (14 * 13 * mu**2 / 2 + log_ndtr(z + 14 * mu)) - np.log(13.0)
+    assert np.all(np.log(cost) < most + 1e-5)
+    assert np.all(np.log(cost) > most - 1.0)
+    ends = two_tail_rdp(np.array([-np.inf, np.inf]), sigma=40.0, orders=np.array([14.0]))[0]
+    assert ends.tolist() == [0.0, 14.0 / 1600.0]
+
+
+def test_fewer_votes_moved_cost_no_more():
+    # Doubling σ halves μ: the pair of normals is a post-processing of the closer one.
+    z, orders = np.linspace(-6, 1, 50), np.array([1.5, 8.0, 40.0])
+    wide = two_tail_rdp(z, sigma=20.0, orders=orders)
+    assert np.all(two_tail_rdp(z, sigma=40.0, orders=orders) <= wide)
+
+
+def test_shapes():
+    grid = np.linspace(-4.0, 0.0, 6).reshape(2, 3)
+    cost = two_tail_rdp(grid, sigma=9.0, orders=np.array([2.0, 3.0, 4.0, 5.0]))
+    assert cost.shape == (4, 2, 3)
+    assert cost[2, 1, 0] == max(of_one(grid[1, 0], 9.0, 4.0))
+    assert two_tail_rdp(np.zeros((0,)), sigma=9.0, orders=np.array([2.0])).shape == (1, 0)
+    assert ndtri_exp(log_ndtr(-3.0)) == pytest.approx(-3.0, rel=1e-14)

@@ -1,0 +1,149 @@
+"""w2 against brute force over all small histograms and over real (x, y) far out."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_ndtr, logsumexp
+
+from pate_cli.accounting.conversion import best_order, conversion_cost
+from pate_cli.accounting.gaussian.two_classes import coin_rdp
+from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.accounting.threshold import worst_threshold_rdp
+from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.release.worst_case import Spending, data_independent_cost
+
+
+def w2(sigma, order, classes=10):
+    return float(worst_argmax_rdp(sigma=sigma, classes=classes, orders=np.array([order]))[0])
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+def three_outcomes(x, y):
+    """log chances that x + N, that y + N' and that 0 is the largest; panels of one unit."""
+
+    def wins(a, b):
+        top = max(a, b, (a + b) / 2.0, 0.0) + 12.0
+        start = max(0.0, min(a, (a + b) / 2.0) - 14.0)
+        edges = np.linspace(start, top, int(np.ceil(top - start)) + 1)
+        half = np.diff(edges)[:, None] / 2.0
+        t = (edges[:-1, None] + half * (NODES + 1.0)).ravel()
+        weight = np.log((half * WEIGHTS).ravel()) - 0.5 * np.log(2.0 * np.pi)
+        return logsumexp(weight - (t - a) ** 2 / 2.0 + log_ndtr(t - b))
+
+    return np.array([wins(x, y), wins(y, x), log_ndtr(-x) + log_ndtr(-y)])
+
+
+@pytest.fixture(scope="module")
+def moved_vote(renyi):
+    def divergence(x, y, sigma, order):
+        s = 1.0 / sigma
+        return float(renyi(three_outcomes(x, y), three_outcomes(x + s, y - s), order))
+
+    return divergence
+
+
+def test_printed_figures():
+    assert w2(40.0, 14.0) == pytest.approx(0.6425 * 14.0 / 1600.0, rel=2e-4)
+    assert w2(40.0, 9.5) == pytest.approx(3.80642e-3, rel=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "order"),
+    [
+        (40.0, 14.0),
+        (40.0, 50.0),
+        (190.8712, 48.8166),  # where five zooms fell 3e-7 below the supremum, and so did
+        (144.738, 24.5204),
+        (23.1967, 5.84080),
+        (7.16463, 1.133331),
+        (5.0, 8.0),
+        (1.0, 3.0),
+        (2.0, 20.0),  # λ/σ = 10
+        (0.5, 3.0),
+        (0.3, 2.0),
+        (0.1, 1.1),
+        (0.2, 1.3),
+        (0.05, 1.2),  # λ/σ = 24
+        (0.04, 1.6),  # λ/σ = 40
+        (5.0, 60.0),
+        (1.0, 14.0),
+    ],
+)
+def test_no_real_scores_cost_more(sigma, order, moved_vote):
+    found, shift = w2(sigma, order), order / sigma
+    assert found <= order / sigma**2
+    best, at = 0.0, None
+    far = [0.0, 0.8, 0.4 * shift, shift, shift + 6.0, shift + 15.0]
+    for x, y in itertools.product(far, [*far, *(-v for v in far[1:])]):
+        value = moved_vote(x, y, sigma, order)
+        best, at = max((best, at), (value, (x, y)), key=lambda pair: pair[0])
+        assert value <= found * (1.0 + 1e-10), (x, y)
+    polished = minimize(
+        lambda v: -moved_vote(v[0], v[1], sigma, order),
+        at,
+        method="Nelder-Mead",
+        options={"xatol": 1e-5, "fatol": 1e-13, "maxiter": 150},
+    )
+    assert -polished.fun <= found * (1.0 + 1e-10)
+    if found < order / sigma**2 * (1.0 - 1e-6):
+        assert -polished.fun >= found * (1.0 - 1e-3), "the search claims more than there is"
+
+
+def test_a_search_in_a_fixed_window_is_too_low_for_small_sigma(moved_vote):
+    # The trap: x up to 6 whatever λ/σ.
+    sigma, order = 2.0, 20.0
+    near = max(
+        moved_vote(x, y, sigma, order)
+        for x, y in itertools.product(np.linspace(-6, 6, 13), repeat=2)
+    )
+    assert near < 0.9 * w2(sigma, order)
+    assert moved_vote(14.51660911, -4.27918335, sigma, order) <= w2(sigma, order)
+
+
+def test_no_neighbours_of_any_small_histogram_cost_more(small_cases, law, neighbours, renyi):
+    for counts, sigma, order in small_cases[::16]:
+        laws = law(np.vstack([counts, neighbours(counts)]), sigma)
+        bound = w2(sigma, order, classes=counts.size)
+        for first, second in ((laws[:1], laws[1:]), (laws[1:], laws[:1])):
+            assert float(renyi(first, second, order).max()) <= bound * (1.0 + 1e-9)
+
+
+def test_two_classes_are_the_exact_peak():
+    z = np.linspace(-12.0, 0.0, 200_001)
+    for sigma, order in ((40.0, 50.0), (3.0, 8.0), (1.0, 1.3)):
+        exact = float(coin_rdp(z, shift=np.sqrt(2) / sigma, orders=np.array([order])).max())
+        found = w2(sigma, order, classes=2)
+        assert exact <= found <= exact * (1.0 + 1e-7)
+        assert found <= w2(sigma, order, classes=3) * (1.0 + 1e-6)
+
+
+def test_orders_together_or_alone():
+    orders = np.array([1.1, 3.0, 9.5, 60.0, 300.0])
+    together = worst_argmax_rdp(sigma=4.0, classes=5, orders=orders)
+    alone = np.array([w2(4.0, float(order), classes=5) for order in orders])
+    np.testing.assert_allclose(together, alone, rtol=2e-6)
+    assert np.all(np.diff(together) > 0.0)
+    assert together[-1] == 300.0 / 16.0  # beyond the search: λ/σ²
+
+
+def test_the_published_votes_cost_this_whatever_they_are():
+    # 640 queries, at most 283 answers: 2.142 from exact outputs, 2.529 from Gaussian DP.
+    mechanism = ConfidentGNMax(teachers=250, classes=10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    orders = np.array([9.0, 9.5, 10.0])
+    curve = 640 * worst_threshold_rdp(teachers=250, threshold=200.0, sigma=150.0, orders=orders)
+    curve = curve + 283 * worst_argmax_rdp(sigma=40.0, classes=10, orders=orders)
+    best = best_order(curve, orders=orders, delta=1e-5)
+    assert best.order == 9.5
+    assert best.epsilon == pytest.approx(2.142, abs=5e-4)
+    assert best.epsilon == float((curve + conversion_cost(orders, delta=1e-5)).min())
+    spent = [Spending(mechanism=mechanism, queries=640, max_answers=283)]
+    found = data_independent_cost(spent, delta=1e-5, plan=None)
+    assert found.method == "renyi"
+    assert best.epsilon <= found.epsilon + 1e-3
+    assert found.epsilon == pytest.approx(2.142, abs=2e-3)

@@ -1,0 +1,236 @@
+"""The exact losing probability of a Laplace argmax, against exact expansions; its score."""
+
+from __future__ import annotations
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
+from pate_cli.accounting.laplace import noisy_max as laplace_max
+from pate_cli.accounting.laplace.noisy_max import (
+    LOWEST_SCORE,
+    laplace_log_q,
+    laplace_quantile,
+    laplace_score_lipschitz,
+    laplace_score_range,
+    laplace_scores,
+    two_class_log_q,
+)
+from pate_cli.errors import ParameterError
+
+
+def expanded_log_q(counts, scale, digits):
+    """log q by expanding every piece between kinks into a sum of c·e^{kt}, integrated exactly."""
+    with mpmath.workdps(digits):
+        n = [mpmath.mpf(int(v)) / mpmath.mpf(scale) for v in counts]
+        edges = [-mpmath.inf, *sorted(set(n)), mpmath.inf]
+        total, winner = mpmath.mpf(0), n.index(max(n))
+        for low, high in itertools.pairwise(edges):
+            for i in range(len(n)):
+                if i == winner:
+                    continue
+                sums = {0: mpmath.mpf(1)}
+                for j, v in enumerate(n):
+                    rising, falling = {1: mpmath.exp(-v) / 2}, {-1: mpmath.exp(v) / 2}
+                    if high <= v:
+                        factor = rising
+                    else:
+                        factor = falling if j == i else {0: mpmath.mpf(1), -1: -falling[-1]}
+                    product = {}
+                    for (a, x), (b, y) in itertools.product(sums.items(), factor.items()):
+                        product[a + b] = product.get(a + b, 0) + x * y
+                    sums = product
+                for k, c in sums.items():
+                    if k == 0:
+                        total += c * (high - low) if c else 0
+                    else:
+                        ends = [
+                            mpmath.mpf(0) if mpmath.isinf(t) else mpmath.exp(k * t)
+                            for t in (low, high)
+                        ]
+                        total += c * (ends[1] - ends[0]) / k
+        return float(mpmath.log(total))
+
+
+CASES = [
+    ([200, 30, 20, 0, 0, 0, 0, 0, 0, 0], 20.0),
+    ([250, 0, 0, 0, 0, 0, 0, 0, 0, 0], 20.0),
+    ([130, 120, 0, 0, 0, 0, 0, 0], 20.0),
+    ([5, 5, 5], 1.0),
+    ([0, 0, 0], 3.0),
+    ([3, 2, 1, 0], 0.3),
+    ([10, 9, 9, 9, 9, 9, 0], 0.2),
+    ([0, 2, 300], 0.5),
+    ([700, 10, 5], 1.0),
+    ([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], 5.0),
+    ([30, 29, 5, 5, 5, 0, 0, 0, 0], 2.0),
+    ([90, 50, 7, 7, 1], 1.0),
+]
+
+
+@pytest.mark.parametrize(("counts", "scale"), CASES)
+def test_log_q_is_exact_down_to_1e_300(counts, scale):
+    wanted = expanded_log_q(counts, scale, 900 if max(counts) / scale > 100 else 120)
+    assert laplace_log_q(np.array([counts]), scale=scale)[0] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_the_cases_reach_1e_300():
+    assert min(laplace_log_q(np.array([c]), scale=b)[0] for c, b in CASES) < np.log(1e-297)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, 60), min_size=2, max_size=7),
+    st.floats(np.log(0.4), np.log(40.0)).map(np.exp),
+)
+def test_log_q_of_any_small_histogram(counts, scale):
+    wanted = expanded_log_q(counts, scale, 450)
+    assert laplace_log_q(np.array([counts]), scale=scale)[0] == pytest.approx(wanted, abs=1e-11)
+
+
+@pytest.mark.parametrize("classes", [3, 10, 150, 1000])
+def test_all_classes_tied(classes):
+    """q = 1 − 1/m, and the score keeps its digits where q is close to 1."""
+    counts = np.full((1, classes), 7)
+    assert laplace_log_q(counts, scale=3.0)[0] == pytest.approx(
+        np.log1p(-1.0 / classes), rel=1e-9, abs=0
+    )
+    assert laplace_scores(counts, scale=3.0)[0] == pytest.approx(
+        np.log(classes / 2.0), abs=SCORE_ERROR
+    )
+
+
+@pytest.mark.parametrize(("classes", "gap"), [(150, 60), (150, 200), (600, 120)])
+def test_many_losers_at_one_gap(classes, gap):
+    """One class ahead of many equals: ∫ f(t) F(t + g)^{m−1} dt in pieces of elementary powers."""
+    scale = 20.0
+    with mpmath.workdps(60):
+        g, c = mpmath.mpf(gap) / 20, classes - 1
+        # Pr[all others stay below the top] with u = ½e^{−(t+g)} above the kink, e^{t+g}/2 below.
+        above = mpmath.quad(
+            lambda t: mpmath.exp(-t) / 2 * (1 - mpmath.exp(-t - g) / 2) ** c, [0, 1, 2, 5, 10, 120]
+        )
+        steps = [-g + g * k / 8 for k in range(9)]
+        between = mpmath.quad(
+            lambda t: mpmath.exp(t) / 2 * (1 - mpmath.exp(-t - g) / 2) ** c, steps
+        )
+        below = mpmath.exp(-g) / 2 ** (c + 1) / (c + 1)
+        wanted = float(mpmath.log(1 - above - between - below))
+    counts = np.array([[gap] + [0] * c])
+    assert laplace_log_q(counts, scale=scale)[0] == pytest.approx(wanted, abs=1e-11)
+
+
+def test_chunks_duplicates_order_and_permutations_change_nothing(monkeypatch):
+    random = np.random.default_rng(4)
+    counts = random.multinomial(60, random.dirichlet(np.full(6, 0.4)), size=40)
+    counts = np.concatenate([counts, counts[::-1, ::-1]])
+    whole = laplace_log_q(counts, scale=4.0)
+    np.testing.assert_array_equal(whole[40:], whole[:40][::-1])
+    monkeypatch.setattr(laplace_max, "_CHUNK", 200)
+    np.testing.assert_allclose(laplace_log_q(counts, scale=4.0), whole, rtol=1e-13)
+
+
+def test_two_classes_in_closed_form():
+    gaps = np.array([0, 1, 7, 300])
+    counts = np.column_stack([gaps + 3, np.full(4, 3)])
+    g = gaps / 2.5
+    np.testing.assert_allclose(
+        laplace_log_q(counts, scale=2.5), np.log((2.0 + g) / 4.0) - g, rtol=1e-14
+    )
+
+
+def test_the_union_bound_is_above_and_close_where_losers_are_far():
+    random = np.random.default_rng(5)
+    counts = random.multinomial(200, random.dirichlet(np.full(8, 0.3)), size=200)
+    for scale in (2.0, 20.0):
+        gaps = np.sort(counts.max(axis=1)[:, None] - counts, axis=1)[:, 1:] / scale
+        union = np.exp(two_class_log_q(gaps)).sum(axis=1)
+        q = np.exp(laplace_log_q(counts, scale=scale))
+        assert np.all(q <= union * (1.0 + 1e-12))
+        far = union < 1e-3
+        assert np.all(q[far] >= union[far] * 0.99)
+
+
+@pytest.mark.parametrize("log_q", [-690.0, -30.0, -0.7, -0.69, -0.3, -1e-3, -1e-12])
+def test_the_quantile_inverts_the_distribution_function(log_q):
+    score = float(laplace_quantile(np.array(log_q)))
+    with mpmath.workdps(50):
+        x = mpmath.mpf(score)
+        back = mpmath.exp(x) / 2 if x <= 0 else 1 - mpmath.exp(-x) / 2
+        assert float(mpmath.log(back)) == pytest.approx(log_q, rel=1e-12)
+
+
+def test_one_vote_moves_the_score_by_at_most_two_over_b(neighbours):
+    """Moved, withdrawn and added votes; the bound is nearly reached, so it is no larger."""
+    random = np.random.default_rng(6)
+    largest = 0.0
+    for _ in range(150):
+        classes, teachers = int(random.integers(2, 7)), int(random.integers(1, 40))
+        counts = random.multinomial(teachers, random.dirichlet(np.full(classes, 0.6)))
+        scale = float(np.exp(random.uniform(np.log(0.3), np.log(30.0))))
+        around = np.vstack([counts[None], neighbours(counts)])
+        scores = laplace_scores(around, scale=scale)
+        moved = np.abs(scores[1:] - scores[0]).max() * scale / 2.0
+        assert moved <= 1.0 + 1e-9
+        assert moved * 2.0 / scale <= laplace_score_lipschitz(scale)
+        low, high = laplace_score_range(teachers=teachers + 1, classes=classes, scale=scale)
+        assert np.all((scores >= max(low, LOWEST_SCORE)) & (scores <= high))
+        largest = max(largest, float(moved))
+    assert largest > 0.95
+
+
+def test_a_shifted_laplace_moves_quantiles_by_its_shift_exactly():
+    """The trade-off function behind the Lipschitz constant, from the worst sets there are."""
+    shift, thresholds = 0.3, np.linspace(-20.0, 20.0, 401)
+
+    def cdf(x):
+        return np.where(x < 0, np.exp(x) / 2, 1 - np.exp(-np.abs(x)) / 2)
+
+    before, after = cdf(thresholds), cdf(thresholds + shift)
+    inside = (before > 1e-12) & (after < 1 - 1e-6)
+    moved = laplace_quantile(np.log(after[inside])) - laplace_quantile(np.log(before[inside]))
+    np.testing.assert_allclose(moved, shift, rtol=1e-8)
+
+
+def test_pure_dp_alone_would_move_the_log_odds_twice_as_far():
+    """Randomised response is ε0-DP, yet its log odds move by 2ε0, and ψ by more than ε0 too."""
+    epsilon = 0.1
+    chances = 1.0 / (1.0 + np.exp(np.array([-epsilon, epsilon])))
+    assert chances[0] / chances[1] == pytest.approx(np.exp(epsilon))
+    odds = np.log(chances / (1.0 - chances))
+    assert odds[0] - odds[1] == pytest.approx(2.0 * epsilon)
+    quantiles = laplace_quantile(np.log(chances))
+    assert quantiles[0] - quantiles[1] == pytest.approx(-2.0 * np.log(2.0 * chances[1]))
+    # −2 log(2/(1 + e^ε0)) = ε0 + 2 log cosh(ε0/2) > ε0: Laplace noise is what forbids it.
+    assert quantiles[0] - quantiles[1] == pytest.approx(
+        epsilon + 2.0 * np.log(np.cosh(epsilon / 2.0))
+    )
+
+
+def test_scores_below_the_floor_are_clamped():
+    counts = np.array([[300, 0, 0], [40, 30, 1], [300, 0, 0]])
+    scores = laplace_scores(counts, scale=1.0, floor=-50.0)
+    assert scores.tolist()[::2] == [-50.0, -50.0]
+    assert scores[1] == laplace_scores(counts, scale=1.0)[1] > -50.0
+    assert laplace_scores(np.array([[5000, 0, 0]]), scale=1.0)[0] == LOWEST_SCORE
+    assert laplace_scores(np.array([[5000, 0]]), scale=1.0)[0] == LOWEST_SCORE
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+def test_a_bad_scale_is_refused(scale):
+    with pytest.raises(ParameterError, match=r"^Laplace scale must be positive and finite, got "):
+        laplace_scores(np.array([[1, 2, 3]]), scale=scale)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 2, 3)])
+def test_bad_counts_are_refused_by_their_shape(shape):
+    with pytest.raises(ParameterError) as caught:
+        laplace_log_q(np.zeros(shape), scale=1.0)
+    assert str(caught.value) == (
+        f"counts must be [queries, classes] with at least 2 classes, got shape {shape}"
+    )

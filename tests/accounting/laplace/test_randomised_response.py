@@ -1,0 +1,288 @@
+"""The two-sided cost of a Laplace argmax, against exact laws of small ensembles and mpmath."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from pate_cli.accounting.laplace.noisy_max import laplace_log_q, laplace_scores
+from pate_cli.accounting.laplace.randomised_response import (
+    laplace_max_rdp,
+    laplace_max_rdp_directions,
+    randomised_response_rdp,
+)
+from pate_cli.accounting.laplace.two_classes import (
+    gap_of_score,
+    laplace_edge_rdp,
+    laplace_two_class_rdp,
+)
+from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
+from pate_cli.errors import ParameterError
+from pate_cli.published import laplace_rdp as published_rdp
+
+ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])
+
+
+def laplace_law(histograms, scale):
+    """log Pr[argmax of n + Lap(b) is i], [k, m], each class on its own, panels between all kinks.
+
+    Pr[i] = ∫ f(s) Π_{j ≠ i} F(s + (n_i − n_j)/b) ds, s the noise on class i itself.
+    """
+    n = np.asarray(histograms, dtype=np.int64)
+    widest = int((n.max(axis=1) - n.min(axis=1)).max())
+    finer = max(1, int(np.ceil(1.0 / scale)))
+    inner = np.arange(-widest * finer, widest * finer + 1) / (scale * finer)
+    away = np.arange(1.0, 46.0)
+    edges = np.concatenate([inner[0] - away[::-1], inner, inner[-1] + away])
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    half = np.diff(edges)[:, None] / 2.0
+    s = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
+    log_density = np.log((half * weights).ravel()) - np.abs(s) - np.log(2.0)
+    result = np.empty(n.shape)
+    for i in range(n.shape[1]):
+        total = np.broadcast_to(log_density, (n.shape[0], s.size)).copy()
+        for j in range(n.shape[1]):
+            if j != i:
+                x = s[None, :] + (n[:, i] - n[:, j])[:, None] / scale
+                tail = -np.abs(x) - np.log(2.0)
+                total += np.where(x < 0.0, tail, np.log1p(-np.exp(tail)))
+        result[:, i] = logsumexp(total, axis=1)
+    return result
+
+
+@pytest.fixture(scope="module")
+def laws(neighbours):
+    """Random small histograms, all their neighbours (missing votes too) and all exact laws."""
+    random = np.random.default_rng(2017)
+    cases = []
+    for _ in range(70):
+        classes, teachers = int(random.integers(2, 6)), int(random.integers(1, 31))
+        shares = random.dirichlet(np.full(classes, random.choice([0.2, 1.0, 20.0])))
+        counts = random.multinomial(teachers, shares)
+        scale = float(np.exp(random.uniform(np.log(0.3), np.log(30.0))))
+        around = np.vstack([counts[None], neighbours(counts)])
+        cases.append((counts, scale, laplace_law(around, scale)))
+    return cases
+
+
+def test_the_oracle_is_a_law_and_agrees_on_q(laws):
+    for counts, scale, law in laws:
+        np.testing.assert_allclose(logsumexp(law, axis=1), 0.0, atol=1e-12)
+        lost = logsumexp(np.delete(law[0], np.argmax(counts)))
+        assert laplace_log_q(counts[None], scale=scale)[0] == pytest.approx(lost, abs=1e-11)
+
+
+def test_no_neighbour_exceeds_the_bound_in_either_direction(laws, renyi):
+    closest = 0.0
+    orders = ORDERS[1:5]
+    for counts, scale, law in laws:
+        score = laplace_scores(counts[None], scale=scale)
+        forward, reverse = laplace_max_rdp_directions(score, scale=scale, orders=orders)
+        worst = worst_laplace_max_rdp(scale=scale, classes=len(counts), orders=orders)
+        cost = np.minimum(np.maximum(forward, reverse)[:, 0], worst)
+        if len(counts) == 2:
+            exact = laplace_two_class_rdp(score, scale=scale, orders=orders)[:, 0]
+            # Exact up to the supremum over lower scores: never above F, never below any neighbour.
+            cost = np.minimum(cost, exact)
+        for row, order in enumerate(orders):
+            there = renyi(law[:1], law[1:], order).max()
+            back = renyi(law[1:], law[:1], order).max()
+            assert there <= forward[row, 0] * (1.0 + 1e-9) + 1e-13
+            assert back <= reverse[row, 0] * (1.0 + 1e-9) + 1e-13
+            assert max(there, back) <= cost[row] * (1.0 + 1e-9) + 1e-13
+            closest = max(closest, max(there, back) / cost[row])
+    assert closest > 0.9  # the bound is not loose everywhere
+
+
+@pytest.mark.parametrize(
+    ("scale", "gap", "order", "factor"),
+    [(2.0, 50, 7.5, 1.9), (0.75, 16, 4.0, 6.0), (1.0, 20, 4.5, 4.0)],
+)
+def test_the_published_bound_is_one_directional(scale, gap, order, factor, renyi):
+    """In reverse LNMax exceeds the 2017 Theorem 3, the more the smaller the scale."""
+    counts = np.array([gap + 3, 3])
+    here, there = laplace_law([counts, counts + np.array([-1, 1])], scale)
+    claimed = published_rdp(counts[None], scale, [order])[0, 0]
+    assert renyi(here, there, order) <= claimed
+    excess = renyi(there, here, order) / claimed
+    assert factor < excess < 1.5 * factor
+    score = laplace_scores(counts[None], scale=scale)
+    assert laplace_max_rdp(score, scale=scale, orders=[order])[0, 0] >= excess * claimed
+
+
+def exact_bound(score, scale, order):
+    """F in both directions by its formula, in multiple precision."""
+    psi, lam = mpmath.mpf(score), mpmath.mpf(order)
+    q = mpmath.exp(psi) / 2 if psi <= 0 else 1 - mpmath.exp(-psi) / 2
+    epsilon = mpmath.mpf(2) / mpmath.mpf(scale)
+    ends = 1 / (1 + mpmath.exp(-epsilon)), 1 / (1 + mpmath.exp(epsilon))
+    forward = reverse = mpmath.mpf(1)
+    for a, b in (ends, ends[::-1]):
+        k_a = min(mpmath.mpf(1), q / a)
+        k_b = (q - k_a * a) / b
+        moved = k_a * b + k_b * a
+        up, down = a**lam * b ** (1 - lam), b**lam * a ** (1 - lam)
+        there = (1 - q) ** lam * (1 - moved) ** (1 - lam) + k_a * up + k_b * down
+        back = (1 - moved) ** lam * (1 - q) ** (1 - lam) + k_a * down + k_b * up
+        forward, reverse = max(forward, there), max(reverse, back)
+    return mpmath.log(forward) / (lam - 1), mpmath.log(reverse) / (lam - 1)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.5, 2.0, 20.0, 2000.0])
+def test_the_bound_is_its_formula_rounded_up_by_1e_9(scale):
+    scores = np.array([-600.0, -100.0, -30.0, -5.0, -1.0, -0.1, 0.0, 0.01, 0.05, 0.3, 1.0, 3.0])
+    with mpmath.workdps(600):
+        for order in (1.01, 1.5, 8.0, 50.0, 400.0):
+            sides = laplace_max_rdp_directions(scores, scale=scale, orders=[order])
+            for index, score in enumerate(scores.tolist()):
+                for side, wanted in zip(sides, exact_bound(score, scale, order), strict=True):
+                    assert 0.0 <= side[0, index] / wanted - 1.0 <= 1.2e-9
+
+
+def test_it_is_attained_by_some_pure_dp_mechanism(renyi):
+    """The extremal post-processing of randomised response has F as its divergence."""
+    for scale, order in ((20.0, 14.0), (2.0, 3.0), (0.5, 6.0)):
+        epsilon = 2.0 / scale
+        for score in (-6.0, -1.0, 0.1):
+            q = np.exp(score) / 2 if score <= 0 else 1 - np.exp(-score) / 2
+            found = [0.0]
+            for a in 1.0 / (1.0 + np.exp(np.array([-epsilon, epsilon]))):
+                b, k = 1.0 - a, min(1.0, q / a)
+                rest = (q - k * a) / b
+                p = np.array([1 - q, k * a, rest * b])
+                moved = np.array([1 - k * b - rest * a, k * b, rest * a])
+                p, moved = p[p > 0], moved[p > 0]
+                assert np.abs(np.log(p / moved)).max() <= epsilon * (1 + 1e-9)
+                found += [renyi(np.log(p), np.log(moved), order)]
+                found += [renyi(np.log(moved), np.log(p), order)]
+            bound = laplace_max_rdp(score, scale=scale, orders=[order])[0]
+            assert bound == pytest.approx(max(found), rel=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 20.0, 400.0])
+def test_it_is_monotone_capped_and_reaches_randomised_response(scale):
+    scores = np.linspace(-60.0, 12.0, 4001)
+    cost = laplace_max_rdp(scores, scale=scale, orders=ORDERS)
+    cap = randomised_response_rdp(epsilon=2.0 / scale, orders=ORDERS)
+    assert np.all(np.diff(cost, axis=1) >= -1e-13 * cost[:, 1:])
+    assert np.all(cost <= cap[:, None])
+    np.testing.assert_allclose(cost[:, -1], cap, rtol=1e-2)
+    assert np.all(cap <= 2.0 / scale)
+    assert np.all(laplace_max_rdp(-np.inf, scale=scale, orders=ORDERS) == 0.0)
+
+
+def test_randomised_response_in_closed_form():
+    for epsilon in (1e-4, 0.1, 2.0, 40.0):
+        with mpmath.workdps(60):
+            e = mpmath.mpf(epsilon)
+            p0, p1 = 1 / (1 + mpmath.exp(-e)), 1 / (1 + mpmath.exp(e))
+            for order in ORDERS:
+                lam = mpmath.mpf(order)
+                wanted = mpmath.log(p0**lam * p1 ** (1 - lam) + p1**lam * p0 ** (1 - lam))
+                found = randomised_response_rdp(epsilon=epsilon, orders=[order])[0]
+                assert 0.0 <= found / (wanted / (lam - 1)) - 1.0 <= 1.2e-9 or found == epsilon
+
+
+@pytest.mark.parametrize(("x", "y"), [(0.3, -0.5), (1, 2), (2, 1), (-1, -2), (-2, 3), (0, 0)])
+def test_three_outcomes_in_closed_form(x, y):
+    def density(t):
+        return mpmath.exp(-abs(t)) / 2
+
+    def cdf(t):
+        return mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2
+
+    kinks = sorted({0.0, *(float(k) for k in (x, y) if k > 0)})
+    first = mpmath.quad(lambda t: density(t - x) * cdf(t - y), [*kinks, 20, 60])
+    second = mpmath.quad(lambda t: density(t - y) * cdf(t - x), [*kinks, 20, 60])
+    found = np.exp(three_way_log_outcomes(np.array(float(x)), np.array(float(y))))
+    np.testing.assert_allclose(
+        found, [float(p) for p in (first, second, cdf(-x) * cdf(-y))], rtol=1e-12
+    )
+    assert found.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 20.0, 500.0])
+def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(scale, renyi):
+    worst = worst_laplace_max_rdp(scale=scale, classes=10, orders=ORDERS)
+    cap = randomised_response_rdp(epsilon=2.0 / scale, orders=ORDERS)
+    assert np.all(worst <= cap)
+    assert np.all(np.diff(worst) > 0.0)
+    random, shift = np.random.default_rng(8), 1.0 / scale
+    reach = np.array([[shift], [1.0], [5.0], [20.0]])
+    x, y = (random.uniform(-reach, reach, size=(4, 20_000)).ravel() for _ in range(2))
+    before = three_way_log_outcomes(x, y).T
+    after = three_way_log_outcomes(x + shift, y - shift).T
+    for row, order in enumerate(ORDERS[:5]):
+        found = renyi(before, after, order).max()
+        assert found <= worst[row] * (1.0 + 1e-12)
+        assert found >= 0.97 * worst[row]
+    if scale == 500.0:
+        np.testing.assert_allclose(worst[:3] / cap[:3], 1.0 / 3.0, rtol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("scale", "order"), [(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)]
+)
+def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order, renyi):
+    """Peaks lie where exponentials meet the kinks, at unit scale, however far apart those are."""
+    shift, unit = 1.0 / scale, np.linspace(-4.0, 4.0, 81)
+    axis = np.unique(np.concatenate([unit, unit + shift, shift * np.linspace(-2.0, 3.0, 101)]))
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis))
+    before = three_way_log_outcomes(x, y).T
+    after = three_way_log_outcomes(x + shift, y - shift).T
+    found = renyi(before, after, order).max()
+    worst = worst_laplace_max_rdp(scale=scale, classes=4, orders=[order])[0]
+    assert found <= worst <= found * 1.002
+
+
+def test_worst_votes_of_more_teachers_and_two_classes():
+    cap = randomised_response_rdp(epsilon=0.3, orders=ORDERS)
+    three = worst_laplace_max_rdp(scale=20.0, classes=5, orders=ORDERS, reach=3)
+    np.testing.assert_array_equal(three, cap)
+    two = worst_laplace_max_rdp(scale=20.0, classes=2, orders=ORDERS, reach=3)
+    np.testing.assert_array_equal(
+        two, worst_laplace_max_rdp(scale=20 / 3, classes=2, orders=ORDERS)
+    )
+    assert np.all(two < cap)
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 4.0, 50.0])
+def test_the_two_class_cost_is_the_supremum_over_all_wider_gaps(scale):
+    shift = 2.0 / scale
+    gaps = np.linspace(60.0, 0.0, 12_001)
+    for order in ORDERS:
+        edges = [
+            laplace_edge_rdp(gaps + move, shift=shift, orders=[order])[0] for move in (0, -shift)
+        ]
+        running = np.maximum.accumulate(np.maximum(*edges))
+        score = np.log((2.0 + gaps) / 2.0) - gaps
+        bound = laplace_two_class_rdp(score, scale=scale, orders=[order])[0]
+        assert np.all(bound >= running * (1.0 - 1e-12))
+        seen = running > 1e-13
+        assert np.all(bound[seen] <= running[seen] * (1.0 + 2e-2))
+
+
+def test_the_gap_of_a_score_inverts_it():
+    gaps = np.array([0.0, 1e-6, 0.3, 2.0, 40.0, 680.0])
+    np.testing.assert_allclose(
+        gap_of_score(np.log((2.0 + gaps) / 2.0) - gaps), gaps, rtol=1e-12, atol=1e-14
+    )
+    assert gap_of_score(0.5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale": 0.0}, "Laplace scale must be positive and finite, got 0.0"),
+        ({"scale": np.nan}, "Laplace scale must be positive and finite, got nan"),
+        ({"orders": [1.0]}, "a Renyi order must be finite and above 1, got 1.0"),
+        ({"score": [0.0, np.nan]}, "a score is not a number"),
+    ],
+)
+def test_bad_arguments_are_refused(change, message):
+    arguments = {"score": [0.0], "scale": 1.0, "orders": [2.0]} | change
+    with pytest.raises(ParameterError) as caught:
+        laplace_max_rdp(arguments.pop("score"), **arguments)
+    assert str(caught.value) == message

@@ -1,0 +1,108 @@
+"""The lattice of scores: a vote is a whole number of cells; cost and sensitivity share a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.accounting.cost_table import COARSE, FINE, ScoreGrid
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, score_lipschitz, scores
+from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+
+
+def grid_for(**changed):
+    usual = {"teachers": 250, "classes": 10, "sigma": 40.0, "order": 14.0}
+    return ScoreGrid.for_argmax(**{**usual, **changed})
+
+
+shapes = st.fixed_dictionaries(
+    {
+        "teachers": st.integers(1, 400),
+        "classes": st.integers(2, 30),
+        "sigma": st.floats(0.5, 300.0),
+        "order": st.floats(1.1, 60.0),
+        "resolution": st.sampled_from([FINE, COARSE]),
+    }
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(shape=shapes)
+def test_one_vote_is_a_whole_number_of_cells(shape):
+    grid = ScoreGrid.for_argmax(**shape)
+    assert grid.reach * grid.step == pytest.approx(score_lipschitz(shape["sigma"]), rel=1e-12)
+    assert grid.reach % grid.block == 0
+    assert grid.size % grid.block == 0
+    assert grid.step <= shape["resolution"].step * (1 + 1e-12)
+    nodes = grid.nodes()
+    assert nodes[0] == grid.floor
+    np.testing.assert_allclose(np.diff(nodes), grid.step, rtol=1e-6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(shape=shapes, data=st.data())
+def test_neighbours_are_within_reach_and_never_rounded_down(shape, data):
+    grid = ScoreGrid.for_argmax(**shape)
+    counts = np.zeros(shape["classes"], dtype=np.int64)
+    for name in data.draw(st.lists(st.integers(0, shape["classes"] - 1), max_size=8)):
+        counts[name] += shape["teachers"] // 9
+    counts[0] += shape["teachers"] - counts.sum()
+    moved = counts.copy()
+    source = data.draw(st.sampled_from(np.flatnonzero(counts).tolist()))
+    moved[source] -= 1
+    moved[data.draw(st.integers(0, shape["classes"] - 1))] += 1
+    z = scores(np.stack([counts, moved]), sigma=shape["sigma"])
+    cells = grid.cells(z)
+    assert abs(int(cells[0]) - int(cells[1])) <= grid.reach
+    at = grid.nodes()[cells]
+    assert np.all(at >= z + SCORE_ERROR * (1 - 1e-6) - 1e-12)
+    inside = z > grid.floor
+    assert np.all(at[inside] <= z[inside] + grid.step + 3 * SCORE_ERROR)
+
+
+def test_scores_one_vote_apart_are_never_more_than_reach_cells_apart():
+    for sigma in (0.7, 3.0, 40.0, 123.4):
+        grid = grid_for(sigma=sigma)
+        inside = np.random.default_rng(1).uniform(grid.floor, 1.0 - grid.step, 200_000)
+        nodes = grid.nodes()[:-1]
+        # An exact score moves by at most μ, and both computed ones may be half an error off.
+        moved = np.sqrt(2.0) / sigma + SCORE_ERROR
+        for z in (inside, nodes, nodes - SCORE_ERROR, np.nextafter(nodes, -np.inf)):
+            away = grid.cells(z + moved) - grid.cells(z)
+            assert away.max() <= grid.reach
+
+
+def test_clamped_scores_cost_nothing_to_speak_of():
+    for sigma, order in ((40.0, 14.0), (2.0, 3.0), (200.0, 60.0), (10.0, 30.0)):
+        grid = grid_for(teachers=10_000, sigma=sigma, order=order)
+        floor = two_tail_rdp(np.array([grid.floor]), sigma=sigma, orders=np.array([order]))
+        assert float(floor[0, 0]) < 1e-13
+        assert grid.cells(np.array([-1e6, grid.floor - 1.0])).tolist() == [0, 0]
+
+
+def test_the_highest_score_has_a_node():
+    for classes in (2, 3, 10, 150):
+        grid = grid_for(classes=classes)
+        z = scores(np.full((1, classes), 5), sigma=40.0)
+        assert grid.nodes()[grid.cells(z)[0]] >= z[0]
+
+
+def test_an_exact_cost_with_gridded_sensitivity_understates():
+    # The trap: charge F(z), and take the sensitivity from the table of rounded scores.
+    sigma, order = 40.0, 50.0
+    grid = grid_for(order=order, resolution=COARSE)
+    table = np.maximum.accumulate(
+        two_tail_rdp(grid.nodes(), sigma=sigma, orders=np.array([order]))[0]
+    )
+    z = np.linspace(-5.0, 0.5, 3001)
+    mu = np.sqrt(2.0) / sigma
+    exact = two_tail_rdp(np.stack([z, z + mu]), sigma=sigma, orders=np.array([order]))[0]
+    cells = grid.cells(z)
+    gridded = table[cells + grid.reach] - table[cells]
+    assert np.any(exact[1] - exact[0] > gridded * 1.01)
+    # The project's cost is the table itself, and moves by no more than its own differences.
+    up = grid.cells(z + mu)
+    assert np.all(table[up] - table[cells] <= gridded)
+    assert np.all(table[cells] >= exact[0] * (1 - 1e-12))

@@ -1,0 +1,141 @@
+"""Costs as they add up, accuracy over a range of noise, and the true labels behind it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.errors import VoteError
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.pricing import accuracy as label_accuracy
+from pate_cli.pricing.accuracy import NOISE_SHARES, measure_accuracy
+from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
+from pate_cli.pricing.growth import measure_growth
+from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.votes.truth import Truth, load_truth
+from pate_cli.words import Analysis
+
+COUNTS, LABELS = SyntheticEnsemble(teachers=60, classes=4, queries=90).draw(1)
+MECHANISMS = [
+    LNMax(60, 4, laplace_scale=8.0),
+    GNMax(60, 4, sigma2=10.0),
+    ConfidentGNMax(60, 4, threshold=50.0, sigma1=20.0, sigma2=10.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_growth_ends_at_the_cost_of_the_file_however_it_is_cut(mechanism):
+    whole = measure_growth([(mechanism, COUNTS)], delta=1e-5)
+    parts = measure_growth([(mechanism, COUNTS[:1]), (mechanism, COUNTS[1:])], delta=1e-5)
+    np.testing.assert_allclose(parts.epsilon, whole.epsilon, rtol=1e-12)
+    np.testing.assert_allclose(parts.answers, whole.answers, rtol=1e-12)
+    cost = measure_cost(
+        lambda: [(mechanism, COUNTS)], orders=TIGHT_ORDERS, delta=1e-5, analysis=Analysis.TIGHT
+    )
+    assert whole.epsilon[-1] == pytest.approx(cost.epsilon, rel=1e-12)
+    assert whole.answers[-1] == pytest.approx(cost.expected_answers, rel=1e-12)
+    assert np.all(np.diff(whole.epsilon) >= 0.0)
+    some = measure_cost(
+        lambda: [(mechanism, COUNTS[:30])], orders=TIGHT_ORDERS, delta=1e-5, analysis=Analysis.TIGHT
+    )
+    assert whole.epsilon[29] == pytest.approx(some.epsilon, rel=1e-12)
+
+
+def test_accuracy_of_two_classes_is_a_normal_probability():
+    counts = np.tile([34, 26], (2000, 1))
+    truth = np.zeros(2000, dtype=np.int64)
+    points = measure_accuracy(lambda: [(counts, truth)], teachers=60, classes=2, delta=1e-5)
+    assert [one.deviation for one in points[::2]] == [60 * share for share in NOISE_SHARES]
+    for one in points:
+        if one.mechanism == "gnmax":
+            assert one.parameter == one.deviation
+            # The difference of two noises has standard deviation √2 σ.
+            wanted = 0.5 * math.erfc(-8.0 / (2.0 * one.deviation))
+            assert one.accuracy == pytest.approx(wanted, abs=5 * 0.5 / math.sqrt(40_000))
+        else:
+            assert one.parameter == pytest.approx(one.deviation / math.sqrt(2.0))
+            gap = 8.0 / one.parameter
+            wanted = 1.0 - (2.0 + gap) / (4.0 * math.exp(gap))
+            assert one.accuracy == pytest.approx(wanted, abs=5 * 0.5 / math.sqrt(40_000))
+
+
+def test_more_noise_costs_less(monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.1, 0.2, 0.5))
+    points = measure_accuracy(lambda: [(COUNTS, LABELS)], teachers=60, classes=4, delta=1e-5)
+    for name in ("lnmax", "gnmax"):
+        epsilon = [one.epsilon for one in points if one.mechanism == name]
+        assert all(more > less for more, less in itertools.pairwise(epsilon))
+
+
+def test_unknown_labels_do_not_count(monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
+    counts = np.tile([60, 0], (50, 1))
+    half = np.where(np.arange(50) < 25, 0, -1)
+    points = measure_accuracy(lambda: [(counts, half)], teachers=60, classes=2, delta=1e-5)
+    assert points[0].accuracy == 1.0
+    with pytest.raises(VoteError) as caught:
+        measure_accuracy(lambda: [(counts, np.full(50, -1))], teachers=60, classes=2, delta=1e-5)
+    assert str(caught.value) == "no query of the votes has a true label"
+
+
+def test_truth_by_order_and_by_id(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([2, 0, 1], dtype=np.int8))
+    by_order = load_truth(tmp_path / "a.npy")
+    assert by_order.of([7, 8], 1, classes=3).tolist() == [0, 1]
+    table = pa.table({"query_id": ["x", "y"], "label": pa.array([1, None], pa.int8())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    by_id = load_truth(tmp_path / "a.parquet")
+    assert by_id.of(("y", "x", "z"), 0, classes=3).tolist() == [-1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("first", "classes", "message"),
+    [
+        (1, 3, "true labels end at row 2, the votes go on to row 3"),
+        (0, 2, "true labels: the label of row 0 is not among the 2 classes of the votes"),
+    ],
+)
+def test_truth_that_does_not_fit(first, classes, message):
+    with pytest.raises(VoteError) as caught:
+        Truth(np.array([2, 0, 1])).of([0, 1, 2], first, classes=classes)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.npy", None, "cannot read {}: No such file or directory"),
+        ("text.npy", b"0\n1\n", "{}: neither NPY nor Parquet"),
+        ("cut.npy", b"\x93NUMPY", "{}: cannot be read as true labels"),
+        ("cut.parquet", b"PAR1", "{}: cannot be read as true labels"),
+        ("flat.npy", np.zeros((2, 2), int), "{}: true labels must be whole numbers, one a query"),
+        ("real.npy", np.zeros(2), "{}: true labels must be whole numbers, one a query"),
+        ("x.parquet", pa.table({"y": [1]}), "{}: true labels need a column named label"),
+        (
+            "t.parquet",
+            pa.table({"query_id": [1, 1], "label": [0, 0]}),
+            "{}: a query id occurs twice",
+        ),
+        (
+            "s.parquet",
+            pa.table({"label": ["a"]}),
+            "{}: true labels must be whole numbers, one a query",
+        ),
+    ],
+)
+def test_files_that_are_no_truth(tmp_path, name, content, message):
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, np.ndarray):
+        np.save(path, content)
+    elif content is not None:
+        pq.write_table(content, path)
+    with pytest.raises(VoteError) as caught:
+        load_truth(path)
+    assert str(caught.value) == message.format(path)

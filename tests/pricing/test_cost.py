@@ -1,0 +1,217 @@
+"""What votes would cost: steps, orders and queries add up; MNIST costs what the paper says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from pate_cli import published
+from pate_cli.accounting.threshold import threshold_rdp
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost, query_costs
+from pate_cli.votes.student import StudentPredictions
+from pate_cli.words import Analysis
+
+COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
+SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=70)
+CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
+MECHANISMS = [
+    CONFIDENT,
+    InteractiveGNMax(20, 3, 5.0, 6.0, 3.0, predictions=StudentPredictions(SHARES)),
+    GNMax(20, 3, sigma2=3.0),
+    LNMax(20, 3, laplace_scale=2.0),
+]
+ORDERS = np.array([1.5, 4.0, 9.0])
+TIGHT, PAPER = Analysis.TIGHT, Analysis.PAPER
+
+
+def measured(mechanism, counts=COUNTS, *, size=None, orders=ORDERS, delta=1e-5, analysis=TIGHT):
+    size = len(counts) if size is None else size
+
+    def batches():
+        for first in range(0, len(counts), size):
+            part = counts[first : first + size]
+            yield mechanism.for_rows(np.arange(first, first + len(part)), first), part
+
+    return measure_cost(batches, orders=orders, delta=delta, analysis=analysis)
+
+
+@pytest.mark.parametrize("analysis", [TIGHT, PAPER])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_steps_orders_and_queries_add_up(mechanism, analysis):
+    costs = query_costs(mechanism, COUNTS, orders=ORDERS, analysis=analysis)
+    assert costs.total.shape == (3, 70)
+    assert all(np.all(step >= 0.0) for step in costs.steps.values())
+    two_steps = mechanism.name in ("confident", "interactive")
+    assert list(costs.steps) == (["threshold", "argmax"] if two_steps else ["argmax"])
+    whole = measured(mechanism, analysis=analysis)
+    np.testing.assert_allclose(whole.rdp, costs.total.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(sum(whole.steps.values()), whole.rdp, rtol=1e-12)
+    best = int(np.flatnonzero(whole.orders == whole.order)[0])
+    np.testing.assert_allclose(whole.query_total, costs.total[best], rtol=1e-12)
+    assert whole.query_total.sum() == pytest.approx(whole.rdp[best], rel=1e-12)
+    assert whole.expected_answers == pytest.approx(costs.answer.sum(), rel=1e-12)
+    np.testing.assert_array_equal(whole.plurality, COUNTS.max(axis=1))
+    if not two_steps:
+        assert whole.expected_answers == whole.queries == 70
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_the_tight_total_is_the_mechanisms_own_cost(mechanism):
+    whole = measured(mechanism)
+    direct = mechanism.rdp(mechanism.score(COUNTS), ORDERS).sum(axis=1)
+    np.testing.assert_allclose(whole.rdp, direct, rtol=1e-12)
+    conversion = np.log1p(-1 / ORDERS) - (math.log(1e-5) + np.log(ORDERS)) / (ORDERS - 1)
+    assert whole.epsilon == pytest.approx((direct + conversion).min(), rel=1e-12)
+
+
+def test_the_selecting_coin_is_priced_alone():
+    found = query_costs(CONFIDENT, COUNTS, orders=ORDERS, analysis=TIGHT).steps["threshold"]
+    votes = COUNTS.max(axis=1).astype(float)
+    np.testing.assert_array_equal(
+        found, threshold_rdp(votes, threshold=12.0, sigma=6.0, orders=ORDERS)
+    )
+    answer = query_costs(CONFIDENT, COUNTS, orders=ORDERS, analysis=TIGHT).answer
+    np.testing.assert_allclose(answer, ndtr((votes - 12.0) / 6.0), rtol=1e-14)
+
+
+def test_the_published_cost_is_an_expectation_over_the_coin():
+    found = query_costs(CONFIDENT, COUNTS, orders=ORDERS, analysis=PAPER)
+    total = published.confident_expected_cost(
+        COUNTS, threshold=12.0, sigma1=6.0, sigma2=3.0, orders=ORDERS
+    )
+    np.testing.assert_allclose(found.total, total, rtol=1e-12)
+    alone = published.gnmax_rdp(COUNTS, 3.0, ORDERS)
+    np.testing.assert_allclose(found.steps["argmax"], found.answer * alone, rtol=1e-12)
+    # Interactive is judged by the same formula at its own score.
+    scores = MECHANISMS[1].test_score(COUNTS)
+    other = query_costs(MECHANISMS[1], COUNTS, orders=ORDERS, analysis=PAPER)
+    np.testing.assert_allclose(
+        other.steps["threshold"],
+        published.threshold_rdp(scores, threshold=5.0, sigma=6.0, orders=ORDERS),
+        rtol=1e-12,
+    )
+
+
+def test_batches_change_nothing_but_round_off():
+    whole = measured(CONFIDENT)
+    for size in (1, 13, 69):
+        parts = measured(CONFIDENT, size=size)
+        np.testing.assert_allclose(parts.rdp, whole.rdp, rtol=1e-12)
+        np.testing.assert_array_equal(parts.query_total, whole.query_total)
+        np.testing.assert_array_equal(parts.answer, whole.answer)
+        assert (parts.order, parts.queries) == (whole.order, 70)
+
+
+@pytest.mark.parametrize(
+    ("orders", "edge"),
+    [([2.0], False), ([50.0, 60.0], True), ([1.1, 1.2], True), ([1.2, 2.5, 90.0], False)],
+)
+def test_the_edge_of_the_orders_is_told(orders, edge):
+    found = measured(CONFIDENT, orders=np.array(orders))
+    assert found.at_edge is edge
+    assert found.order in orders
+
+
+def test_quantiles_and_histogram_describe_every_query_once():
+    found = measured(CONFIDENT)
+    quantiles = found.quantiles()
+    assert list(quantiles) == ["0", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99", "1"]
+    assert list(quantiles.values()) == sorted(quantiles.values())
+    assert quantiles["0"] == found.query_total.min()
+    assert quantiles["1"] == found.query_total.max()
+    rows = found.histogram(20)
+    assert sum(row["queries"] for row in rows) == 70
+    assert sum(row["share_of_cost"] for row in rows) == pytest.approx(1.0)
+    assert sum(row["expected_answers"] for row in rows) == pytest.approx(found.expected_answers)
+    total = sum(row["mean_cost"] * row["queries"] for row in rows)
+    assert total == pytest.approx(found.query_total.sum())
+    for row in rows:
+        last = row["to"] == 20
+        here = (found.plurality >= row["from"]) & (found.plurality < row["to"] + last)
+        assert row["queries"] == here.sum() > 0
+
+
+def test_more_teachers_than_bins_and_fewer():
+    for teachers in (3, 20, 250):
+        counts = np.array([[teachers, 0], [teachers - 1, 1]])
+        found = measured(GNMax(teachers, 2, sigma2=2.0), counts)
+        rows = found.histogram(teachers)
+        assert sum(row["queries"] for row in rows) == 2
+        assert rows[-1]["to"] == teachers
+
+
+def test_the_published_analysis_is_not_for_shared_records():
+    for shared in (
+        GNMax(20, 3, sigma2=3.0, teachers_per_record=2),
+        LNMax(20, 3, laplace_scale=3.0, teachers_per_record=2),
+    ):
+        assert query_costs(shared, COUNTS, orders=ORDERS, analysis=TIGHT).total.shape == (3, 70)
+        with pytest.raises(UsageError) as caught:
+            query_costs(shared, COUNTS, orders=ORDERS, analysis=PAPER)
+        assert str(caught.value) == (
+            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
+            "--analysis tight"
+        )
+
+
+def test_an_aggregator_the_paper_does_not_know():
+    class Unknown:
+        name = "majority"
+
+        def parameters(self):
+            return {"name": "majority"}
+
+    with pytest.raises(UsageError) as caught:
+        query_costs(Unknown(), COUNTS, orders=ORDERS, analysis=PAPER)
+    assert str(caught.value) == (
+        "the published analysis does not cover majority; use --analysis tight"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+        ({"orders": np.array([1.0])}, "a Renyi order must be finite and above 1, got 1.0"),
+    ],
+)
+def test_numbers_out_of_range(change, message):
+    with pytest.raises(ParameterError) as caught:
+        measured(CONFIDENT, **change)
+    assert str(caught.value) == message
+
+
+def test_mnist_costs_what_the_paper_says(mnist_votes):
+    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    counts = mnist_votes[:640].astype(np.int64)
+    found = measured(mechanism, counts, orders=np.asarray(published.TABLE_ORDERS), analysis=PAPER)
+    assert found.order == 14.0
+    assert found.epsilon == pytest.approx(1.999, abs=5e-4)
+    assert found.expected_answers == pytest.approx(282.72, abs=5e-3)
+    assert not found.at_edge
+
+
+def test_mnist_costs_less_under_the_tight_analysis(mnist_votes):
+    """A little above the bound itself, as costs are rounded up on a grid."""
+    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    counts = mnist_votes[:640].astype(np.int64)
+    golden = {5.0: 0.17055723534, 11.0: 0.417222979, 14.0: 0.567662656}
+    found = measured(mechanism, counts, orders=np.array(list(golden)))
+    for rdp, wanted in zip(found.rdp.tolist(), golden.values(), strict=True):
+        assert wanted * (1.0 - 1e-9) <= rdp <= wanted * 1.002
+    everything = measured(mechanism, counts, orders=TIGHT_ORDERS)
+    assert everything.epsilon < 1.45
+    assert not everything.at_edge
+
+
+def test_mnist_by_laplace_noise_costs_what_the_2017_paper_says(mnist_votes):
+    mechanism = LNMax(250, 10, laplace_scale=20.0)
+    counts = mnist_votes[:100].astype(np.int64)
+    found = measured(mechanism, counts, orders=np.asarray(published.MOMENT_ORDERS), analysis=PAPER)
+    assert found.epsilon == pytest.approx(2.04, abs=5e-3)
+    assert found.orders.tolist() == list(range(2, 10))

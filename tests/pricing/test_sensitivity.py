@@ -1,0 +1,97 @@
+"""Sensitivity by distance and its smooth maximum, tight and as published."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pate_cli import published
+from pate_cli.charging import charge
+from pate_cli.errors import UsageError, ValidityError
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms.base import Tally, surface_blocks
+from pate_cli.pricing.sensitivity import Sensitivity, measure_sensitivity
+from pate_cli.release.rule import distances_for
+from pate_cli.words import Analysis
+
+COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
+CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0)
+TIGHT = [CONFIDENT, GNMax(20, 3, sigma2=3.0), LNMax(20, 3, laplace_scale=2.0)]
+
+
+def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysis=Analysis.TIGHT):
+    parts = ((mechanism, counts[i : i + size]) for i in range(0, len(counts), size))
+    return measure_sensitivity(parts, mechanism, order=order, beta=beta, analysis=analysis)
+
+
+@pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
+@pytest.mark.parametrize("beta", [0.01, 0.05, 2.0])
+def test_it_is_what_a_run_would_have_charged(mechanism, beta):
+    found = measured(mechanism, beta=beta)
+    surface = mechanism.surface(4.0)
+    ledger = charge(
+        mechanism,
+        {4.0: Tally.of(mechanism.cells(mechanism.score(COUNTS), surface))},
+        delta=1e-5,
+        distances=distances_for(beta, teachers=20),
+        max_answers=70,
+        answers=70,
+        private=True,
+    )
+    assert found.rdp == ledger.rdp[0]
+    assert found.ceiling == ledger.ceiling[0] == 70 * surface_blocks(surface).max()
+    np.testing.assert_array_equal(found.curve, ledger.sensitivity[0])
+    assert np.all(np.diff(found.curve) >= 0.0)
+    assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))
+    assert found.curve.size == min(20, int(np.ceil(14.0 / beta)))
+
+
+@pytest.mark.parametrize("beta", [1e-4, 0.03, 0.7])
+def test_the_smooth_maximum_ends_with_the_ceiling(beta):
+    one = Sensitivity(rdp=1.0, curve=np.array([0.1, 0.2, 0.25]), ceiling=0.9)
+    wanted = max(0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta), 0.9 * np.exp(-3 * beta))
+    assert one.smooth(beta) == pytest.approx(wanted, rel=1e-14)
+    np.testing.assert_allclose(
+        one.discounted(beta), [0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta)], rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("analysis", list(Analysis))
+def test_batches_change_nothing_but_round_off(analysis):
+    whole = measured(CONFIDENT, analysis=analysis)
+    for size in (1, 33):
+        parts = measured(CONFIDENT, size=size, analysis=analysis)
+        assert parts.rdp == pytest.approx(whole.rdp, rel=1e-12)
+        np.testing.assert_allclose(parts.curve, whole.curve, rtol=1e-12)
+        assert parts.ceiling == pytest.approx(whole.ceiling, rel=1e-12)
+
+
+def test_the_published_curve_stops_at_the_number_of_teachers():
+    found = measured(CONFIDENT, analysis=Analysis.PAPER)
+    assert found.curve.shape == (20,)
+    assert found.ceiling == found.curve[-1]
+    wanted = published.expected_local_sensitivity(
+        COUNTS, threshold=12.0, sigma1=6.0, sigma2=5.0, order=4.0, teachers=20
+    )
+    np.testing.assert_allclose(found.curve, wanted, rtol=1e-12)
+    assert np.all(np.diff(found.curve) >= 0.0)
+
+
+def test_what_the_paper_has_no_sensitivity_for_is_refused():
+    with pytest.raises(UsageError) as caught:
+        measured(TIGHT[2], analysis=Analysis.PAPER)
+    assert str(caught.value) == (
+        "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
+    )
+    with pytest.raises(ValidityError):
+        measured(GNMax(20, 3, sigma2=1.0), order=3.0, analysis=Analysis.PAPER)
+
+
+def test_mnist_has_the_published_smooth_sensitivity(mnist_histograms):
+    """0.06169; the paper prints 0.06175 for its own, not monotone, lists of thresholds."""
+    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    found = measured(
+        mechanism, mnist_histograms, size=640, order=14.0, beta=0.0329, analysis=Analysis.PAPER
+    )
+    assert found.smooth(0.0329) == pytest.approx(0.06169, abs=5e-6)
+    assert found.discounted(0.0329).max() == pytest.approx(found.smooth(0.0329), rel=1e-12)

@@ -1,0 +1,203 @@
+"""Algorithms 3 and 4 against their own text, and against every histogram of small ensembles."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli import published
+from pate_cli.errors import ParameterError, ValidityError
+from pate_cli.published.moved_votes import runs_of
+from pate_cli.published.neighbours import log_q_above, log_q_below
+from pate_cli.published.plateau import find_plateau, local_sensitivity_at
+
+
+def literal_algorithm_4(counts, teachers, shape, *, as_printed):
+    """Vote by vote, as the pseudocode reads; rows whose votes run out jump to the plateau."""
+
+    def height(histogram):
+        return local_sensitivity_at(log_q(histogram), shape)[0]
+
+    def log_q(histogram):
+        return published.gnmax_log_q(histogram, sigma=shape.sigma)
+
+    start = sorted(counts, reverse=True)
+    if shape.log_q1 <= log_q(start)[0] <= shape.log_q0:
+        return np.full(teachers, shape.height)
+    curve, settled = [], False
+    for d in range(teachers):
+        moved = list(start)
+        if settled:
+            curve.append(shape.height)
+        elif log_q(start)[0] < shape.log_q1:
+            moved[0], moved[1] = moved[0] - d, moved[1] + d
+            settled = start[0] - start[1] < 2 * d or log_q(moved)[0] > shape.log_q1
+            curve.append(shape.height if settled else height(moved))
+        else:
+            losing = sum(start[1:])
+            if d > losing and not as_printed:
+                curve.append(shape.height)
+                continue
+            moved[0] += d
+            for _ in range(min(d, losing)):
+                runner_up = max(range(1, len(moved)), key=lambda i: moved[i])
+                moved[runner_up] -= 1
+            if d > losing:
+                moved[0] = start[0] + losing
+            settled = log_q(moved)[0] < shape.log_q0
+            curve.append(shape.height if settled else height(moved))
+    return np.array(curve)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 60), min_size=2, max_size=7),
+    sigma=st.sampled_from([6.0, 12.0, 25.0]),
+    order=st.sampled_from([1.5, 3.0, 6.0]),
+    as_printed=st.booleans(),
+)
+def test_vectorised_is_the_pseudocode(counts, sigma, order, as_printed):
+    teachers = max(sum(counts), 1)
+    shape = find_plateau(sigma=sigma, classes=len(counts), order=order)
+    found = published.gnmax_local_sensitivity(
+        counts,
+        sigma=sigma,
+        order=order,
+        teachers=teachers,
+        as_printed=as_printed,
+        checked=False,
+    )
+    expected = literal_algorithm_4(counts, teachers, shape, as_printed=as_printed)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-18)
+
+
+def all_histograms(teachers, classes):
+    for cuts in itertools.combinations(range(teachers + classes - 1), classes - 1):
+        edges = (-1, *cuts, teachers + classes - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(edges))
+
+
+@pytest.mark.parametrize(
+    ("teachers", "classes", "sigma"), [(12, 3, 2.0), (16, 3, 2.5), (11, 4, 2.0), (30, 2, 5.0)]
+)
+def test_theorem_20_on_every_histogram(teachers, classes, sigma):
+    """Algorithm 4 is max LS̃ over the ball; never below it, whatever happens at its edge."""
+    order = 2.0
+    assert published.check_conditions(sigma=sigma, classes=classes, orders=order)[0].holds
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    height = local_sensitivity_at(published.gnmax_log_q(histograms, sigma=sigma), shape)
+    distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
+    ball = np.stack(
+        [np.where(distance <= d, height, 0.0).max(axis=1) for d in range(teachers)], axis=1
+    )
+    # Not vacuous: histograms on both sides of the plateau, some with a small LS̃ of their own.
+    assert len(np.unique(height.round(12))) > 4
+    where = {"sigma": sigma, "order": order, "teachers": teachers}
+    curves = published.gnmax_local_sensitivity_per_query(histograms, **where)
+    printed = published.gnmax_local_sensitivity_per_query(histograms, as_printed=True, **where)
+    assert (printed >= ball * (1 - 1e-12)).all()
+    assert (curves >= printed).all()
+    assert (printed <= ball * (1 + 1e-12)).mean() > 0.7
+    # And it is smooth: neighbours' bounds are within e^β of each other.
+    neighbours = np.argwhere(distance == 1)
+    for beta in (0.05, 0.5):
+        smooth = (curves * np.exp(-beta * np.arange(teachers))).max(axis=1)
+        ratio = smooth[neighbours[:, 0]] / smooth[neighbours[:, 1]]
+        assert ratio.max() <= np.exp(beta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 2.5])
+def test_local_sensitivity_covers_every_neighbour(sigma):
+    teachers, classes, order = 12, 3, 2.0
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    log_q = published.gnmax_log_q(histograms, sigma=sigma)
+    cost = published.gnmax_rdp(histograms, sigma, order)[0]
+    near = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) == 2
+    change = np.where(near, np.abs(cost[:, np.newaxis] - cost), 0.0).max(axis=1)
+    assert (local_sensitivity_at(log_q, shape) >= change * (1 - 1e-12)).all()
+    pairs = np.argwhere(near)
+    above = log_q_above(log_q, sigma=sigma, classes=classes)
+    below = log_q_below(log_q, sigma=sigma, classes=classes)
+    assert (log_q[pairs[:, 1]] <= above[pairs[:, 0]] + 1e-12).all()
+    assert (log_q[pairs[:, 1]] >= below[pairs[:, 0]] - 1e-12).all()
+
+
+def test_proposition_19_finds_the_extreme_q_in_the_ball():
+    teachers, classes, sigma = 10, 4, 3.0
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    log_q = published.gnmax_log_q(histograms, sigma=sigma)
+    distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
+    runs = runs_of(histograms, sigma=sigma, moves=teachers)
+    row = np.arange(len(histograms))
+    capped = np.log1p(-1 / classes)
+    for moves in range(teachers):
+        ball = distance <= moves
+        d = np.full(len(row), moves)
+        can_close = 2 * moves <= runs.gap
+        largest = np.where(ball, log_q, -np.inf).max(axis=1)
+        found = runs.closer(row[can_close], d[can_close])
+        uncapped = found < capped - 1e-9  # C7 asks for q below B_U(q0)
+        np.testing.assert_allclose(
+            found[uncapped], largest[can_close][uncapped], rtol=1e-10, atol=1e-12
+        )
+        can_part = moves <= runs.losing
+        smallest = np.where(ball, log_q, np.inf).min(axis=1)
+        found = runs.apart(row[can_part], d[can_part])
+        np.testing.assert_allclose(found, smallest[can_part], rtol=1e-10, atol=1e-12)
+
+
+def test_weights_and_repeated_rows_add_up():
+    rows = np.array([[30, 10, 2], [14, 14, 14], [2, 30, 10], [41, 1, 0], [25, 9, 8]])
+    where = {"sigma": 12.0, "order": 3.0, "teachers": 42}
+    single = published.gnmax_local_sensitivity_per_query(rows, **where)
+    np.testing.assert_array_equal(single[0], single[2])
+    weights = np.array([0.5, 1.0, 0.25, 0.0, 2.0])
+    found = published.gnmax_local_sensitivity(rows, weights=weights, **where)
+    np.testing.assert_allclose(found, weights @ single, rtol=1e-12)
+    empty = published.gnmax_local_sensitivity(np.zeros((0, 3)), **where)
+    np.testing.assert_array_equal(empty, np.zeros(42))
+
+
+def test_a_run_of_rows_may_be_cut_anywhere(monkeypatch):
+    from pate_cli.published import distances
+
+    rows = np.random.default_rng(1).multinomial(60, [0.6, 0.2, 0.1, 0.1], 40)
+    where = {"sigma": 15.0, "order": 3.0, "teachers": 60}
+    whole = published.gnmax_local_sensitivity(rows, **where)
+    monkeypatch.setattr(distances, "_CELLS", 16)
+    np.testing.assert_allclose(published.gnmax_local_sensitivity(rows, **where), whole, rtol=1e-12)
+
+
+def test_theorem_24_needs_the_running_maximum_and_beta_smoothness():
+    curve = np.array([1.0, 3.0, 3.0])
+    assert published.smooth_sensitivity(curve, beta=0.1) == pytest.approx(3 * np.exp(-0.1))
+    assert published.smooth_sensitivity(curve, beta=5.0) == 1.0
+    with pytest.raises(ParameterError, match="beta must be positive and finite, got 0"):
+        published.smooth_sensitivity(curve, beta=0)
+    with pytest.raises(ParameterError, match="sensitivity curve"):
+        published.smooth_sensitivity([1.0, np.nan], beta=0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"counts": [[3.5, 2]]}, ParameterError, "counts must be whole votes, row 0 is not"),
+        ({"counts": [[5, 2], [9, 2]]}, ParameterError, "row 1 holds more votes than there are"),
+        ({"teachers": 0}, ParameterError, "teachers must be a whole number of at least 1, got 0"),
+        ({"weights": [1.0, 1.0]}, ParameterError, "weights must be one a query"),
+        ({"order": 0.5}, ParameterError, "above 1, got 0.5"),
+        ({"weights": [np.nan]}, ParameterError, "weights must be one a query, finite"),
+        ({"sigma": 0.01}, ParameterError, r"needs sigma in \[0.1, 1e\+09\], got 0.01"),
+        ({"order": 60.0}, ValidityError, "C6"),
+    ],
+)
+def test_refusals(change, error, message):
+    given_ = {"counts": [[5, 2]], "sigma": 20.0, "order": 2.0, "teachers": 10} | change
+    with pytest.raises(error, match=message):
+        published.gnmax_local_sensitivity(given_.pop("counts"), **given_)

@@ -1,0 +1,94 @@
+"""The check's local sensitivity against brute force over scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli import published
+
+
+def cost(scores, settings_):
+    return published.threshold_rdp(
+        scores,
+        threshold=settings_["threshold"],
+        sigma=settings_["sigma"],
+        orders=settings_["order"],
+    )[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    scores=st.lists(st.integers(0, 40), min_size=1, max_size=5),
+    threshold=st.sampled_from([-3.0, 12.5, 20.0, 31.7, 55.0]),
+    sigma=st.sampled_from([1.5, 4.0, 9.0]),
+    order=st.sampled_from([1.5, 4.0, 12.0]),
+)
+def test_whole_scores_by_brute_force(scores, threshold, sigma, order):
+    teachers = 40
+    where = {"threshold": threshold, "sigma": sigma, "order": order}
+    f = cost(np.arange(teachers + 1.0), where)
+    expected = np.zeros(teachers)
+    for v in scores:
+        for d in range(teachers):
+            low, high = max(v - d, 0), min(v + d, teachers)
+            expected[d] += max(
+                abs(f[u] - f[w])
+                for u in range(low, high + 1)
+                for w in (u - 1, u + 1)
+                if 0 <= w <= teachers
+            )
+    found = published.threshold_local_sensitivity(scores, teachers=teachers, **where)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-18)
+
+
+def test_single_steps_are_not_monotone_so_the_running_maximum_matters():
+    where = {"threshold": 20.0, "sigma": 4.0, "order": 4.0}
+    f = cost(np.arange(41.0), where)
+    step = np.abs(np.diff(f))
+    # From v = 12 up past T = 20: the step at distance exactly d rises, then falls to 0 and stays.
+    exact = step[12:32]
+    assert exact.max() > 0
+    assert (np.diff(exact) < 0).any()
+    found = published.threshold_local_sensitivity([12], teachers=40, **where)
+    assert (np.diff(found) >= 0).all()
+    assert found[-1] == step.max()
+
+
+@pytest.mark.parametrize("score", [11.3, -2.25, 24.0001, 8.5])
+def test_real_scores_cover_every_real_neighbour_closely(score):
+    teachers = 30
+    where = {"threshold": 14.2, "sigma": 3.0, "order": 5.0}
+    found = published.threshold_local_sensitivity([score], teachers=teachers, **where)
+    fine = 0.01
+    for d in (0, 1, 2, 5, 11, 29):
+        centre = score + np.arange(-d, d + fine / 2, fine)
+        change = max(
+            np.abs(cost(centre, where) - cost(centre + shift, where)).max()
+            for shift in (-1.0, -0.7, -0.3, 0.4, 0.8, 1.0)
+        )
+        assert found[d] >= change * (1 - 1e-12)
+    top = published.threshold_local_sensitivity([score], teachers=300, **where)[-1]
+    grid = np.arange(0, 40, 0.001)
+    sharp = np.abs(cost(grid, where) - cost(grid + 1.0, where)).max()
+    assert sharp <= top <= 1.06 * sharp
+
+
+def test_curves_add_up_over_queries():
+    where = {"threshold": 14.2, "sigma": 3.0, "order": 5.0, "teachers": 30}
+    scores = [3.0, 14.0, 14.0, 29.0]
+    parts = [published.threshold_local_sensitivity([v], **where) for v in scores]
+    together = published.threshold_local_sensitivity(scores, **where)
+    np.testing.assert_allclose(together, np.sum(parts, axis=0), rtol=1e-12)
+    assert not published.threshold_local_sensitivity([], **where).any()
+
+
+def test_whole_scores_are_one_lattice_of_the_reals():
+    # Nudged off the integers, the supremum is over all reals: never less, and not by much.
+    where = {"threshold": 14.0, "sigma": 3.0, "order": 3.0, "teachers": 60}
+    whole = published.threshold_local_sensitivity([30.0], **where)
+    real = published.threshold_local_sensitivity([30.0 + 1e-9], **where)
+    assert (real[:31] >= whole[:31] * (1 - 1e-7)).all()
+    assert real[40] <= 1.3 * whole[40]

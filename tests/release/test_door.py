@@ -1,0 +1,382 @@
+"""The door from secret to public: the law of the draw, what the report says, and guarantee (b)."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import binom
+
+from pate_cli import release as release_module
+from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.gnss import gnss_rdp
+from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.charging import charge
+from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.base import Tally
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.noise import Noise
+from pate_cli.release.door import price, release
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.worst_case import DataIndependentCost, data_independent_cost
+from pate_cli.words import Analysis, ReleaseKind
+
+UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
+MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
+
+
+class Fixed:
+    """A noise source that always draws the same numbers."""
+
+    def __init__(self, value, *, private=True):
+        self.value, self.private = value, private
+
+    def normal(self, shape):
+        return np.full(shape, float(self.value))
+
+
+def make_ledger(
+    *, delta, rdp=0.713, level=0.004, distances=30, private=True, name="f00d", draws=()
+):
+    curve = level * (1.0 + 0.05 * np.arange(distances))
+    return Ledger(
+        analysis="tight",
+        delta=delta,
+        orders=np.array([4.0, 9.0]),
+        rdp=np.array([0.3, rdp]),
+        sensitivity=np.stack([curve / 2.0, curve]),
+        ceiling=np.array([level * 3.0, level * 4.0]),
+        rounds=(Round(name, MECHANISM.parameters(), 100, 60, 41, tuple(draws)),),
+        private=private,
+    )
+
+
+def plan_of(kind, *, delta, **change):
+    return ReleasePlan(
+        **({"kind": kind, "delta": delta, "order": 9.0, "beta": 0.02, "sigma": 12.0} | change)
+    )
+
+
+def truth(ledger, plan):
+    """True ε and the standard deviation of its release, by hand."""
+    failure = plan.delta / 10.0 if plan.kind is UPPER else 0.0
+    kappa = plan.sigma * -ndtri(failure) if failure else 0.0
+    curve, ceiling = ledger.sensitivity[1], ledger.ceiling[1]
+    smooth = max(
+        [min(curve[d], ceiling) * math.exp(-plan.beta * d) for d in range(len(curve))]
+        + [ceiling * math.exp(-plan.beta * len(curve))]
+    )
+    w = 1.0 - (plan.order - 1.0) * (math.exp(2.0 * plan.beta) - 1.0)
+    draw = (
+        plan.order * (1.0 + kappa * (math.exp(plan.beta) - 1.0)) ** 2 / (2.0 * plan.sigma**2 * w)
+        - plan.beta
+        - math.log(w) / (2.0 * (plan.order - 1.0))
+    )
+    delta, order = plan.delta - failure, plan.order
+    conversion = math.log(1.0 - 1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
+    return ledger.rdp[1] + draw + conversion, smooth * plan.sigma, smooth * kappa
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The data-independent bound, dear and the same every time, replaced by a constant."""
+    constant = DataIndependentCost(epsilon=50.0, order=9.0, method="renyi")
+    monkeypatch.setattr(release_module, "data_independent_cost", lambda *_, **__: constant)
+
+
+def is_rounded(value):
+    return value == round(value, 4)
+
+
+@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
+@pytest.mark.parametrize("normal", [-9.0, -1.3, 0.0, 0.4, 5.0])
+def test_one_draw_is_what_theory_says_rounded_up(quick, kind, normal):
+    ledger, plan = make_ledger(delta=1e-5), plan_of(kind, delta=1e-5)
+    epsilon, sd, shift = truth(ledger, plan)
+    wanted = max(epsilon + shift + sd * normal, 0.0)
+    found = release(ledger, plan, Fixed(normal)).sanitized.epsilon
+    assert wanted * (1 - 1e-12) <= found < wanted + 1e-4 + 1e-12
+    assert is_rounded(found)
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-5])
+def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta):
+    # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
+    ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
+    epsilon, sd, shift = truth(ledger, plan)
+    assert sd > 0.1
+    draws, noise = 20_000, Noise.from_seed(77)
+    found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
+    low = int(np.sum(found < epsilon))
+    failure = delta / 10.0
+    assert binom.sf(low - 1, draws, failure) > 1e-7  # at most δ' …
+    assert binom.cdf(low, draws, failure * 0.99) > 1e-7  # … and not much less than it
+    if delta == 0.2:
+        assert low > 300
+    assert found.mean() == pytest.approx(epsilon + shift + 5e-5, abs=5.3 * sd / math.sqrt(draws))
+    assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
+
+
+def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
+    ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UNBIASED, delta=1e-5)
+    epsilon, sd, _ = truth(ledger, plan)
+    draws, noise = 20_000, Noise.from_seed(78)
+    found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
+    assert found.mean() == pytest.approx(epsilon + 5e-5, abs=5.3 * sd / math.sqrt(draws))
+    assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
+    inside = int(np.sum(np.abs(found - epsilon) < sd))
+    chance = ndtr(1.0) - ndtr(-1.0)
+    assert binom.cdf(inside, draws, chance - 1e-3) > 1e-8
+    assert binom.sf(inside, draws, chance + 1e-3) > 1e-8
+
+
+def test_epsilon_is_never_negative_and_always_rounded_up(quick):
+    ledger = make_ledger(delta=0.4, rdp=0.0, level=0.05)
+    plan = plan_of(UNBIASED, delta=0.4)
+    noise = Noise.from_seed(79)
+    epsilons = [release(ledger, plan, noise).sanitized.epsilon for _ in range(300)]
+    assert min(epsilons) == 0.0 < max(epsilons)
+    assert all(is_rounded(one) for one in epsilons)
+
+
+def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_draw():
+    ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
+    for normal in (0.0, 60.0):
+        report = release(ledger, plan, Fixed(normal))
+        bound = report.data_independent
+        assert report.epsilon == min(report.sanitized.epsilon, bound.epsilon)
+        assert bound.epsilon > bound.labels_epsilon > 0.0
+        for value in (report.epsilon, bound.epsilon, bound.labels_epsilon):
+            assert is_rounded(value)
+    assert report.epsilon == bound.epsilon
+    assert report.summary == (
+        f"epsilon = {bound.epsilon:.4f} at delta = 1e-05 holds whatever the votes "
+        "(statement all-votes)."
+    )
+    # At the order it was found at, the draw's own price is in the difference.
+    draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=bound.order, shift=plan.shift)
+    votes = MECHANISM.worst_rdp(queries=100, answers=60, orders=np.array([bound.order]))[0]
+    conversion = conversion_cost(np.array([bound.order]), delta=1e-5)[0]
+    assert bound.epsilon == pytest.approx(votes + draw + conversion, abs=1.1e-4)
+
+
+def test_release_none_publishes_the_bound_for_all_votes_alone():
+    ledger, plan = make_ledger(delta=1e-5), plan_of(NONE, delta=1e-5)
+    report = release(ledger, plan, Fixed(math.nan, private=False))
+    numbers = {k: v for k, v in report.to_dict()["sanitized"].items() if k != "release"}
+    assert report.sanitized.release == "none"
+    assert set(numbers.values()) == {None}
+    assert report.epsilon == report.data_independent.epsilon
+    assert report.data_independent.epsilon == report.data_independent.labels_epsilon
+    assert report.private  # no noise was drawn here, so its source does not matter
+    held = {one.id: one.holds for one in report.statements}
+    assert held == {
+        "all-votes": True,
+        "this-file": False,
+        "released-epsilon": False,
+        "sanitized-for-all-votes": False,
+    }
+
+
+@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
+@pytest.mark.parametrize("seeded", ["labels", "draw", "neither"])
+def test_a_seed_anywhere_takes_every_claim_back(quick, kind, seeded):
+    ledger = make_ledger(delta=1e-5, private=seeded != "labels")
+    report = release(ledger, plan_of(kind, delta=1e-5), Fixed(0.0, private=seeded != "draw"))
+    held = {one.id for one in report.statements if one.holds}
+    if seeded != "neither":
+        assert (report.private, held) == (False, set())
+        assert report.summary.startswith("Nothing: the noise came from a fixed seed")
+    else:
+        upper = {"released-epsilon"} if kind is UPPER else set()
+        assert (report.private, held) == (True, {"all-votes", "this-file"} | upper)
+
+
+def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
+    ledger = make_ledger(delta=1e-5)
+    with pytest.raises(ParameterError) as caught:
+        release(ledger, plan_of(UPPER, delta=1e-6), Fixed(0.0))
+    assert str(caught.value) == (
+        "the ledger was charged for delta=1e-05, the release asks for 1e-06"
+    )
+    with pytest.raises(LedgerError) as caught:
+        release(ledger, plan_of(UPPER, delta=1e-5, order=5.0), Fixed(0.0))
+    assert str(caught.value) == "order 5 was not charged; this ledger holds 4, 9"
+    with pytest.raises(ParameterError) as caught:
+        release(ledger, plan_of(UPPER, delta=1e-5, analysis=Analysis.PAPER), Fixed(0.0))
+    assert str(caught.value) == ("the ledger holds the tight analysis, the release asks for paper")
+
+
+def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
+    plan = plan_of(UPPER, delta=1e-5)
+    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5).with_draw(plan.draw)
+    once, twice = (release(one, plan, Fixed(0.0)) for one in (fresh, spent))
+    price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
+    assert twice.sanitized.epsilon == pytest.approx(
+        once.sanitized.epsilon + price_of_draw, abs=1.1e-4
+    )
+    bounds = [one.data_independent for one in (once, twice)]
+    assert bounds[0].order == bounds[1].order
+    elsewhere = plan.draw.rdp(bounds[0].order)
+    assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
+    given = release(fresh, plan, Fixed(0.0), prior=[plan.draw])
+    assert given.epsilon == twice.epsilon
+    three = release(spent, plan, Fixed(0.0), prior=[plan.draw])
+    assert three.sanitized.epsilon == pytest.approx(
+        once.sanitized.epsilon + 2 * price_of_draw, abs=1.1e-4
+    )
+    # Nothing new is drawn, but what was drawn before stays published.
+    quiet = release(spent, replace(plan, kind=NONE), Fixed(0.0))
+    assert quiet.epsilon == pytest.approx(once.data_independent.epsilon, abs=1.1e-4)
+    assert quiet.epsilon > quiet.data_independent.labels_epsilon
+
+
+def test_rounds_compose_into_one_release(quick):
+    plan = plan_of(UNBIASED, delta=1e-5)
+    first, second = make_ledger(delta=1e-5), make_ledger(delta=1e-5, rdp=0.2, level=0.001, name="b")
+    report = release(first + second, plan, Fixed(1.0))
+    epsilon, sd, _ = truth(first + second, plan)
+    assert report.sanitized.epsilon == pytest.approx(epsilon + sd, abs=1e-4)
+    assert (report.queries, report.answers, report.max_answers) == (200, 82, 120)
+    assert report.mechanism == {"name": "composition", "rounds": 2}
+    assert len(report.rounds) == 2
+
+
+def numbers_and_texts(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from numbers_and_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers_and_texts(inner)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
+def test_no_secret_of_the_ledger_is_in_the_report(kind):
+    counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
+    surface = MECHANISM.surface(9.0)
+    tally = Tally.of(MECHANISM.cells(MECHANISM.score(counts), surface))
+    ledger = charge(
+        MECHANISM,
+        {9.0: tally},
+        delta=1e-5,
+        distances=50,
+        max_answers=60,
+        answers=41,
+        private=True,
+    )
+    plan = plan_of(kind, delta=1e-5)
+    smooth = smooth_sensitivity(ledger.sensitivity[0], ceiling=ledger.ceiling[0], beta=plan.beta)
+    epsilon = ledger.rdp[0] + plan.overhead
+    secrets = {
+        *ledger.rdp.tolist(),
+        *ledger.sensitivity.ravel().tolist(),
+        smooth,
+        smooth * plan.sigma,
+        epsilon,
+        epsilon + smooth * plan.shift,
+    }
+    text = release(ledger, plan, Fixed(0.37)).to_json()
+    assert ledger.rounds[0].id not in text
+    assert "sensitivity" not in text
+    assert "rdp" not in json.loads(text)
+    found = [one for one in numbers_and_texts(json.loads(text)) if isinstance(one, float)]
+    for one in found:
+        for secret in secrets:
+            assert not math.isclose(one, secret, rel_tol=1e-9)
+    for secret in secrets:
+        assert f"{secret:.9g}" not in text
+
+
+def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
+    plan = plan_of(UPPER, delta=1e-5)
+    before = price(MECHANISM, plan, queries=100, max_answers=60)
+    after = release(make_ledger(delta=1e-5), plan, Fixed(0.0)).to_dict()
+    assert before["data_independent"] == after["data_independent"]
+    assert before["epsilon"] == after["data_independent"]["epsilon"]
+    assert before["planned_release"] == {
+        "release": "upper",
+        "order": 9.0,
+        "beta": 0.02,
+        "sigma_release": 12.0,
+    }
+    quiet = price(MECHANISM, plan_of(NONE, delta=1e-5), queries=100, max_answers=60)
+    assert quiet["planned_release"] == {"release": "none"}
+    assert json.dumps(before, allow_nan=False)
+
+
+def test_absurd_smoothness_still_has_a_price_for_all_votes():
+    plan = ReleasePlan(kind=UPPER, delta=1e-5, order=1.01, beta=2.0, sigma=5.0)
+    cost = data_independent_cost([], delta=1e-5, plan=plan)
+    assert math.isfinite(cost.epsilon)
+    assert 1.0 < cost.order < 1.0 + 1.0 / math.expm1(4.0)
+
+
+# One query, every histogram: guarantee (b) in full, with nothing sampled.
+TINY = [
+    (ConfidentGNMax(6, 2, threshold=4.2, sigma1=1.5, sigma2=4.0), 3.0, 0.05, 3.0, 0.05),
+    (ConfidentGNMax(6, 2, threshold=4.0, sigma1=3.0, sigma2=1.0), 2.0, 0.1, 2.0, 0.2),
+    (ConfidentGNMax(10, 2, threshold=7.0, sigma1=6.0, sigma2=2.0), 5.0, 0.03, 4.0, 1e-2),
+    (ConfidentGNMax(10, 2, threshold=7.0, sigma1=6.0, sigma2=2.0), 1.5, 0.3, 1.0, 1e-3),
+    (GNMax(10, 2, sigma2=3.0), 4.0, 0.05, 3.0, 0.02),
+]
+
+
+def largest_excess(mechanism, plan):
+    """max of P_D[S, ε̂ ≤ e] − e^e P_D'[S, ε̂ ≤ e] over S, e, neighbours and both ways."""
+    tau = mechanism.teachers
+    laws, means, sds = [], [], []
+    for first in range(tau + 1):
+        counts = np.array([[first, tau - first]])
+        surface = mechanism.surface(plan.order)
+        ledger = charge(
+            mechanism,
+            {plan.order: Tally.of(mechanism.cells(mechanism.score(counts), surface))},
+            delta=plan.delta,
+            distances=tau,
+            max_answers=1,
+            answers=1,
+            private=True,
+        )
+        wins = ndtr((2 * first - tau) / (math.sqrt(2.0) * mechanism.sigma2))
+        answers = 1.0
+        if isinstance(mechanism, ConfidentGNMax):
+            answers = ndtr((max(first, tau - first) - mechanism.threshold) / mechanism.sigma1)
+        laws.append([1.0 - answers, answers * wins, answers * (1.0 - wins)])
+        smooth = smooth_sensitivity(
+            ledger.sensitivity[0], ceiling=ledger.ceiling[0], beta=plan.beta
+        )
+        means.append(ledger.rdp[0] + plan.overhead + smooth * plan.shift)
+        sds.append(smooth * plan.sigma)
+        report = release(ledger, plan, Fixed(2.0))
+        assert report.sanitized.epsilon == pytest.approx(means[-1] + 2.0 * sds[-1], abs=1.01e-4)
+    laws, means, sds = np.array(laws), np.array(means), np.array(sds)
+    levels = np.round(np.linspace(0.0, (means + 5.0 * sds).max(), 4000), 4)
+    below = ndtr((levels[:, None] - means) / sds)  # Pr[ε̂ ≤ e], exact for e ≥ 0 on four decimals
+    worst = 0.0
+    for one in range(tau):
+        for here, there in ((one, one + 1), (one + 1, one)):
+            gain = (
+                laws[here][None, :] * below[:, here, None]
+                - np.exp(levels)[:, None] * laws[there][None, :] * below[:, there, None]
+            )
+            worst = max(worst, float(np.maximum(gain, 0.0).sum(axis=1).max()))
+    return worst
+
+
+@pytest.mark.parametrize(("mechanism", "order", "beta", "sigma", "delta"), TINY, ids=str)
+def test_guarantee_b_holds_for_every_event_and_every_number(
+    quick, mechanism, order, beta, sigma, delta
+):
+    plan = ReleasePlan(kind=UPPER, delta=delta, order=order, beta=beta, sigma=sigma)
+    # Above 0: the event that the released value is too low has its price.
+    assert 0.0 < largest_excess(mechanism, plan) <= delta

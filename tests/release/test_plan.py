@@ -1,0 +1,108 @@
+"""Release plans: what they shift, what they cost, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from pate_cli.errors import ParameterError, PateError
+from pate_cli.release.plan import Draw, ReleasePlan, failure_delta
+from pate_cli.words import Analysis, ReleaseKind
+
+UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
+
+
+def plan_of(kind, **change):
+    fields = {"kind": kind, "delta": 1e-5, "order": 9.5, "beta": 0.02, "sigma": 7.0}
+    return ReleasePlan(**(fields | change))
+
+
+def oracle(order, beta, sigma, delta, failure):
+    """ε_κ(λ) plus the conversion, in many digits."""
+    with mp.workdps(50):
+        order, beta, sigma, delta, failure = (mpf(x) for x in (order, beta, sigma, delta, failure))
+        kappa = sigma * mp.sqrt(2) * mp.erfinv(1 - 2 * failure) if failure else mpf(0)
+        w = 1 - (order - 1) * (mp.exp(2 * beta) - 1)
+        draw = (
+            order * (1 + kappa * (mp.exp(beta) - 1)) ** 2 / (2 * sigma**2 * w)
+            - beta
+            - mp.log(w) / (2 * (order - 1))
+        )
+        left = delta - failure
+        conversion = mp.log(1 - 1 / order) - (mp.log(left) + mp.log(order)) / (order - 1)
+        return float(draw), float(conversion), float(kappa)
+
+
+@given(
+    st.sampled_from([UPPER, UNBIASED]),
+    st.floats(1.01, 200.0),
+    st.floats(0.01, 0.9),
+    st.floats(0.1, 500.0),
+    st.floats(1e-12, 0.9),
+)
+def test_the_price_of_a_draw_is_the_formula_in_many_digits(kind, order, share, sigma, delta):
+    beta = share * 0.5 * math.log1p(1.0 / (order - 1.0))
+    plan = plan_of(kind, order=order, beta=beta, sigma=sigma, delta=delta)
+    failure = delta * 0.1 if kind is UPPER else 0.0
+    draw, conversion, kappa = oracle(order, beta, sigma, delta, failure)
+    assert plan.delta_shift == pytest.approx(failure)
+    assert plan.shift == pytest.approx(kappa, rel=1e-9)
+    assert plan.release_rdp == pytest.approx(draw, rel=1e-7)
+    assert plan.overhead == pytest.approx(draw + conversion, rel=1e-7, abs=1e-9)
+
+
+def test_failure_belongs_to_upper_releases_alone():
+    assert failure_delta(UPPER, 1e-5) == pytest.approx(1e-6)
+    assert failure_delta(UNBIASED, 1e-5) == failure_delta(NONE, 1e-5) == 0.0
+    assert plan_of(UPPER).shift > 0.0 == plan_of(UNBIASED).shift == plan_of(NONE).shift
+    assert (plan_of(UPPER).draws, plan_of(UNBIASED).draws, plan_of(NONE).draws) == (
+        True,
+        True,
+        False,
+    )
+    upper = plan_of(UPPER)
+    assert upper.draw == Draw(beta=0.02, sigma=7.0, shift=upper.shift)
+    assert upper.draw.rdp(9.5) == upper.release_rdp
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+        ({"delta": 1.0}, "delta must be between 0 and 1, both excluded, got 1.0"),
+        ({"delta": math.nan}, "delta must be between 0 and 1, both excluded, got nan"),
+        ({"order": 1.0}, "a Renyi order must be finite and above 1, got 1.0"),
+        ({"order": math.inf}, "a Renyi order must be finite and above 1, got inf"),
+        ({"beta": 0.0}, "beta must be positive and finite, got 0.0"),
+        ({"beta": -0.1}, "beta must be positive and finite, got -0.1"),
+        ({"beta": math.nan}, "beta must be positive and finite, got nan"),
+        ({"sigma": 0.0}, "sigma_release must be positive and finite, got 0.0"),
+        ({"sigma": math.inf}, "sigma_release must be positive and finite, got inf"),
+        (
+            {"beta": 0.06},
+            "beta=0.06 at order 9.5 has infinite privacy cost; beta must be below 0.0556128 at "
+            "this order, or the order below 8.84333 at this beta",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
+def test_what_is_out_of_range_is_refused(kind, change, message):
+    with pytest.raises(ParameterError) as caught:
+        plan_of(kind, **change)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"kind": UPPER, "analysis": Analysis.PAPER}, {"kind": UNBIASED}],
+    ids=str,
+)
+def test_the_published_charge_goes_with_the_published_analysis(change):
+    with pytest.raises(PateError) as caught:
+        plan_of(**({"kind": UPPER, "as_published": True} | change))
+    assert caught.value.exit_code == 2
+    assert str(caught.value).startswith("--as-published goes with --analysis paper")

@@ -1,0 +1,167 @@
+"""The public report's JSON: stable, finite, and without a door back to the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import typing
+
+import numpy as np
+import pytest
+
+from pate_cli import __version__
+from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.noise import Noise
+from pate_cli.release import report as public
+from pate_cli.release.door import release
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.report import SCHEMA_VERSION, PublicReport, Sanitized
+from pate_cli.words import ReleaseKind
+
+MECHANISM = GNMax(50, 2, sigma2=10.0)
+KEYS = [
+    "schema_version",
+    "tool",
+    "releasable",
+    "private",
+    "sound",
+    "epsilon",
+    "delta",
+    "analysis",
+    "conversion",
+    "mechanism",
+    "queries",
+    "answers",
+    "max_answers",
+    "guarantee",
+    "sanitized",
+    "data_independent",
+    "rounds",
+    "warnings",
+]
+
+
+class FromNowhere:
+    """Noise of size zero that counts as private."""
+
+    private = True
+
+    def normal(self, shape):
+        return np.zeros(shape)
+
+
+def ledger_of(*names):
+    total = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([9.0]))
+    for name in names:
+        total += Ledger(
+            analysis="tight",
+            delta=1e-5,
+            orders=np.array([9.0]),
+            rdp=np.array([0.1]),
+            sensitivity=np.array([[0.001, 0.002]]),
+            ceiling=np.array([0.004]),
+            rounds=(Round(name, MECHANISM.parameters(), 30, 20, 11),),
+        )
+    return total
+
+
+def report_of(kind, *, names=("a",), noise=None):
+    plan = ReleasePlan(kind, delta=1e-5, order=9.0, beta=0.02, sigma=9.0)
+    return release(ledger_of(*names), plan, FromNowhere() if noise is None else noise)
+
+
+@pytest.mark.parametrize("kind", list(ReleaseKind))
+def test_the_report_is_plain_json_in_a_stable_order(kind):
+    text = report_of(kind).to_json()
+    data = json.loads(text)
+    assert list(data) == KEYS
+    assert text.endswith("}\n")
+    assert text == report_of(kind).to_json()
+    assert text == json.dumps(data, indent=2) + "\n"
+    assert data["schema_version"] == SCHEMA_VERSION
+    assert data["tool"] == {"name": "pate-cli", "version": __version__}
+    assert (data["releasable"], data["private"], data["sound"]) == (True, True, True)
+    assert (data["queries"], data["answers"], data["max_answers"]) == (30, 11, 20)
+    assert data["mechanism"] == MECHANISM.parameters()
+    assert list(data["guarantee"]) == ["summary", "adjacency", "covers", "statements"]
+    assert [one["id"] for one in data["guarantee"]["statements"]] == [
+        "all-votes",
+        "this-file",
+        "released-epsilon",
+        "sanitized-for-all-votes",
+    ]
+    assert data["sanitized"]["release"] == kind.value
+    assert data["rounds"] == [
+        {"mechanism": MECHANISM.parameters(), "queries": 30, "max_answers": 20, "answers": 11}
+    ]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_number_that_json_does_not_have_is_never_written(value):
+    broken = dataclasses.replace(report_of(ReleaseKind.UPPER), epsilon=value)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        broken.to_json()
+
+
+def held(report):
+    return {one.id for one in report.statements if one.holds}
+
+
+def test_every_release_claims_what_theory_supports_and_no_more():
+    assert held(report_of(ReleaseKind.UPPER)) == {"all-votes", "this-file", "released-epsilon"}
+    assert held(report_of(ReleaseKind.UNBIASED)) == {"all-votes", "this-file"}
+    assert held(report_of(ReleaseKind.NONE)) == {"all-votes"}
+    for kind in ReleaseKind:
+        assert held(report_of(kind, noise=Noise.from_seed(1))) == (
+            {"all-votes"} if kind is ReleaseKind.NONE else set()
+        )
+
+
+def test_words_match_numbers():
+    upper, unbiased, none = (report_of(kind) for kind in ReleaseKind)
+    for report in (upper, unbiased, none):
+        assert report.summary.startswith(f"epsilon = {report.epsilon:.4f} at delta = 1e-05 ")
+        assert "one teacher" in report.adjacency
+    assert "sanitized upper bound" in upper.summary
+    assert "too low about half the time" in unbiased.summary
+    assert "holds whatever the votes" in none.summary
+    assert none.covers == "all labels"
+    assert upper.covers == "all labels and the sanitized epsilon together"
+    texts = {one.id: one.text for one in upper.statements}
+    assert "except with probability delta_failure" in texts["this-file"]
+    texts = {one.id: one.text for one in unbiased.statements}
+    assert "too low about half the time" in texts["this-file"]
+
+
+def types_of(annotation):
+    yield annotation
+    for inner in typing.get_args(annotation):
+        yield from types_of(inner)
+
+
+def fields_of(kind):
+    for name, annotation in typing.get_type_hints(kind, vars(public)).items():
+        for one in types_of(annotation):
+            if dataclasses.is_dataclass(one):
+                yield from fields_of(one)
+        yield name, annotation
+
+
+def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
+    allowed = {str, int, float, bool, type(None), typing.Any}
+    for name, annotation in fields_of(PublicReport):
+        leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
+        for leaf in leaves:
+            assert leaf in allowed | {Ellipsis} or dataclasses.is_dataclass(leaf), name
+        assert not any(word in name for word in ("sensitivity", "smooth", "ledger", "expected"))
+    assert {field.name for field in dataclasses.fields(Sanitized)} >= {"epsilon", "release_rdp"}
+
+
+def test_reports_cannot_be_changed_after_the_fact():
+    report = report_of(ReleaseKind.UPPER)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.epsilon = 0.1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.sanitized.epsilon = 0.1

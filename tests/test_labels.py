@@ -1,0 +1,290 @@
+"""Label tables: every format read back by an independent reader, refusals by their exact text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.labels import (
+    LabelFormat,
+    LabelTable,
+    concatenate,
+    encode_labels,
+    write_labels,
+)
+
+
+def table_of(rows, metadata=None):
+    """A table from (id, label or None, source) rows; ids of one kind."""
+    ids = [row[0] for row in rows]
+    return LabelTable(
+        ids=np.array(ids, dtype=object if ids and isinstance(ids[0], str) else np.int64),
+        labels=np.array([-1 if row[1] is None else row[1] for row in rows], dtype=np.int64),
+        sources=np.array([row[2] for row in rows], dtype=object),
+        metadata=metadata or {},
+    )
+
+
+ROWS = [(10, 3, "teachers"), (11, None, "none"), (-5, 0, "student")]
+SIGNED = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+ANSWERS = st.one_of(
+    st.tuples(st.integers(0, 2**31 - 1), st.sampled_from(["teachers", "student"])),
+    st.just((None, "none")),
+)
+TABLES = st.one_of(
+    st.lists(st.tuples(SIGNED, ANSWERS), max_size=12),
+    st.lists(st.tuples(TEXT, ANSWERS), min_size=1, max_size=12),
+).map(lambda rows: [(key, *answer) for key, answer in rows])
+
+
+# ---------------------------------------------------------------- formats
+
+
+@given(rows=TABLES)
+def test_parquet_reads_back(rows):
+    data = encode_labels(table_of(rows, {"sigma1": "150", "a": "é"}), LabelFormat.PARQUET)
+    found = pq.read_table(pa.BufferReader(data))
+    assert found.column_names == ["query_id", "label", "source"]
+    assert [tuple(row.values()) for row in found.to_pylist()] == rows
+    assert found.schema.field("label").type == pa.int32()
+    assert json.loads(found.schema.metadata[b"pate"]) == {"sigma1": "150", "a": "é"}
+
+
+@given(rows=TABLES)
+def test_npy_reads_back(rows):
+    data = encode_labels(table_of(rows), LabelFormat.NPY)
+    found = np.load(io.BytesIO(data), allow_pickle=False)
+    assert found.dtype == np.int32
+    assert found.tolist() == [-1 if row[1] is None else row[1] for row in rows]
+
+
+@given(rows=TABLES)
+def test_csv_reads_back(rows):
+    text = encode_labels(table_of(rows), LabelFormat.CSV).decode("utf-8")
+    header, *found = csv.reader(io.StringIO(text, newline=""))
+    assert header == ["query_id", "label", "source"]
+    assert found == [
+        [str(key), "" if label is None else str(label), source] for key, label, source in rows
+    ]
+
+
+@given(rows=TABLES)
+def test_jsonl_reads_back(rows):
+    data = encode_labels(table_of(rows), LabelFormat.JSONL)
+    assert data.isascii()
+    found = [json.loads(line) for line in data.splitlines()]
+    assert [tuple(row.items()) for row in found] == [
+        (("query_id", key), ("label", label), ("source", source)) for key, label, source in rows
+    ]
+
+
+def test_text_formats_to_the_letter():
+    table = table_of(ROWS)
+    assert encode_labels(table, LabelFormat.CSV) == (
+        b"query_id,label,source\n10,3,teachers\n11,,none\n-5,0,student\n"
+    )
+    assert encode_labels(table, LabelFormat.JSONL) == (
+        b'{"query_id":10,"label":3,"source":"teachers"}\n'
+        b'{"query_id":11,"label":null,"source":"none"}\n'
+        b'{"query_id":-5,"label":0,"source":"student"}\n'
+    )
+
+
+@pytest.mark.parametrize("label_format", [LabelFormat.CSV, LabelFormat.JSONL])
+def test_text_is_the_same_across_its_inner_pieces(label_format):
+    count = 70_000
+    labels = np.arange(count) % 7 - 1
+    table = LabelTable(np.arange(count), labels, np.where(labels < 0, "none", "teachers"))
+    lines = encode_labels(table, label_format).splitlines()
+    assert len(lines) == count + (label_format is LabelFormat.CSV)
+    assert lines[-1] in (b"69999,5,teachers", b'{"query_id":69999,"label":5,"source":"teachers"}')
+
+
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+def test_the_same_table_gives_the_same_bytes(label_format):
+    # Another process, another hash seed, another order of the metadata, another array type.
+    program = (
+        "import sys, numpy as np\n"
+        "from pate_cli.labels import *\n"
+        "t = LabelTable(np.array([10, 11, -5], dtype=np.int32), np.array([3, -1, 0]),"
+        " np.array(['teachers', 'none', 'student']), {'b': '2', 'a': '1'})\n"
+        f"write_labels(t, sys.stdout.buffer, LabelFormat('{label_format}'))\n"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert other.stdout == encode_labels(table_of(ROWS, {"a": "1", "b": "2"}), label_format)
+
+
+def test_an_empty_run_is_a_valid_file_in_every_format():
+    empty = table_of([])
+    assert encode_labels(empty, LabelFormat.CSV) == b"query_id,label,source\n"
+    assert encode_labels(empty, LabelFormat.JSONL) == b""
+    assert np.load(io.BytesIO(encode_labels(empty, LabelFormat.NPY))).shape == (0,)
+    found = pq.read_table(pa.BufferReader(encode_labels(empty, LabelFormat.PARQUET)))
+    assert found.num_rows == 0
+    assert found.schema.field("query_id").type == pa.int64()
+
+
+def test_writing_to_a_file_object(tmp_path):
+    with (tmp_path / "labels.parquet").open("wb") as file:
+        write_labels(table_of(ROWS), file, LabelFormat.PARQUET)
+    assert pq.read_table(tmp_path / "labels.parquet").column("label").to_pylist() == [3, None, 0]
+
+
+def test_pyarrow_is_imported_only_for_parquet():
+    program = (
+        "import sys, numpy as np\n"
+        "from pate_cli.labels import *\n"
+        "t = LabelTable(np.array([1]), np.array([0]), np.array(['teachers']))\n"
+        "encode_labels(t, LabelFormat.CSV)\n"
+        "sys.exit('pyarrow' in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# ---------------------------------------------------------------- format by suffix
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("labels.parquet", LabelFormat.PARQUET),
+        ("folder.csv/x.labels.NPY", LabelFormat.NPY),
+        ("a.csv", LabelFormat.CSV),
+        ("a.jsonl", LabelFormat.JSONL),
+        ("a.ndjson", LabelFormat.JSONL),
+    ],
+)
+def test_format_from_path(path, expected):
+    assert LabelFormat.from_path(path) is expected
+
+
+@pytest.mark.parametrize("path", ["-", "labels", "labels.csv.gz", ".csv", "out.csv/labels"])
+def test_an_unknown_suffix_names_the_choices(path):
+    with pytest.raises(UsageError) as caught:
+        LabelFormat.from_path(path)
+    assert caught.value.exit_code == 2
+    assert str(caught.value) == (
+        f"cannot tell the label format of '{path}': end the name in .parquet, .npy, .csv, .jsonl,"
+        " .ndjson, or give --format parquet|npy|csv|jsonl"
+    )
+
+
+# ---------------------------------------------------------------- construction
+
+
+@pytest.mark.parametrize(
+    ("ids", "labels", "sources", "text"),
+    [
+        (
+            [1, 2],
+            [0],
+            ["teachers"],
+            "ids, labels and sources must be one column each, of one length, not of shapes"
+            " (2,), (1,) and (1,)",
+        ),
+        (
+            [[1]],
+            [[0]],
+            [["teachers"]],
+            "ids, labels and sources must be one column each, of one length, not of shapes"
+            " (1, 1), (1, 1) and (1, 1)",
+        ),
+        ([1.5], [0], ["teachers"], "query ids must be whole numbers or text, not float64"),
+        ([True], [0], ["teachers"], "query ids must be whole numbers or text, not bool"),
+        ([1], [0.0], ["teachers"], "labels must be whole numbers, not float64"),
+        ([1, 2], [0, -2], ["teachers"] * 2, "row 1: a label must be in [0, 2147483647], or -1"),
+        ([1], [2**31], ["teachers"], "row 0: a label must be in [0, 2147483647], or -1"),
+        ([1, 2], [0, 0], ["teachers", "x"], "row 1: the source must be one of teachers, student"),
+        ([1], [-1], ["teachers"], "row 0: the source must be none exactly where there is no"),
+        ([1], [4], ["none"], "row 0: the source must be none exactly where there is no label"),
+        (["a", "\ud800"], [1, 1], ["student"] * 2, "row 1: a query id must be valid Unicode text"),
+    ],
+)
+def test_columns_that_do_not_fit(ids, labels, sources, text):
+    with pytest.raises(ParameterError) as caught:
+        LabelTable(np.array(ids), np.array(labels), np.array(sources))
+    assert str(caught.value).startswith(text)
+
+
+def test_ids_of_mixed_objects_are_refused():
+    with pytest.raises(ParameterError, match="whole numbers or text, not object"):
+        LabelTable(np.array(["a", 1], dtype=object), np.zeros(2, int), np.full(2, "student"))
+
+
+def test_unsigned_ids_must_fit():
+    one = (np.array([0]), np.array(["teachers"]))
+    assert LabelTable(np.array([7], dtype=np.uint64), *one).ids.dtype == np.int64
+    with pytest.raises(ParameterError, match="row 0: a query id must fit 64 signed bits"):
+        LabelTable(np.array([2**63], dtype=np.uint64), *one)
+
+
+def test_metadata_must_be_text():
+    with pytest.raises(ParameterError, match="metadata must map text to text"):
+        LabelTable(np.array([1]), np.array([0]), np.array(["teachers"]), {"sigma": 40.0})
+
+
+def test_a_table_is_frozen_through_and_through():
+    parameters = {"sigma": "40"}
+    table = table_of(ROWS, parameters)
+    parameters["sigma"] = "41"
+    assert table.metadata == {"sigma": "40"}
+    with pytest.raises(TypeError):
+        table.metadata["sigma"] = "42"
+    with pytest.raises(ValueError, match="read-only"):
+        table.labels[0] = 1
+    with pytest.raises(FrozenInstanceError):
+        table.labels = table.labels
+
+
+def test_freezing_leaves_the_callers_arrays_writable():
+    labels = np.array([0])
+    LabelTable(np.array([1]), labels, np.array(["teachers"]))
+    labels[0] = 2
+    assert labels[0] == 2
+
+
+# ---------------------------------------------------------------- chunks
+
+
+@given(rows=TABLES, cut=st.integers(0, 12))
+def test_chunks_make_the_whole(rows, cut):
+    whole = table_of(rows, {"k": "v"})
+    cut = min(cut, len(rows))
+    parts = [
+        LabelTable(whole.ids[s], whole.labels[s], whole.sources[s], whole.metadata)
+        for s in (slice(0, cut), slice(cut, None))
+    ]
+    joined = concatenate(iter(parts))
+    assert len(joined) == len(rows)
+    for label_format in LabelFormat:
+        assert encode_labels(joined, label_format) == encode_labels(whole, label_format)
+
+
+def test_chunks_of_different_text_widths():
+    short = LabelTable(np.array(["a"]), np.array([0]), np.array(["student"]))
+    longer = LabelTable(np.array(["abc"]), np.array([-1]), np.array(["none"]))
+    joined = concatenate([short, longer])
+    assert joined.ids.tolist() == ["a", "abc"]
+    assert joined.sources.tolist() == ["student", "none"]
+
+
+def test_chunks_that_are_not_of_one_run():
+    with pytest.raises(ParameterError, match="there are no label tables to concatenate"):
+        concatenate([])
+    with pytest.raises(ParameterError, match="different mechanism parameters"):
+        concatenate([table_of(ROWS, {"a": "1"}), table_of(ROWS, {"a": "2"})])
+    with pytest.raises(ParameterError, match="numbers and with text as ids"):
+        concatenate([table_of(ROWS), table_of([("x", 1, "student")])])

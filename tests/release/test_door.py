@@ -11,7 +11,6 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from pate_cli import release as release_module
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
@@ -22,6 +21,7 @@ from pate_cli.mechanisms.base import Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
+from pate_cli.release import door as release_module
 from pate_cli.release.door import price, release
 from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.worst_case import DataIndependentCost, data_independent_cost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from pathlib import Path
 
 import numpy as np
@@ -394,16 +393,8 @@ def test_large_files_are_surveyed_on_a_sample():
     assert electorate.sample(1000)[0] is electorate
 
 
-def _mnist():
-    folder = Path(os.environ.get("PATE_VOTES") or ROOT.parent / "shared" / "votes")
-    path = folder / "mnist_250_teachers.npy" if folder.is_dir() else folder
-    if not path.is_file():
-        pytest.skip("no MNIST votes here")
-    return np.load(path).astype(np.int64)
-
-
-def test_mnist_release_parameters_found_jointly():
-    electorate = Electorate(_mnist()[:640], 250)
+def test_mnist_release_parameters_found_jointly(mnist_histograms):
+    electorate = Electorate(mnist_histograms, 250)
     grid = Grid((200.0,), (150.0,), (40.0,))
     winner = Search(electorate, grid, Goal(release=ReleaseKind.UNBIASED)).run(extras=False).winner
     assert winner.queries == 640

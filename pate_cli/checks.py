@@ -1,4 +1,4 @@
-"""Admissible ranges of the numbers the accountant is given, checked in one place.
+"""Admissible ranges of numbers, checked in one place.
 
 NaN compares false with everything, so every test below is written to fail on it.
 """
@@ -10,7 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from pate_cli.errors import ParameterError
 
-__all__ = ["check_delta", "check_nonnegative", "check_order", "check_orders", "check_positive"]
+__all__ = [
+    "MOST_CLASSES",
+    "check_delta",
+    "check_ensemble",
+    "check_nonnegative",
+    "check_order",
+    "check_orders",
+    "check_positive",
+    "check_query_delta",
+    "check_whole",
+]
+
+MOST_CLASSES = 20_000
+"""Beyond it the quadrature of scores leaves its stated error."""
 
 
 def check_positive(name: str, value: float) -> float:
@@ -49,3 +62,35 @@ def check_orders(values: ArrayLike) -> NDArray[np.float64]:
     for value in orders[~((orders > 1.0) & (orders < np.inf))]:
         check_order(float(value))
     return orders
+
+
+def check_query_delta(value: float, *, most: float = 1.0) -> float:
+    """`value` if 0 < value < 1 and value ≤ most, else ParameterError."""
+    if not (0.0 < value < 1.0 and value <= most):
+        upper = "and below 1" if most == 1.0 else f"and at most {most}"
+        raise ParameterError(f"query delta must be above 0 {upper}, got {value}")
+    return float(value)
+
+
+def check_whole(name: str, value: int) -> int:
+    """`value` if it is a whole number ≥ 1, else ParameterError naming it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+def check_ensemble(teachers: int, classes: int, teachers_per_record: int) -> None:
+    """Whole τ ≥ 1, 2 ≤ m ≤ MOST_CLASSES and 1 ≤ k ≤ τ, or ParameterError."""
+    for name, value in (("teachers", teachers), ("classes", classes)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ParameterError(f"{name} must be a whole number, got {value!r}")
+    if teachers < 1:
+        raise ParameterError(f"teachers must be at least 1, got {teachers}")
+    if classes < 2:
+        raise ParameterError(f"classes must be at least 2, got {classes}")
+    if classes > MOST_CLASSES:
+        raise ParameterError(f"classes must be at most {MOST_CLASSES}, got {classes}")
+    if check_whole("teachers_per_record", teachers_per_record) > teachers:
+        raise ParameterError(
+            f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"
+        )

@@ -4,7 +4,32 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["Analysis", "Layout", "MechanismName", "Objective", "ReleaseKind"]
+__all__ = [
+    "CONFIDENCE",
+    "DELTA",
+    "LAPLACE_SHARE",
+    "MIN_AGREEMENT",
+    "REFUSALS",
+    "SIGMA1_SHARE",
+    "SIGMA2_SHARE",
+    "THRESHOLD_SHARE",
+    "Analysis",
+    "Layout",
+    "MechanismName",
+    "Objective",
+    "ReleaseKind",
+]
+
+# Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
+THRESHOLD_SHARE = 0.8
+SIGMA1_SHARE = 0.6
+SIGMA2_SHARE = 0.16
+LAPLACE_SHARE = 0.08
+
+CONFIDENCE = 0.9
+REFUSALS = 10
+DELTA = 1e-5
+MIN_AGREEMENT = 0.9
 
 
 class Layout(enum.StrEnum):

@@ -1,8 +1,6 @@
 """What k mechanisms cost together when each is (ε0, δ0)-DP, chosen adaptively or not.
 
   basic     (kε0, kδ0). Dwork and Roth (2014), Theorem 3.16 and Corollary B.2.
-  advanced  (√(2k log(1/δ')) ε0 + kε0(e^{ε0} − 1), kδ0 + δ'). Dwork and Roth (2014), Theorem 3.20.
-  renyi     the Rényi divergence of randomised response, k times, converted to (ε, δ̃).
   optimal   the smallest ε that holds for every such mechanism. Kairouz, Oh and Viswanath, "The
             Composition Theorem for Differential Privacy" (ICML 2015), Theorem 3.3.
 
@@ -32,29 +30,22 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from pate_cli.accounting.conversion import best_order
-from pate_cli.accounting.divergence import excess_moment
-from pate_cli.accounting.stability import check_whole
 from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_nonnegative
+from pate_cli.checks import check_delta, check_nonnegative, check_whole
 from pate_cli.errors import ParameterError, UnreachableError
 
 __all__ = [
     "Composition",
     "Method",
-    "advanced_composition",
     "basic_composition",
     "best_composition",
     "optimal_composition",
-    "renyi_composition",
-    "response_delta",
     "smallest_delta",
 ]
 
-Method: TypeAlias = Literal["basic", "advanced", "renyi", "optimal"]
+Method: TypeAlias = Literal["basic", "optimal"]
 
 _ROUNDING = 1e-9
-_ORDERS = 1.0 + np.geomspace(1e-6, 1e7, 521)
 
 
 @dataclass(frozen=True)
@@ -87,42 +78,6 @@ def basic_composition(k: int, *, epsilon: float, delta: float) -> Composition:
     return Composition(_sum(k, epsilon), k * delta, "basic")
 
 
-def advanced_composition(k: int, *, epsilon: float, delta: float, slack: float) -> Composition:
-    """(√(2k log(1/δ')) ε0 + kε0(e^{ε0} − 1), kδ0 + δ'), Dwork and Roth (2014), Theorem 3.20.
-
-    Args:
-        k: number of mechanisms, ≥ 1.
-        epsilon: ε0 of each, ≥ 0.
-        delta: δ0 of each, in [0, 1).
-        slack: δ' in (0, 1).
-
-    Raises:
-        ParameterError: a number outside its range.
-    """
-    k, epsilon, delta = _checked(k, epsilon, delta)
-    spread = math.sqrt(-2.0 * k * math.log(check_delta(slack))) * epsilon
-    drift = k * epsilon * math.expm1(epsilon) if epsilon < 700.0 else math.inf
-    return Composition(spread + drift, k * delta + slack, "advanced")
-
-
-def renyi_composition(k: int, *, epsilon: float, delta: float, total_delta: float) -> Composition:
-    """k times the Rényi divergence of randomised response, then `conversion_cost`.
-
-    The same dominating pair as `optimal_composition`, hence never below it. Conversion: Canonne,
-    Kamath and Steinke (2020), Proposition 12. Arguments and errors as there.
-    """
-    k, epsilon, delta = _checked(k, epsilon, delta)
-    rest = _what_is_left(k, delta, check_delta(total_delta))
-    if rest == 0.0 or epsilon == 0.0:
-        return Composition(_sum(k, epsilon), total_delta, "renyi")
-    log_p = -np.logaddexp(0.0, np.array([-epsilon, epsilon]))
-    # Rényi divergence increases with the order up to ε0, which also stands in on overflow.
-    excess = excess_moment(log_p, log_p[::-1], order=_ORDERS[:, None]).sum(axis=1)
-    rdp = np.minimum(np.log1p(excess) / (_ORDERS - 1.0), epsilon)
-    found = best_order(k * rdp, orders=_ORDERS, delta=rest)
-    return Composition(found.epsilon, total_delta, "renyi")
-
-
 def optimal_composition(k: int, *, epsilon: float, delta: float, total_delta: float) -> Composition:
     """The smallest ε for the whole at a given δ, rounded up (see the module's text).
 
@@ -147,7 +102,8 @@ def optimal_composition(k: int, *, epsilon: float, delta: float, total_delta: fl
 def best_composition(k: int, *, epsilon: float, delta: float, total_delta: float) -> Composition:
     """The statement to publish: `optimal_composition`, or kε0 where rounding leaves it above.
 
-    The other two are never better, by optimality. Arguments and errors as there.
+    Advanced composition and the Rényi divergence of randomised response, converted, are never
+    better, by optimality. Arguments and errors as there.
     """
     optimal = optimal_composition(k, epsilon=epsilon, delta=delta, total_delta=total_delta)
     basic = basic_composition(k, epsilon=epsilon, delta=delta)
@@ -155,22 +111,6 @@ def best_composition(k: int, *, epsilon: float, delta: float, total_delta: float
         # Pure parts add up and nothing is given away but for 1 − (1 − δ0)^k ≤ δ, checked above.
         return Composition(basic.epsilon, total_delta, "basic")
     return optimal
-
-
-def response_delta(k: int, *, epsilon: float, total_epsilon: float) -> float:
-    """δ_k(ε): the exact δ of k randomised responses at ε0, rounded up by about 1e-9 of itself.
-
-    Args:
-        k: number of responses, ≥ 1.
-        epsilon: ε0 of each, ≥ 0.
-        total_epsilon: ε of the whole, ≥ 0.
-
-    Raises:
-        ParameterError: a number outside its range.
-    """
-    k, epsilon, _ = _checked(k, epsilon, 0.0)
-    total = check_nonnegative("total epsilon", total_epsilon)
-    return 0.0 if total >= _sum(k, epsilon) else _Responses.of(k, epsilon, 1e-300).delta(total)
 
 
 def smallest_delta(k: int, *, delta: float) -> float:

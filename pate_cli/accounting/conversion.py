@@ -1,4 +1,4 @@
-"""From Rényi to (ε, δ), rounded towards more privacy loss."""
+"""From Rényi or Gaussian differential privacy to (ε, δ), rounded towards more privacy loss."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_orders
+from pate_cli.checks import check_delta, check_orders, check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["BestOrder", "best_order", "conversion_cost", "round_up"]
+__all__ = [
+    "BestOrder",
+    "best_order",
+    "conversion_cost",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "round_up",
+]
 
 
 def conversion_cost(orders: Floats, *, delta: float) -> Floats:
@@ -72,6 +80,49 @@ def best_order(rdp: Floats, *, orders: Floats, delta: float) -> BestOrder:
         order=float(orders[index]),
         at_edge=orders.size > 1 and index in (0, orders.size - 1),
     )
+
+
+def gaussian_delta(*, mu: float, epsilon: float) -> float:
+    """δ(ε) of μ-GDP: Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
+
+    Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 2.13; Balle and Wang
+    (2018), Theorem 8. Evaluated as Φ(a)·(1 − e^{ε + log Φ(b) − log Φ(a)}).
+    """
+    mu = check_positive("mu", mu)
+    log_first = float(log_ndtr(-epsilon / mu + mu / 2.0))
+    log_second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))
+    return math.exp(log_first) * -math.expm1(min(log_second - log_first, 0.0))
+
+
+def gaussian_epsilon(*, mu: float, delta: float) -> float:
+    """An ε ≥ 0 at which μ-GDP has at most the given δ, within 1e-12 relative of the smallest.
+
+    δ(ε) is decreasing, so plain bisection keeps a bracket whose upper end is always a valid ε,
+    and that end is returned.
+
+    Args:
+        mu: total μ, > 0; compositions add squares.
+        delta: δ in (0, 1).
+
+    Returns:
+        ε in nats.
+
+    Raises:
+        ParameterError: μ not positive and finite, or δ outside (0, 1).
+    """
+    delta = check_delta(delta)
+    if gaussian_delta(mu=mu, epsilon=0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while gaussian_delta(mu=mu, epsilon=high) > delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2.0
+        if gaussian_delta(mu=mu, epsilon=middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def round_up(value: float, *, digits: int = 4) -> float:

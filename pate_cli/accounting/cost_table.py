@@ -1,130 +1,206 @@
-"""A grid of scores on which cost and local sensitivity are functions of the same table.
+"""What a tally of queries costs and how far its neighbours could move that: one routine for all.
 
-A cost that is exact while its sensitivity is gridded understates the sensitivity. So the cost *is*
-defined on the grid, F̃(⌈z/h⌉ h) for a non-decreasing F̃, with h = L/K for a whole K: one vote then
-moves a score by at most K cells, exactly.
+A mechanism's cost is a function of a score, and one neighbour can move the score by a known amount
+at most. Scores live on a lattice: a row v (whole votes for the plurality, or cells of a real score;
+always 0 for mechanisms that do not look at it) and a column k on a `ScoreGrid`.
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from pate_cli.accounting.gaussian.noisy_max import (
-    LOWEST_SCORE,
-    SCORE_ERROR,
-    score_lipschitz,
-    score_range,
+from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.accounting.sensitivity import (
+    local_sensitivity_blocks,
+    sensitivity_curve,
+    smooth_sensitivity,
 )
 from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import ParameterError
 
-__all__ = ["COARSE", "FINE", "Resolution", "ScoreGrid"]
-
-
-_MOST_NODES = 4_000_000
+__all__ = ["CostTable", "Price", "ScoreTable", "Tally"]
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """How fine a lattice is; any choice is sound, a coarse one is quicker and charges more.
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many queries fell into each lattice cell: all the accountant keeps of the votes. SECRET.
 
-    Attributes:
-        step: largest step between nodes; rounding up costs about (step/2)·|d log F/dz|.
-        block: largest width of the blocks that sensitivities at a distance are maxima over.
-        per_sigma: blocks of plurality counts per σ1.
-    """
-
-    step: float
-    block: float
-    per_sigma: int
-
-
-FINE = Resolution(step=0.0025, block=0.015, per_sigma=50)
-COARSE = Resolution(step=0.02, block=0.06, per_sigma=16)
-
-
-@dataclass(frozen=True)
-class ScoreGrid:
-    """Nodes h·(first + i), i = 0 … size − 1; all fields are public.
+    A commutative monoid under `+` with exact integer sums, so batches, workers and their order
+    make no difference.
 
     Attributes:
-        step: h, in units of the score.
-        reach: K, how many cells one vote can move a score.
-        block: cells per block, a divisor of `reach` and of `size`.
-        first: index of the lowest node; scores below it are clamped to it.
-        size: number of nodes.
+        cells: distinct (v, k), [occupied, 2], sorted.
+        weights: queries in each, [occupied].
     """
 
-    step: float
-    reach: int
-    block: int
-    first: int
-    size: int
+    cells: Ints
+    weights: Ints
 
     @classmethod
-    def for_argmax(
-        cls,
-        *,
-        teachers: int,
-        classes: int,
-        sigma: float,
-        order: float,
-        resolution: Resolution = FINE,
-        reach: int = 1,
-    ) -> ScoreGrid:
-        """The grid for a Gaussian noisy argmax; clamps scores whose cost is below 1e-14.
+    def empty(cls) -> Tally:
+        """No queries."""
+        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64))
 
-        F at z is at most e^{E} Φ(z + λμ) and a constant, E = λ(λ−1)μ²/2, which is negligible
-        once (z + λμ)² ≥ (λμ)² + 64. `reach` is how many votes of a query a neighbour may change.
-        """
-        shift = order * math.sqrt(2.0) * reach / sigma
-        lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
-        return cls.spanning(
-            max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)),
-            highest,
-            lipschitz=score_lipschitz(sigma / reach),
-            resolution=resolution,
+    @classmethod
+    def of(cls, cells: Ints, weights: Ints | None = None) -> Tally:
+        """Count cells given one a query, or with weights."""
+        distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
+        each = np.ones(len(cells), dtype=np.int64) if weights is None else weights
+        total = np.bincount(inverse.reshape(-1), weights=each, minlength=len(distinct))
+        return cls(distinct, np.rint(total).astype(np.int64))
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally.of(
+            np.concatenate([self.cells, other.cells]),
+            np.concatenate([self.weights, other.weights]),
         )
 
-    @classmethod
-    def spanning(
-        cls, lowest: float, highest: float, *, lipschitz: float, resolution: Resolution = FINE
-    ) -> ScoreGrid:
-        """The grid for scores between two public bounds, of which a neighbour moves L at most.
+    @property
+    def queries(self) -> int:
+        """Number of queries counted."""
+        return int(self.weights.sum())
 
-        Args:
-            lowest: the lowest node is at or just below it; scores below are clamped to that.
-            highest: no computed score is above it.
-            lipschitz: L > 0, the error of a computed score included.
-            resolution: how fine.
-        """
-        blocks_per_vote = math.ceil(lipschitz / resolution.block)
-        block = math.ceil(lipschitz / (blocks_per_vote * resolution.step))
-        reach = block * blocks_per_vote
-        step = lipschitz / reach
-        first = math.floor(lowest / step)
-        last = math.ceil((highest + SCORE_ERROR) / step)
-        size = math.ceil((last - first + 1) / block) * block
-        if size > _MOST_NODES:
-            raise ParameterError(
-                f"the noise is so large beside one vote that scores would need {size} cells "
-                f"(at most {_MOST_NODES}); lower the noise"
-            )
-        return cls(step=step, reach=reach, block=block, first=first, size=size)
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """What queries cost at one order, and its local sensitivity by distance. SECRET.
+
+    Attributes:
+        rdp: total cost, nats.
+        distances: ascending d ≥ 0, [distances].
+        curve: LS_d summed over queries at these distances, nats.
+        ceiling: the vote-independent bound that stands for all farther distances, nats.
+    """
+
+    rdp: float
+    distances: Ints
+    curve: Floats
+    ceiling: float
+
+    def smooth(self, beta: float) -> float:
+        """SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
+        return smooth_sensitivity(self.curve, ceiling=self.ceiling, beta=beta)
+
+    def discounted(self, beta: float) -> Floats:
+        """e^{−βd} LS_d per distance, whose maximum (with the ceiling's) is SS_β."""
+        return self.curve * np.exp(-beta * self.distances)
+
+    def scaled(self, factor: float) -> Price:
+        """The price of so many times the queries."""
+        return Price(self.rdp * factor, self.distances, self.curve * factor, self.ceiling * factor)
+
+    def __add__(self, other: Price) -> Price:
+        """The price of both, known at the same distances."""
+        return Price(
+            self.rdp + other.rdp,
+            self.distances,
+            self.curve + other.curve,
+            self.ceiling + other.ceiling,
+        )
+
+
+class CostTable(ABC):
+    """A mechanism's cost on its lattice at one order. Public: it has seen no votes.
+
+    Attributes:
+        order: the Rényi order λ.
+        grid: columns of the lattice.
+    """
+
+    order: float
+    grid: ScoreGrid
 
     @property
-    def floor(self) -> float:
-        """The lowest node: scores below cost what it costs."""
-        return self.first * self.step
+    @abstractmethod
+    def lattice_rows(self) -> int:
+        """Rows of the lattice."""
 
-    def nodes(self) -> Floats:
-        """Scores of all nodes, ascending, [size]."""
-        return (self.first + np.arange(self.size, dtype=np.float64)) * self.step
+    @property
+    @abstractmethod
+    def rows_per_block(self) -> int:
+        """Rows per block of sensitivities."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Floats:
+        """Cost of cells with start ≤ v < stop, [stop − start, grid.size], nats."""
+
+    @abstractmethod
+    def cost(self, cells: Ints) -> Floats:
+        """Cost of given cells (v, k), [cells], nats."""
+
+    @cached_property
+    def blocks(self) -> Floats:
+        """The largest LS_0 in every block of the lattice, nats."""
+        return local_sensitivity_blocks(
+            self.rows,
+            rows=self.lattice_rows,
+            grid=self.grid,
+            rows_per_block=self.rows_per_block,
+        )
+
+    def price(self, tally: Tally, distances: Ints) -> Price:
+        """What the tallied queries cost, and LS_d at ascending distances."""
+        return Price(
+            rdp=float(self.cost(tally.cells) @ tally.weights),
+            distances=distances,
+            curve=sensitivity_curve(
+                self.blocks,
+                cells=tally.cells,
+                weights=tally.weights,
+                grid=self.grid,
+                rows_per_block=self.rows_per_block,
+                distances=distances,
+            ),
+            ceiling=float(self.blocks.max()) * tally.queries,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable(CostTable):
+    """F̃, a function of one score alone: non-decreasing, rounded up to the nodes of its grid.
+
+    Attributes:
+        bound: F at scores [scores], nats; monotone but for the slack of a search, which the running
+            maximum absorbs.
+    """
+
+    order: float
+    grid: ScoreGrid
+    bound: Callable[[Floats], Floats]
+
+    @property
+    def lattice_rows(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def rows_per_block(self) -> int:
+        """One."""
+        return 1
+
+    @cached_property
+    def values(self) -> Floats:
+        """F̃ at every node, [grid.size], nats."""
+        return np.maximum.accumulate(self.bound(self.grid.nodes()))
+
+    def rows(self, start: int, stop: int) -> Floats:
+        """The values, once per row."""
+        return np.broadcast_to(self.values, (stop - start, self.grid.size))
+
+    def cost(self, cells: Ints) -> Floats:
+        """F̃ at cells (·, k)."""
+        return self.values[cells[:, 1]]
 
     def cells(self, scores: Floats) -> Ints:
-        """Index of the first node not below each score (raised by its possible error)."""
-        index = np.ceil((scores + SCORE_ERROR) / self.step).astype(np.int64) - self.first
-        return np.clip(index, 0, self.size - 1)
+        """(0, k) for scores, [scores, 2]."""
+        columns = self.grid.cells(scores)
+        return np.stack([np.zeros_like(columns), columns], axis=1)
+
+    def cost_of(self, scores: Floats) -> Floats:
+        """F̃ at scores, evaluated only at the nodes they are rounded up to."""
+        used, inverse = np.unique(self.grid.cells(scores), return_inverse=True)
+        return np.maximum.accumulate(self.bound(self.grid.nodes()[used]))[inverse]

@@ -19,10 +19,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from scipy.special import ndtri
+
+from pate_cli.arrays import Floats
 from pate_cli.checks import check_nonnegative, check_order, check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["gnss_rdp", "largest_beta", "largest_order"]
+__all__ = ["gnss_costs", "gnss_rdp", "largest_beta", "largest_order", "shift_quantile"]
 
 
 # Past it e^{2β} overflows; no float64 above 1 is an order that admits even a tenth of it.
@@ -40,6 +44,28 @@ def largest_order(beta: float) -> float:
     return 1.0 - math.exp(-twice) / math.expm1(-twice)  # 1/(e^{2β} − 1) without overflow
 
 
+def shift_quantile(delta_failure: float) -> float:
+    """κ/σ = Φ⁻¹(1 − δ') of a release that is too low with probability δ' only; 0 for δ' = 0."""
+    return float(-ndtri(delta_failure)) if delta_failure > 0.0 else 0.0
+
+
+def gnss_costs(betas: Floats, sigmas: Floats, *, order: float, quantile: float) -> Floats:
+    """ε_κ(λ) for many β and σ at once, κ = quantile·σ: broadcast, nats, unchecked.
+
+    Infinite where β is too large for the order. Written with x = (λ − 1)·expm1(2β) so that small β
+    do not cancel: λ(1/σ + (κ/σ)·expm1(β))²/(2(1 − x)) + [expm1(2β)/2 − β]
+    + [−log1p(−x) − x]/(2(λ − 1)).
+    """
+    x = (order - 1.0) * np.expm1(2.0 * np.minimum(betas, _LARGEST_BETA))
+    within = np.where(x < 1.0, x, 0.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        moved = 1.0 / np.asarray(sigmas) + quantile * np.expm1(betas)
+        mean = order * moved * moved / (2.0 * (1.0 - within))
+        spread = np.expm1(2.0 * betas) / 2.0 - betas
+    log_part = (-np.log1p(-within) - within) / (2.0 * (order - 1.0))
+    return np.where(x < 1.0, mean + spread + log_part, np.inf)
+
+
 def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> float:
     """ε_κ(λ): what one sanitized release costs at the given Rényi order.
 
@@ -50,8 +76,7 @@ def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> 
         shift: κ ≥ 0, how many smooth sensitivities the release is shifted up by.
 
     Returns:
-        Nats. Written with x = (λ − 1)·expm1(2β) so that small β do not cancel:
-        λ(1/σ + (κ/σ)·expm1(β))²/(2(1 − x)) + [expm1(2β)/2 − β] + [−log1p(−x) − x]/(2(λ − 1)).
+        Nats.
 
     Raises:
         ParameterError: a number out of range, or β too large for the order (the message names
@@ -61,17 +86,13 @@ def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> 
     sigma = check_positive("sigma_release", sigma)
     order = check_order(order)
     shift = check_nonnegative("shift", shift)
-    x = (order - 1.0) * math.expm1(2.0 * min(beta, _LARGEST_BETA))
-    if x >= 1.0:
+    if (order - 1.0) * math.expm1(2.0 * min(beta, _LARGEST_BETA)) >= 1.0:
         raise ParameterError(
             f"beta={beta:g} at order {order:g} has infinite privacy cost; "
             f"beta must be below {largest_beta(order):.6g} at this order, "
             f"or the order below {largest_order(beta):.6g} at this beta"
         )
-    moved = 1.0 / sigma + (shift / sigma) * math.expm1(beta)
-    mean = order * moved * moved / (2.0 * (1.0 - x))
-    if not math.isfinite(mean):
+    cost = gnss_costs(np.array(beta), np.array(sigma), order=order, quantile=shift / sigma)
+    if not np.isfinite(cost):
         raise ParameterError(f"sigma_release={sigma:g} is so small that its cost overflows")
-    spread = math.expm1(2.0 * beta) / 2.0 - beta
-    log_part = (-math.log1p(-x) - x) / (2.0 * (order - 1.0))
-    return mean + spread + log_part
+    return float(cost)

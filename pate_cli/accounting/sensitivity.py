@@ -19,47 +19,68 @@ maximum at some d instead is *not* smooth, since score windows go on growing pas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import ScoreGrid
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.arrays import Floats, Ints
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["local_sensitivity_blocks", "sensitivity_curve", "smooth_sensitivity"]
+__all__ = [
+    "distances_for",
+    "local_sensitivity_blocks",
+    "sensitivity_curve",
+    "smooth_sensitivity",
+    "sparse_distances",
+]
 
 CostRows = Callable[[int, int], Floats]
 
 _CHUNK_CELLS = 1_000_000
 # Differences of costs near 1e-2 carry this much round-off; added so that LS_0 stays above it.
 _ROUND_OFF = 1e-15
+# e^{−14} makes the vote-independent bound beyond D0 negligible.
+_DISCOUNT = 14.0
+_MOST_DISTANCES = 4096
+
+
+def distances_for(beta: float, *, teachers: int) -> int:
+    """D0: how many distances are kept, e^{−β D0} ≤ 1e-6 or all teachers. Public."""
+    return max(1, min(teachers, math.ceil(_DISCOUNT / beta), _MOST_DISTANCES))
+
+
+def sparse_distances(beta: float, *, teachers: int, most: int) -> Ints:
+    """About so many of the distances 0 … D0, on a geometric scale: enough for a choice."""
+    farthest = distances_for(beta, teachers=teachers)
+    return np.unique(np.geomspace(1.0, farthest + 1.0, most).astype(np.int64)) - 1
 
 
 def local_sensitivity_blocks(
-    cost_rows: CostRows, *, votes: int, grid: ScoreGrid, vote_block: int
+    cost_rows: CostRows, *, rows: int, grid: ScoreGrid, rows_per_block: int
 ) -> Floats:
     """The largest LS_0 in every block of the lattice.
 
     Args:
         cost_rows: cost_rows(a, b) returns ρ for rows a ≤ v < b, [b − a, grid.size], nats,
             non-decreasing along the second axis.
-        votes: number of rows of the lattice (1 when the mechanism does not look at v).
+        rows: number of rows of the lattice (1 when the mechanism does not look at v).
         grid: the columns.
-        vote_block: rows per block, ≥ 1.
+        rows_per_block: rows per block, ≥ 1.
 
     Returns:
-        [ceil(votes / vote_block), grid.size / grid.block], nats.
+        [ceil(rows / rows_per_block), grid.size / grid.block], nats.
     """
     columns = np.arange(grid.size)
-    up = np.minimum(columns + grid.reach, grid.size - 1)
-    down = np.maximum(columns - grid.reach, 0)
-    chunk = max(vote_block, _CHUNK_CELLS // grid.size // vote_block * vote_block)
+    up = np.minimum(columns + grid.stride, grid.size - 1)
+    down = np.maximum(columns - grid.stride, 0)
+    chunk = max(rows_per_block, _CHUNK_CELLS // grid.size // rows_per_block * rows_per_block)
     parts = []
-    for start in range(0, votes, chunk):
-        stop = min(start + chunk, votes)
-        low, high = max(start - 1, 0), min(stop + 1, votes)
+    for start in range(0, rows, chunk):
+        stop = min(start + chunk, rows)
+        low, high = max(start - 1, 0), min(stop + 1, rows)
         cost = cost_rows(low, high)
         if np.any(np.diff(cost, axis=1) < 0.0):
             raise ParameterError("the cost of a query must be non-decreasing in its score")
@@ -71,7 +92,9 @@ def local_sensitivity_blocks(
         here = cost[inner]
         local = np.maximum(ceiling[inner] - here, here - bottom[inner]) + _ROUND_OFF
         by_column = local.reshape(local.shape[0], -1, grid.block).max(axis=2)
-        parts.append(np.maximum.reduceat(by_column, np.arange(0, stop - start, vote_block), axis=0))
+        parts.append(
+            np.maximum.reduceat(by_column, np.arange(0, stop - start, rows_per_block), axis=0)
+        )
     return np.concatenate(parts)
 
 
@@ -83,13 +106,13 @@ def _neighbour_rows(values: Floats, extreme: np.ufunc) -> Floats:
     return result
 
 
-def _dilate_columns(table: Floats, reach: int) -> Floats:
-    """Maximum over the columns within `reach` of each."""
+def _dilate_columns(table: Floats, width: int) -> Floats:
+    """Maximum over the columns within `width` of each."""
     covered = 0
-    while covered < reach:
+    while covered < width:
         # Copies shifted by at most covered + 1 overlap enough that one whose centre falls off the
         # table is not missed: what it would bring is within `covered` already.
-        step = min(covered + 1, reach - covered)
+        step = min(covered + 1, width - covered)
         covered += step
         if step >= table.shape[1]:
             table = np.broadcast_to(table.max(axis=1, keepdims=True), table.shape).copy()
@@ -107,7 +130,7 @@ def sensitivity_curve(
     cells: Ints,
     weights: Ints,
     grid: ScoreGrid,
-    vote_block: int,
+    rows_per_block: int,
     distances: Ints,
 ) -> Floats:
     """Σ over queries of LS_d at the given distances.
@@ -117,7 +140,7 @@ def sensitivity_curve(
         cells: distinct occupied cells (v, k), [occupied, 2].
         weights: queries in each of them, [occupied].
         grid: the columns of the lattice.
-        vote_block: rows per block.
+        rows_per_block: rows per block.
         distances: d ≥ 0 in ascending order, [distances]; 0, 1, …, D0 − 1 for smooth sensitivity.
 
     Returns:
@@ -132,21 +155,22 @@ def sensitivity_curve(
     curve = np.full(distances.size, ceiling)
     if weights.size == 0:
         return curve
-    row, phase = cells[:, 0] // vote_block, cells[:, 0] % vote_block
+    row, phase = cells[:, 0] // rows_per_block, cells[:, 0] % rows_per_block
     column = cells[:, 1] // grid.block
     # Windows may begin before the first row: empty blocks stand there. window[j] is the maximum
     # over blocks j … j + width − 1 of the column-dilated table.
-    padding = min(int(distances[-1]) // vote_block, blocks.shape[0]) + 1
+    padding = min(int(distances[-1]) // rows_per_block, blocks.shape[0]) + 1
     window = np.vstack([np.zeros((padding, blocks.shape[1])), blocks])
     width = 1
-    phases = np.arange(vote_block)
+    phases = np.arange(rows_per_block)
     dilated = 0
     for index, distance in enumerate(distances.tolist()):
-        first, last = (phase - distance) // vote_block, (phase + distance) // vote_block
+        first, last = (phase - distance) // rows_per_block, (phase + distance) // rows_per_block
         narrowest = int(
-            ((phases + distance) // vote_block - (phases - distance) // vote_block).min() + 1
+            ((phases + distance) // rows_per_block - (phases - distance) // rows_per_block).min()
+            + 1
         )
-        window = _dilate_columns(window, (distance - dilated) * (grid.reach // grid.block))
+        window = _dilate_columns(window, (distance - dilated) * (grid.stride // grid.block))
         dilated = distance
         while width < narrowest and width < window.shape[0]:
             step = min(width, narrowest - width)

@@ -1,7 +1,7 @@
 """How far a vote is from another plurality, and the thresholds that make answering it private.
 
 **Distance to instability.** Let n₁ ≥ n₂ be the two largest counts, g = n₁ − n₂, and let one record
-reach at most r votes of a query (r = 1: disjoint teachers). Each moved vote narrows the gap by at
+change at most r votes of a query (r = 1: disjoint teachers). Each moved vote narrows the gap by at
 most 2, so the smallest number of records that brings about a tie, or worse, is ⌈g/2r⌉ (attained
 by moving votes from the first to the second), and
 
@@ -36,13 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Counts
-from pate_cli.checks import check_nonnegative, check_positive
+from pate_cli.checks import check_nonnegative, check_positive, check_query_delta, check_whole
 from pate_cli.errors import ParameterError
 
 __all__ = [
-    "DEFAULT_SHARE",
-    "check_query_delta",
-    "check_whole",
     "distance_to_instability",
     "epsilon_for_share",
     "farthest_distance",
@@ -53,34 +50,34 @@ __all__ = [
 ]
 
 
-DEFAULT_SHARE = 1.0 / 3.0
+_SHARE = 0.5
 """Where the default ε puts the threshold, as a share of the farthest distance."""
 
 
-def distance_to_instability(counts: Counts, *, reach: int = 1) -> NDArray[np.int64]:
+def distance_to_instability(counts: Counts, *, teachers_per_record: int = 1) -> NDArray[np.int64]:
     """d = max(⌈(n₁ − n₂)/2r⌉ − 1, 0) per query: records that may change without a flip or a tie.
 
     One record moves it by at most 1, and it is 0 on both sides of a flipped plurality. SECRET.
 
     Args:
         counts: vote histograms, [queries, classes ≥ 2].
-        reach: r ≥ 1, the votes of one query that one record can change.
+        teachers_per_record: r ≥ 1, the votes of one query that one record can change.
 
     Returns:
         [queries], int64.
 
     Raises:
-        ParameterError: `reach` is not a whole number ≥ 1.
+        ParameterError: `teachers_per_record` is not a whole number ≥ 1.
     """
-    step = 2 * check_whole("reach", reach)
+    step = 2 * check_whole("teachers_per_record", teachers_per_record)
     top = np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
     gap = top[:, 1] - top[:, 0]
     return np.maximum((gap + (step - 1)) // step - 1, 0)
 
 
-def farthest_distance(teachers: int, *, reach: int = 1) -> int:
+def farthest_distance(teachers: int, *, teachers_per_record: int = 1) -> int:
     """The distance of a unanimous vote of τ teachers, max(⌈τ/2r⌉ − 1, 0)."""
-    step = 2 * check_whole("reach", reach)
+    step = 2 * check_whole("teachers_per_record", teachers_per_record)
     return max(-(-check_whole("teachers", teachers) // step) - 1, 0)
 
 
@@ -131,7 +128,9 @@ def sparse_vector_leak(*, query_epsilon: float, threshold: float) -> float:
     return y * (4.0 - y) / 6.0
 
 
-def epsilon_for_share(unit_threshold: float, *, teachers: int, reach: int, share: float) -> float:
+def epsilon_for_share(
+    unit_threshold: float, *, teachers: int, teachers_per_record: int, share: float = _SHARE
+) -> float:
     """The ε that puts the threshold at a share of the farthest distance.
 
     Both thresholds are proportional to 1/ε, so T(1)/(share · farthest).
@@ -139,7 +138,7 @@ def epsilon_for_share(unit_threshold: float, *, teachers: int, reach: int, share
     Args:
         unit_threshold: the threshold at ε = 1, ≥ 0.
         teachers: τ; a vote of at most 2r teachers has distance 0 however they agree.
-        reach: r ≥ 1.
+        teachers_per_record: r ≥ 1.
         share: in (0, 1); the smaller, the more is answered and the more ε is spent.
 
     Raises:
@@ -147,24 +146,10 @@ def epsilon_for_share(unit_threshold: float, *, teachers: int, reach: int, share
     """
     if not 0.0 < share < 1.0:
         raise ParameterError(f"share must be between 0 and 1, both excluded, got {share}")
-    farthest = farthest_distance(teachers, reach=reach)
+    farthest = farthest_distance(teachers, teachers_per_record=teachers_per_record)
     if farthest == 0:
         raise ParameterError(
-            f"{teachers} teachers are too few for a stable vote: at least {2 * reach + 1} needed"
+            f"{teachers} teachers are too few for a stable vote: at least "
+            f"{2 * teachers_per_record + 1} needed"
         )
     return unit_threshold / (share * farthest)
-
-
-def check_query_delta(value: float, *, most: float = 1.0) -> float:
-    """`value` if 0 < value < 1 and value ≤ most, else ParameterError."""
-    if not (0.0 < value < 1.0 and value <= most):
-        upper = "and below 1" if most == 1.0 else f"and at most {most}"
-        raise ParameterError(f"query delta must be above 0 {upper}, got {value}")
-    return float(value)
-
-
-def check_whole(name: str, value: int) -> int:
-    """`value` if it is a whole number ≥ 1, else ParameterError naming it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return int(value)

@@ -4,6 +4,19 @@ The output is one coin with p(v) = Φ((v − T)/σ1), v = max_j n_j, and one vot
 A coin's Rényi divergence is convex in the other coin's p' and vanishes at p' = p, so the worst
 neighbour is v' = v ± 1 whether or not v is whole; both are kept at v = 0 and v = τ. The cost is
 exact: about 2/π of the λ/(2σ1²) that the paper charges, far from T much less.
+
+**A whole Confident query**: the test, then an argmax if it passed. The query's output is "no
+answer" or a label. By the chain rule, exact in the first step,
+
+  ρ = max over v' = v ± 1 and both directions of
+      1/(λ−1) · log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} e^{(λ−1) F(z)}],
+
+with F the cost of the argmax. ρ depends on the votes alone and not on the coin, so the sum over
+*all rows fixed in advance* is an RDP bound by ordinary composition; rows that a cap on answers
+left unread are charged like the others (charging up to the stop is not RDP).
+
+DEPARTURE. The paper charges the threshold on every query and the argmax on those answered, and
+reports the expectation: a Jensen gap away from a Rényi divergence, and below it.
 """
 
 from __future__ import annotations
@@ -19,7 +32,17 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_order, check_orders, check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["PassMoments", "cell_moments", "pass_moments", "threshold_rdp", "worst_threshold_rdp"]
+__all__ = [
+    "PassMoments",
+    "cell_moments",
+    "chain_rdp",
+    "pass_moments",
+    "threshold_rdp",
+    "worst_threshold_rdp",
+]
+
+# e^{(λ−1)F} is carried through logs beyond this exponent.
+_LARGE = 500.0
 
 
 def _log_answer(v: Floats, *, threshold: float, sigma: float) -> tuple[Floats, Floats]:
@@ -54,17 +77,17 @@ class PassMoments:
 
 
 def pass_moments(
-    v: Floats, *, threshold: float, sigma: float, order: float, reach: float = 1.0
+    v: Floats, *, threshold: float, sigma: float, order: float, teachers_per_record: int = 1
 ) -> PassMoments:
     """The four (neighbour, direction) cases of one threshold test at scores v, any shape.
 
-    `reach` is how far a neighbour moves v (votes): 1, or more where teachers share records.
+    A neighbour moves v by at most `teachers_per_record` votes.
     """
     threshold, sigma = _check(threshold, sigma)
     order = check_order(order)
     here = _log_answer(v, threshold=threshold, sigma=sigma)
     excess, weight = [], []
-    for step in (-reach, reach):
+    for step in (-teachers_per_record, teachers_per_record):
         there = _log_answer(v + step, threshold=threshold, sigma=sigma)
         for first, second in ((here, there), (there, here)):
             excess.append(bernoulli_excess(first, second, order=order))
@@ -73,7 +96,13 @@ def pass_moments(
 
 
 def cell_moments(
-    low: Floats, *, width: float, threshold: float, sigma: float, order: float, reach: float = 1.0
+    low: Floats,
+    *,
+    width: float,
+    threshold: float,
+    sigma: float,
+    order: float,
+    teachers_per_record: int = 1,
 ) -> PassMoments:
     """Upper bounds on `pass_moments` over whole cells low ≤ v ≤ low + width of real scores.
 
@@ -85,14 +114,26 @@ def cell_moments(
     piece's ends.
     """
     if width == 0.0:
-        return pass_moments(low, threshold=threshold, sigma=sigma, order=order, reach=reach)
+        return pass_moments(
+            low,
+            threshold=threshold,
+            sigma=sigma,
+            order=order,
+            teachers_per_record=teachers_per_record,
+        )
     pieces = 16 * int(np.ceil(max(1.0, 0.5 * width * max(order, 4.0) / sigma)))
     edges = low[..., None] + np.linspace(0.0, width, pieces + 1)
-    at_edges = pass_moments(edges, threshold=threshold, sigma=sigma, order=order, reach=reach)
+    at_edges = pass_moments(
+        edges,
+        threshold=threshold,
+        sigma=sigma,
+        order=order,
+        teachers_per_record=teachers_per_record,
+    )
     step = width / pieces
     excess, weight = [], []
     case = 0
-    for move in (-reach, reach):
+    for move in (-teachers_per_record, teachers_per_record):
         here, there = (edges - threshold) / sigma, (edges + move - threshold) / sigma
         for first, second in ((here, there), (there, here)):
             answer = _branch(first, second, sign=1.0, order=order, sigma=sigma, step=step)
@@ -146,7 +187,7 @@ def _hazard(x: Floats) -> Floats:
 
 
 def threshold_rdp(
-    v: Floats, *, threshold: float, sigma: float, orders: Floats, reach: float = 1.0
+    v: Floats, *, threshold: float, sigma: float, orders: Floats, teachers_per_record: int = 1
 ) -> Floats:
     """f1(v): the exact cost of the threshold step, the larger of both directions.
 
@@ -155,10 +196,10 @@ def threshold_rdp(
         threshold: T (votes).
         sigma: standard deviation σ1 of the noise on the largest count, > 0 (votes).
         orders: Rényi orders λ > 1, [orders].
-        reach: how far a neighbour moves v (votes).
+        teachers_per_record: k ≥ 1, how far a neighbour moves v (votes).
 
     Returns:
-        [orders, *v.shape], nats, at most reach²·λ/(2σ²) (the noisy count seen in full).
+        [orders, *v.shape], nats, at most k²·λ/(2σ²) (the noisy count seen in full).
 
     Raises:
         ParameterError: a bad threshold, sigma or order.
@@ -166,8 +207,14 @@ def threshold_rdp(
     votes = np.asarray(v, dtype=np.float64)
     costs = []
     for order in check_orders(orders).tolist():
-        moments = pass_moments(votes, threshold=threshold, sigma=sigma, order=order, reach=reach)
-        cap = reach**2 * order / (2.0 * sigma**2)  # stands where the moment overflows
+        moments = pass_moments(
+            votes,
+            threshold=threshold,
+            sigma=sigma,
+            order=order,
+            teachers_per_record=teachers_per_record,
+        )
+        cap = teachers_per_record**2 * order / (2.0 * sigma**2)  # stands where the moment overflows
         costs.append(np.minimum(np.log1p(moments.excess.max(0)) / (order - 1.0), cap))
     return np.stack(costs)
 
@@ -179,12 +226,12 @@ def worst_threshold_rdp(
     sigma: float,
     orders: Floats,
     real: bool = False,
-    reach: float = 1.0,
+    teachers_per_record: int = 1,
 ) -> Floats:
     """w1(λ): the largest f1, data-independent, [orders], nats.
 
     Over whole v = 0, …, τ; or with `real` over all real −τ ≤ v ≤ τ, for scores that are no counts.
-    `reach` is how far a neighbour moves v (votes).
+    A neighbour moves v by at most `teachers_per_record` votes.
     """
     orders = check_orders(orders)
     threshold, sigma = _check(threshold, sigma)
@@ -197,7 +244,35 @@ def worst_threshold_rdp(
             threshold=threshold,
             sigma=sigma,
             order=order,
-            reach=reach,
+            teachers_per_record=teachers_per_record,
         )
         worst[row] = np.log1p(moments.excess.max()) / (order - 1.0)
-    return np.minimum(worst, reach**2 * orders / (2.0 * sigma**2))
+    return np.minimum(worst, teachers_per_record**2 * orders / (2.0 * sigma**2))
+
+
+def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:
+    """ρ from the four cases of the threshold test and the argmax's cost, broadcast, nats.
+
+    Non-decreasing in argmax_rdp.
+
+    Args:
+        moments: of the test, on exact scores or as suprema over cells of them.
+        argmax_rdp: F(z) ≥ 0, nats.
+        cap: what the noisy score costs seen in full; ρ is at most this plus F.
+    """
+    order = moments.order
+    exponent = (order - 1.0) * argmax_rdp
+    gain = np.expm1(np.minimum(exponent, _LARGE))
+    shape = np.broadcast_shapes(moments.excess.shape[1:], np.shape(argmax_rdp))
+    worst = np.zeros(shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # ∞·0 is replaced by the 0 it stands for
+        for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
+            weighted = np.where(gain > 0.0, np.exp(log_weight) * gain, 0.0)
+            worst = np.maximum(worst, excess + weighted)
+    result = np.log1p(worst)
+    if np.any(exponent > _LARGE):
+        far = np.full(shape, -np.inf)
+        for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
+            far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
+        result = np.where(np.broadcast_to(exponent > _LARGE, shape), far, result)
+    return np.asarray(np.minimum(result / (order - 1.0), cap + argmax_rdp), dtype=np.float64)

@@ -1,19 +1,93 @@
-"""Mechanisms: frozen values whose docstring is their mathematics; priced by the accountant."""
+"""Mechanisms by name: the one list of them. A module is imported when its mechanism is wanted."""
 
-from pate_cli.mechanisms.base import Mechanism, Surface, Tally
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.mechanisms.registry import mechanism_from_parameters
+from __future__ import annotations
 
-__all__ = [
-    "ConfidentGNMax",
-    "GNMax",
-    "InteractiveGNMax",
-    "LNMax",
-    "Mechanism",
-    "Surface",
-    "Tally",
-    "mechanism_from_parameters",
-]
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pate_cli.errors import LedgerError, ParameterError, UsageError
+from pate_cli.words import MechanismName
+
+if TYPE_CHECKING:
+    from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+
+__all__ = ["CLASSES", "MechanismChoice", "mechanism_class", "scored_from_parameters"]
+
+CLASSES: Final = {
+    MechanismName.CONFIDENT: "confident.ConfidentGNMax",
+    MechanismName.INTERACTIVE: "interactive.InteractiveGNMax",
+    MechanismName.GNMAX: "gnmax.GNMax",
+    MechanismName.LNMAX: "lnmax.LNMax",
+    MechanismName.STABILITY: "stability.Stability",
+    MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
+}
+"""Module and class of every mechanism."""
+
+
+def mechanism_class(name: MechanismName) -> type[Mechanism]:
+    """The class of a mechanism."""
+    module, _, attribute = CLASSES[name].partition(".")
+    found: type[Mechanism] = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+    return found
+
+
+@dataclass(frozen=True)
+class MechanismChoice:
+    """A mechanism by name, with some of its parameters; defaults in proportion for the others.
+
+    Attributes:
+        name: which mechanism.
+        given: parameters by their field names.
+        teachers_per_record: k.
+
+    Raises:
+        UsageError: a parameter that the mechanism does not take.
+    """
+
+    name: MechanismName
+    given: Mapping[str, Any] = field(default_factory=dict)
+    teachers_per_record: int = 1
+
+    def __post_init__(self) -> None:
+        known = mechanism_class(self.name).options()
+        for parameter in self.given:
+            if parameter not in known:
+                raise UsageError(
+                    f"{self.name} takes no {parameter}; its parameters are {', '.join(known)}"
+                )
+
+    def build(self, *, teachers: int, classes: int, queries: int, delta: float) -> Mechanism:
+        """The mechanism for a run of this shape; ParameterError for a number out of range."""
+        from pate_cli.mechanisms.base import RunShape
+
+        run = RunShape(teachers, classes, queries, delta, self.teachers_per_record)
+        return mechanism_class(self.name).for_run(run, self.given)
+
+    def among(self, name: MechanismName) -> MechanismChoice:
+        """Another mechanism with as many of these parameters as it takes."""
+        known = mechanism_class(name).options()
+        kept = {key: value for key, value in self.given.items() if key in known}
+        return MechanismChoice(name, kept, self.teachers_per_record)
+
+
+def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
+    """The mechanism with a Rényi cost that `parameters()` described.
+
+    Raises:
+        LedgerError: an unknown name, a missing or foreign field, or a number out of range.
+    """
+    from pate_cli.mechanisms.base import ScoredMechanism
+
+    fields = dict(parameters)
+    name = fields.pop("name", None)
+    known_name = isinstance(name, str) and name in CLASSES
+    kind = mechanism_class(MechanismName(name)) if known_name else None
+    if kind is None or not issubclass(kind, ScoredMechanism):
+        known = [word for word in CLASSES if issubclass(mechanism_class(word), ScoredMechanism)]
+        raise LedgerError(f"unknown mechanism {name!r}; this tool knows {', '.join(known)}")
+    try:
+        return kind(**fields)
+    except (TypeError, ParameterError) as error:
+        raise LedgerError(f"mechanism {name!r} is damaged: {error}") from None

@@ -1,263 +1,292 @@
-"""What every mechanism offers: labels, a score, its Lipschitz constant and its cost.
+"""What every mechanism offers: labels, chances, public parameters, and a cost.
 
-A mechanism's cost is a function of a score, and one teacher can move the score by at most a known
-amount. Scores live on a lattice: a row v (whole votes for the plurality; always 0 for mechanisms
-that do not look at it) and a column k on a `ScoreGrid`.
+A mechanism is a frozen dataclass whose docstring is its mathematics. There are two kinds. A
+`ScoredMechanism` has a Rényi cost that is a function of a score, and one neighbour can move the
+score by a known amount at most: that is all the accountant needs (`accounting.cost_table`). A
+`ComposedMechanism` has an (ε, δ) per answer or refusal, and its cost is their composition.
+What a mechanism alone can know is its method; nothing elsewhere asks which one it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
-from pate_cli.accounting.sensitivity import local_sensitivity_blocks
-from pate_cli.arrays import Counts, Floats, LabelArray
-from pate_cli.errors import ParameterError
-from pate_cli.labels import NO_LABEL
+from pate_cli.accounting.composition import Composition
+from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.arrays import Counts, Floats, Ints, LabelArray
+from pate_cli.checks import check_ensemble
 from pate_cli.noise import Noise
+from pate_cli.words import MechanismName
 
 __all__ = [
-    "NO_LABEL",
+    "ComposedMechanism",
     "Labeller",
     "Mechanism",
-    "SingleRow",
-    "Surface",
-    "Tally",
-    "WithoutRowInputs",
-    "check_reach",
-    "check_shape",
+    "OneScoreMechanism",
+    "RunShape",
+    "ScoredMechanism",
+    "noisy_argmax",
     "plurality",
 ]
 
+_SHAPE = ("teachers", "classes", "teachers_per_record")
+
 
 @dataclass(frozen=True)
-class Tally:
-    """How many queries fell into each lattice cell: all the accountant keeps of the votes. SECRET.
-
-    A commutative monoid under `+` with exact integer sums, so batches, workers and their order
-    make no difference.
+class RunShape:
+    """What defaults may depend on: all of it is public and fixed before the first vote.
 
     Attributes:
-        cells: distinct (v, k), [occupied, 2], sorted.
-        weights: queries in each, [occupied].
+        teachers: τ.
+        classes: m.
+        queries: k1, the rows that are asked.
+        delta: δ of the whole guarantee.
+        teachers_per_record: k.
     """
 
-    cells: NDArray[np.int64]
-    weights: NDArray[np.int64]
-
-    @classmethod
-    def empty(cls) -> Tally:
-        """No queries."""
-        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-    @classmethod
-    def of(cls, cells: NDArray[np.int64], weights: NDArray[np.int64] | None = None) -> Tally:
-        """Count cells given one a query, or with weights."""
-        distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
-        each = np.ones(len(cells), dtype=np.int64) if weights is None else weights
-        total = np.bincount(inverse.reshape(-1), weights=each, minlength=len(distinct))
-        return cls(distinct, np.rint(total).astype(np.int64))
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally.of(
-            np.concatenate([self.cells, other.cells]),
-            np.concatenate([self.weights, other.weights]),
-        )
-
-    @property
-    def queries(self) -> int:
-        """Number of queries counted."""
-        return int(self.weights.sum())
+    teachers: int
+    classes: int
+    queries: int
+    delta: float
+    teachers_per_record: int = 1
 
 
-class Surface(Protocol):
-    """A mechanism's cost on its lattice at one order. Public: it has seen no votes."""
-
-    @property
-    def order(self) -> float:
-        """The Rényi order λ."""
-        ...
-
-    @property
-    def votes(self) -> int:
-        """Rows of the lattice."""
-        ...
-
-    @property
-    def vote_block(self) -> int:
-        """Rows per sensitivity block."""
-        ...
-
-    @property
-    def grid(self) -> ScoreGrid:
-        """Columns of the lattice."""
-        ...
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """Cost of cells with start ≤ v < stop, [stop − start, grid.size], nats."""
-        ...
-
-    def cost(self, cells: NDArray[np.int64]) -> Floats:
-        """Cost of given cells, [cells], nats."""
-        ...
-
-
-class SingleRow:
-    """What surfaces share whose cost is a table over one score: a lattice of one row."""
-
-    grid: ScoreGrid
-    votes: int
-    vote_block: int
-
-    @property
-    def table(self) -> Floats:
-        """F̃ at every node, [grid.size], non-decreasing, nats."""
-        raise NotImplementedError
-
-    def rows(self, start: int, stop: int) -> Floats:
-        """The table, once per row."""
-        return np.broadcast_to(self.table, (stop - start, self.grid.size))
-
-    def cost(self, cells: NDArray[np.int64]) -> Floats:
-        """F̃ at cells (·, k)."""
-        return self.table[cells[:, 1]]
-
-
-def surface_blocks(surface: Surface) -> Floats:
-    """The largest LS_0 in every block of a surface."""
-    return local_sensitivity_blocks(
-        surface.rows, votes=surface.votes, grid=surface.grid, vote_block=surface.vote_block
-    )
-
-
-class Labeller(Protocol):
-    """What a run needs of an aggregator to label rows, whatever its accounting."""
-
-    def for_rows(self, ids: Any, first_row: int) -> Labeller:
-        """The labeller with the public inputs of these rows; itself if it has none."""
-        ...
-
-    def fallback(self) -> LabelArray | None:
-        """Public labels for rows the teachers leave unanswered, if the labeller has any."""
-        ...
-
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
-        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
-        ...
-
-
-class Mechanism(Labeller, Protocol):
-    """A noisy aggregator of vote histograms with public parameters."""
-
-    @property
-    def name(self) -> str:
-        """The word used for it on the command line and in reports."""
-        ...
-
-    @property
-    def teachers(self) -> int:
-        """τ, the number of votes on every query."""
-        ...
-
-    @property
-    def classes(self) -> int:
-        """m, the number of classes."""
-        ...
-
-    def for_rows(self, ids: Any, first_row: int) -> Mechanism:
-        """The mechanism with the public inputs of these rows; itself if it has none."""
-        ...
-
-    def for_reference(self, counts: Counts, seed: int) -> Mechanism:
-        """The mechanism with made-up public inputs for made-up histograms; itself if none."""
-        ...
-
-    def score(self, counts: Counts) -> Floats:
-        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each."""
-        ...
-
-    @property
-    def lipschitz(self) -> tuple[float, ...]:
-        """How far one vote moves each dimension of the score at most."""
-        ...
-
-    def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """Cost of queries with these scores, [orders, queries], nats."""
-        ...
-
-    def surface(self, order: float, resolution: Resolution = FINE) -> Surface:
-        """The cost on the lattice at one order."""
-        ...
-
-    def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
-        """Lattice cells of scores, [queries, 2]."""
-        ...
-
-    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """Cost of k1 queries with at most k2 answers, whatever the votes, [orders], nats."""
-        ...
-
-    def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
-        ...
-
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters by their field names, enough to build the mechanism again."""
-        ...
-
-
-class WithoutRowInputs:
-    """What mechanisms share whose only input per row is the histogram."""
+class Labeller(ABC):
+    """What a run needs to label rows, batch by batch and in order."""
 
     def for_rows(self, ids: Any, first_row: int) -> Self:
-        """Itself."""
+        """The labeller with the public inputs of these rows; itself if it has none."""
         del ids, first_row
         return self
 
+    def fallback(self) -> LabelArray | None:
+        """Public labels for rows the teachers leave unanswered, if the labeller has any."""
+        return None
+
+    @abstractmethod
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
+
+
+class Mechanism(Labeller):
+    """A noisy aggregator of vote histograms with public parameters.
+
+    Attributes:
+        name: the word used for it on the command line and in reports.
+        teachers: τ ≥ 1, the number of votes on every query.
+        classes: m ≥ 2.
+        teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
+            votes of a query a neighbour may change; every sensitivity grows k-fold.
+    """
+
+    name: ClassVar[MechanismName]
+    teachers: int
+    classes: int
+    teachers_per_record: int
+
+    def __post_init__(self) -> None:
+        check_ensemble(self.teachers, self.classes, self.teachers_per_record)
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """Names of the parameters that are its own, in the order of its fields."""
+        every = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+        return tuple(field.name for field in every if field.name not in _SHAPE)
+
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters in proportion to the run; `given` are those that are settled already."""
+        del run, given
+        return {}
+
+    @classmethod
+    def for_run(cls, run: RunShape, given: Mapping[str, Any]) -> Self:
+        """The mechanism with these parameters, and defaults for the others.
+
+        Raises:
+            ParameterError: a number out of range.
+        """
+        shape = {name: getattr(run, name) for name in _SHAPE}
+        return cls(**shape, **{**cls.defaults(run, given), **given})
+
+    def parameters(self) -> dict[str, Any]:
+        """Public parameters in the order of the fields, enough to build the mechanism again."""
+        every = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
+        public = (field.name for field in every if field.metadata.get("public", True))
+        return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
+
+    def start(self) -> Labeller:
+        """What labels a run from its first row on; itself where rows do not depend on others."""
+        return self
+
+    def answer_chance(self, counts: Counts) -> Floats:
+        """Pr[the teachers answer] per query, each on its own, [queries]."""
+        return np.ones(len(counts))
+
+    def loss_chance(self, counts: Counts) -> Floats:
+        """Pr[an answer is not the plurality] per query, [queries]."""
+        return np.zeros(len(counts))
+
+
+class ComposedMechanism(Mechanism):
+    """One whose answers or refusals are (ε, δ)-DP each; there is no Rényi cost to sanitize.
+
+    Attributes:
+        refusals: Q, how many refusals are afforded; None where refusals cost nothing.
+    """
+
+    refusals: int | None
+
+    @property
+    @abstractmethod
+    def threshold(self) -> float:
+        """T, in records."""
+
+    @abstractmethod
+    def privacy(self, queries: int, delta: float) -> Composition:
+        """The (ε, δ) of k1 queries for all votes.
+
+        Args:
+            queries: k1 ≥ 1; unanswered ones count.
+            delta: δ of the whole, in (0, 1).
+
+        Raises:
+            ParameterError: a number outside its range.
+            UnreachableError: δ below what the steps' own δ's amount to.
+        """
+
+
+class ScoredMechanism(Mechanism):
+    """One whose Rényi cost is a function of a score that a neighbour moves by a known amount."""
+
     def for_reference(self, counts: Counts, seed: int) -> Self:
-        """Itself."""
+        """The mechanism with made-up public inputs for made-up histograms; itself if none."""
         del counts, seed
         return self
 
-    def fallback(self) -> LabelArray | None:
-        """None: rows that are not answered stay without a label."""
+    @abstractmethod
+    def score(self, counts: Counts) -> Floats:
+        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each."""
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> tuple[float, ...]:
+        """How far a neighbour moves each dimension of the score at most."""
+
+    @abstractmethod
+    def cost_table(self, order: float, resolution: Resolution = FINE) -> CostTable:
+        """The cost on its lattice at one order."""
+
+    @abstractmethod
+    def cells(self, score: Floats, table: CostTable) -> Ints:
+        """Lattice cells of scores, [queries, 2]."""
+
+    def tally(self, counts: Counts, table: CostTable) -> Tally:
+        """The cells of histograms, counted. SECRET."""
+        return Tally.of(self.cells(self.score(counts), table))
+
+    @abstractmethod
+    def rdp(self, score: Floats, orders: Floats) -> Floats:
+        """Cost of queries with these scores, [orders, queries], nats."""
+
+    def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
+        """The same by step; steps add up to the cost."""
+        return {"argmax": self.rdp(score, orders)}
+
+    @abstractmethod
+    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
+        """Cost of k1 queries with at most k2 answers for all votes, [orders], nats."""
+
+    @abstractmethod
+    def gaussian_mu(self, *, queries: int, answers: int) -> float:
+        """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """ε0 of one answer, nats, where answers are ε0-DP and refusals cost nothing; else None."""
         return None
 
 
-def check_shape(teachers: int, classes: int) -> None:
-    """Whole τ ≥ 1 and m ≥ 2, or ParameterError."""
-    for name, value in (("teachers", teachers), ("classes", classes)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise ParameterError(f"{name} must be a whole number, got {value!r}")
-    if teachers < 1:
-        raise ParameterError(f"teachers must be at least 1, got {teachers}")
-    if classes < 2:
-        raise ParameterError(f"classes must be at least 2, got {classes}")
-    if classes > MOST_CLASSES:
-        raise ParameterError(f"classes must be at most {MOST_CLASSES}, got {classes}")
+class OneScoreMechanism(ScoredMechanism):
+    """One that answers every query, at a cost F of one score.
 
+    A subclass says what the score is, how far a neighbour moves it, which scores there are, what
+    they cost, and what an answer costs at worst.
+    """
 
-MOST_CLASSES = 20_000
-"""Beyond it the quadrature of scores leaves its stated error."""
+    @property
+    @abstractmethod
+    def score_lipschitz(self) -> float:
+        """How far a neighbour moves a computed score at most, its error included."""
 
+    @abstractmethod
+    def scores(self, counts: Counts) -> Floats:
+        """The score per query, [queries]."""
 
-def check_reach(teachers_per_record: int, teachers: int) -> None:
-    """Whole 1 ≤ k ≤ τ, or ParameterError."""
-    whole = isinstance(teachers_per_record, int | np.integer)
-    if not whole or isinstance(teachers_per_record, bool) or teachers_per_record < 1:
-        raise ParameterError(
-            f"teachers_per_record must be a whole number from 1 on, got {teachers_per_record!r}"
+    @abstractmethod
+    def score_range(self, order: float) -> tuple[float, float]:
+        """Public bounds: scores below the first cost next to nothing, none is above the second."""
+
+    @abstractmethod
+    def bound(self, scores: Floats, order: float) -> Floats:
+        """F at scores [scores], nats: non-decreasing but for the slack of a search."""
+
+    @abstractmethod
+    def loss_of(self, scores: Floats) -> Floats:
+        """Pr[the plurality loses] at scores, [scores]."""
+
+    @abstractmethod
+    def worst_answer(self, orders: Floats) -> Floats:
+        """Cost of one answer for all votes, [orders], nats."""
+
+    @property
+    def lipschitz(self) -> tuple[float, ...]:
+        """`score_lipschitz` alone."""
+        return (self.score_lipschitz,)
+
+    def score(self, counts: Counts) -> Floats:
+        """The score per query, [queries, 1]."""
+        return self.scores(counts)[:, None]
+
+    def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
+        """F̃ on its grid at one order."""
+        lowest, highest = self.score_range(order)
+        grid = ScoreGrid.spanning(
+            lowest, highest, lipschitz=self.score_lipschitz, resolution=resolution
         )
-    if teachers_per_record > teachers:
-        raise ParameterError(
-            f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"
-        )
+        return ScoreTable(order, grid, lambda scores: self.bound(scores, order))
+
+    def cells(self, score: Floats, table: CostTable) -> Ints:
+        """(0, k) for scores [queries, 1]."""
+        columns = table.grid.cells(score[:, 0])
+        return np.stack([np.zeros_like(columns), columns], axis=1)
+
+    def rdp(self, score: Floats, orders: Floats) -> Floats:
+        """F̃ at scores [queries, 1]: [orders, queries], nats."""
+        tables = (self.cost_table(order) for order in orders.tolist())
+        return np.stack([table.cost_of(score[:, 0]) for table in tables])
+
+    def loss_chance(self, counts: Counts) -> Floats:
+        """Pr[an answer is not the plurality] per query, [queries]."""
+        return self.loss_of(self.scores(counts)) if len(counts) else np.zeros(0)
+
+    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
+        """k2 times the worst answer; every query is answered until the cap stops the run."""
+        del queries
+        return answers * self.worst_answer(orders)
 
 
-def plurality(counts: Counts) -> NDArray[np.int64]:
+def noisy_argmax(counts: Counts, noise: Floats) -> LabelArray:
+    """argmax of counts + noise per row. Ties have probability zero."""
+    return np.asarray(np.argmax(counts + noise, axis=1), dtype=np.int32)
+
+
+def plurality(counts: Counts) -> Ints:
     """max_j n_j per query."""
     return np.asarray(counts.max(axis=1), dtype=np.int64)

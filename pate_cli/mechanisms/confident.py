@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from pate_cli.accounting.confident import chain_rdp
-from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
-from pate_cli.accounting.threshold import PassMoments, cell_moments, worst_threshold_rdp
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.accounting.cost_table import CostTable, ScoreTable
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.threshold import (
+    PassMoments,
+    cell_moments,
+    chain_rdp,
+    threshold_rdp,
+    worst_threshold_rdp,
+)
+from pate_cli.arrays import Counts, Floats, Ints, LabelArray
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
-from pate_cli.mechanisms.base import NO_LABEL, Surface, WithoutRowInputs, plurality
-from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax, noisy_argmax
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.base import RunShape, ScoredMechanism, noisy_argmax, plurality
+from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
+from pate_cli.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 
-__all__ = ["ConfidentGNMax", "ConfidentSurface", "VoteCells"]
+__all__ = ["ConfidentGNMax", "ConfidentTable", "VoteCells"]
 
 # However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
 _MOST_BLOCKS = 1024
@@ -42,16 +52,16 @@ class VoteCells:
     width: float
 
     @classmethod
-    def of(cls, *, teachers: int, real: bool, reach: int) -> VoteCells:
+    def of(cls, *, teachers: int, real: bool, teachers_per_record: int) -> VoteCells:
         """Cells for whole scores 0, …, τ, or with `real` for any score in [−τ, τ]."""
-        if not real and reach == 1:
+        if not real and teachers_per_record == 1:
             return cls(low=0.0, rows=teachers + 1, width=0.0)
         low = -float(teachers) if real else 0.0
         # A trifle wider than a neighbour's move, which round-off would else carry over two cells.
-        width = reach * (1.0 + 1e-9)
+        width = teachers_per_record * (1.0 + 1e-9)
         return cls(low=low, rows=int((teachers - low) // width) + 1, width=width)
 
-    def index(self, scores: Floats) -> NDArray[np.int64]:
+    def index(self, scores: Floats) -> Ints:
         """The row of each score."""
         step = self.width or 1.0
         place = np.floor((scores - self.low) / step + (0.0 if self.width else 0.5))
@@ -62,85 +72,89 @@ class VoteCells:
         return self.low + np.arange(start, stop, dtype=np.float64) * (self.width or 1.0)
 
 
-@dataclass(frozen=True)
-class ConfidentSurface:
+@dataclass(frozen=True, eq=False)
+class ConfidentTable(CostTable):
     """ρ on cells (row of v, k) at one order."""
 
-    argmax: ArgmaxSurface
-    cells: VoteCells
+    argmax: ScoreTable
+    votes: VoteCells
     threshold: float
     sigma1: float
-    resolution: Resolution = FINE
+    teachers_per_record: int
+    rows_per_sigma: int
 
     @property
-    def order(self) -> float:
+    def order(self) -> float:  # type: ignore[override]  # read-only here, as everywhere
         """The Rényi order λ."""
         return self.argmax.order
 
     @property
-    def grid(self) -> ScoreGrid:
+    def grid(self) -> ScoreGrid:  # type: ignore[override]  # as above
         """The argmax's grid."""
         return self.argmax.grid
 
     @property
-    def votes(self) -> int:
-        """Rows of the lattice."""
-        return self.cells.rows
+    def lattice_rows(self) -> int:
+        """Cells of v."""
+        return self.votes.rows
 
     @property
-    def vote_block(self) -> int:
-        """Rows per sensitivity block."""
-        by_sigma = int(self.sigma1 / self.argmax.teachers_per_record) // self.resolution.per_sigma
-        return max(1, by_sigma, -(-self.votes // _MOST_BLOCKS))
+    def rows_per_block(self) -> int:
+        """A fraction of σ1, and so many that there are not too many blocks."""
+        by_sigma = int(self.sigma1 / self.teachers_per_record) // self.rows_per_sigma
+        return max(1, by_sigma, -(-self.votes.rows // _MOST_BLOCKS))
 
     def rows(self, start: int, stop: int) -> Floats:
         """ρ for rows start ≤ i < stop."""
-        moments = self._moments(self.cells.lowest(start, stop)[:, None])
-        return self._chain(moments, self.argmax.table[None, :])
+        moments = self._moments(self.votes.lowest(start, stop)[:, None])
+        return self._chain(moments, self.argmax.values[None, :])
 
-    def cost(self, cells: NDArray[np.int64]) -> Floats:
+    def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
-        return self.rdp_at(cells[:, 0], self.argmax.table[cells[:, 1]])
+        return self.rdp_at(cells[:, 0], self.argmax.values[cells[:, 1]])
 
-    def rdp_at(self, rows: NDArray[np.int64], argmax_rdp: Floats) -> Floats:
+    def rdp_at(self, rows: Ints, argmax_rdp: Floats) -> Floats:
         """ρ in given rows for given costs of the argmax, [queries] each."""
         used, inverse = np.unique(rows, return_inverse=True)
-        moments = self._moments(self.cells.lowest(0, self.cells.rows)[used])
+        moments = self._moments(self.votes.lowest(0, self.votes.rows)[used])
         return self._chain(moments.take(inverse), argmax_rdp)
 
     def _moments(self, low: Floats) -> PassMoments:
         return cell_moments(
             low,
-            width=self.cells.width,
+            width=self.votes.width,
             threshold=self.threshold,
             sigma=self.sigma1,
             order=self.order,
-            reach=float(self.argmax.teachers_per_record),
+            teachers_per_record=self.teachers_per_record,
         )
 
     def _chain(self, moments: PassMoments, argmax_rdp: Floats) -> Floats:
-        reach = self.argmax.teachers_per_record
-        return chain_rdp(moments, argmax_rdp, cap=reach**2 * self.order / (2.0 * self.sigma1**2))
+        k = self.teachers_per_record
+        return chain_rdp(moments, argmax_rdp, cap=k**2 * self.order / (2.0 * self.sigma1**2))
 
 
 @dataclass(frozen=True)
-class ConfidentGNMax(WithoutRowInputs):
+class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
     Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2. Cost ρ,
-    the chain rule of accounting.confident.
+    the chain rule of accounting.threshold.
 
     Attributes:
-        teachers: τ ≥ 1.
-        classes: m ≥ 2.
+        teachers, classes, teachers_per_record: as in Mechanism.
         threshold: T, finite (votes).
         sigma1: standard deviation of the noise on the largest count, > 0 (votes).
         sigma2: standard deviation of the noise on each count of the argmax, > 0 (votes).
-        teachers_per_record: k ≥ 1, as in GNMax.
     """
+
+    name: ClassVar[MechanismName] = MechanismName.CONFIDENT
+    real_scores: ClassVar[bool] = False
+    """Whether the test's score may be any real number."""
 
     teachers: int
     classes: int
+    _: KW_ONLY
     threshold: float
     sigma1: float
     sigma2: float
@@ -152,29 +166,32 @@ class ConfidentGNMax(WithoutRowInputs):
         if not np.isfinite(self.threshold):
             raise ParameterError(f"threshold must be finite, got {self.threshold}")
 
-    @property
-    def name(self) -> str:
-        """`confident`."""
-        return "confident"
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """T and both σ's in proportion to the teachers."""
+        return {
+            "threshold": THRESHOLD_SHARE * run.teachers,
+            "sigma1": SIGMA1_SHARE * run.teachers,
+            **GNMax.defaults(run, given),
+        }
 
-    @property
-    def _real(self) -> bool:
-        """Whether the test's score may be any real number."""
-        return False
-
-    @property
+    @cached_property
     def argmax(self) -> GNMax:
         """The second step on its own."""
         return GNMax(
-            teachers=self.teachers,
-            classes=self.classes,
+            self.teachers,
+            self.classes,
             sigma2=self.sigma2,
             teachers_per_record=self.teachers_per_record,
         )
 
-    @property
+    @cached_property
     def _vote_cells(self) -> VoteCells:
-        return VoteCells.of(teachers=self.teachers, real=self._real, reach=self.teachers_per_record)
+        return VoteCells.of(
+            teachers=self.teachers,
+            real=self.real_scores,
+            teachers_per_record=self.teachers_per_record,
+        )
 
     def test_score(self, counts: Counts) -> Floats:
         """What is compared to T: max_j n_j, [queries] (votes)."""
@@ -191,38 +208,56 @@ class ConfidentGNMax(WithoutRowInputs):
         labels = noisy_argmax(counts, self.sigma2 * draws[:, 1:])
         return np.where(passed, labels, np.int32(NO_LABEL))
 
+    def answer_chance(self, counts: Counts) -> Floats:
+        """Φ((v − T)/σ1) per query, [queries]."""
+        return np.asarray(ndtr((self.test_score(counts) - self.threshold) / self.sigma1))
+
+    def loss_chance(self, counts: Counts) -> Floats:
+        """As GNMax: the second step does not know of the first."""
+        return self.argmax.loss_chance(counts)
+
     def score(self, counts: Counts) -> Floats:
         """(v, z) per query, [queries, 2]."""
-        return np.column_stack([self.test_score(counts), self.argmax.score(counts)])
+        return np.column_stack([self.test_score(counts), self.argmax.scores(counts)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
         """(k, k√2/σ2), the second widened by the error of the quadrature."""
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
-    def surface(self, order: float, resolution: Resolution = FINE) -> ConfidentSurface:
+    def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
         """ρ on its lattice at one order."""
-        return ConfidentSurface(
-            argmax=self.argmax.surface(order, resolution),
-            cells=self._vote_cells,
+        return ConfidentTable(
+            argmax=self.argmax.cost_table(order, resolution),
+            votes=self._vote_cells,
             threshold=self.threshold,
             sigma1=self.sigma1,
-            resolution=resolution,
+            teachers_per_record=self.teachers_per_record,
+            rows_per_sigma=resolution.per_sigma,
         )
 
-    def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
+    def cells(self, score: Floats, table: CostTable) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
         rows = self._vote_cells.index(score[:, 0])
-        return np.stack([rows, surface.grid.cells(score[:, 1])], axis=1)
+        return np.stack([rows, table.grid.cells(score[:, 1])], axis=1)
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
         """ρ at scores [queries, 2]: [orders, queries], nats."""
-        costs = []
-        for order in orders.tolist():
-            surface = self.surface(order)
-            rows = surface.cells.index(score[:, 0])
-            costs.append(surface.rdp_at(rows, self.argmax.rdp(score[:, 1:], np.array([order]))[0]))
-        return np.stack(costs)
+        rows = self._vote_cells.index(score[:, 0])
+        tables = (self.cost_table(order) for order in orders.tolist())
+        return np.stack([table.rdp_at(rows, table.argmax.cost_of(score[:, 1])) for table in tables])
+
+    def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
+        """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
+        selecting = threshold_rdp(
+            score[:, 0],
+            threshold=self.threshold,
+            sigma=self.sigma1,
+            orders=orders,
+            teachers_per_record=self.teachers_per_record,
+        )
+        answering = np.maximum(self.rdp(score, orders) - selecting, 0.0)
+        return {"threshold": selecting, "argmax": answering}
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """k1·w1(λ) + k2·w2(λ)."""
@@ -231,8 +266,8 @@ class ConfidentGNMax(WithoutRowInputs):
             threshold=self.threshold,
             sigma=self.sigma1,
             orders=orders,
-            real=self._real,
-            reach=float(self.teachers_per_record),
+            real=self.real_scores,
+            teachers_per_record=self.teachers_per_record,
         )
         answering = self.argmax.worst_rdp(queries=queries, answers=answers, orders=orders)
         return queries * selecting + answering
@@ -242,15 +277,3 @@ class ConfidentGNMax(WithoutRowInputs):
         selecting = self.teachers_per_record * np.sqrt(queries) / self.sigma1
         answering = self.argmax.gaussian_mu(queries=queries, answers=answers)
         return float(np.hypot(selecting, answering))
-
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters."""
-        return {
-            "name": self.name,
-            "teachers": self.teachers,
-            "classes": self.classes,
-            "threshold": self.threshold,
-            "sigma1": self.sigma1,
-            "sigma2": self.sigma2,
-            "teachers_per_record": self.teachers_per_record,
-        }

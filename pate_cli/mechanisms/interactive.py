@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.errors import ParameterError, VoteError
-from pate_cli.mechanisms.base import NO_LABEL
+from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.student import StudentPredictions
+from pate_cli.words import CONFIDENCE, MechanismName
 
 __all__ = ["InteractiveGNMax"]
 
@@ -33,11 +34,16 @@ class InteractiveGNMax(ConfidentGNMax):
 
     Attributes:
         confidence: γ in [0, 1].
-        predictions: of all rows, or of a batch of them once bound by `for_rows`.
+        predictions: of all rows, or of a batch of them once bound by `for_rows`; they are public
+            and stay in their own file.
     """
 
-    confidence: float = 0.9
-    predictions: StudentPredictions | None = None
+    name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
+    real_scores: ClassVar[bool] = True
+
+    _: KW_ONLY
+    confidence: float = CONFIDENCE
+    predictions: StudentPredictions | None = field(default=None, metadata={"public": False})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,15 +54,6 @@ class InteractiveGNMax(ConfidentGNMax):
                 f"the student predicts {self.predictions.classes} classes, the votes have "
                 f"{self.classes}"
             )
-
-    @property
-    def name(self) -> str:
-        """`interactive`."""
-        return "interactive"
-
-    @property
-    def _real(self) -> bool:
-        return True
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
         """This mechanism with the predictions of these rows only, in their order."""
@@ -89,7 +86,3 @@ class InteractiveGNMax(ConfidentGNMax):
         values = self.predictions.probabilities
         sure = values.max(axis=1) > self.confidence
         return np.where(sure, values.argmax(axis=1), NO_LABEL).astype(np.int32)
-
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters; the predictions themselves stay in their file."""
-        return {**super().parameters(), "confidence": self.confidence}

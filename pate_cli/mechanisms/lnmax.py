@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
-from pate_cli.accounting.cost_table import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.laplace.noisy_max import (
     LOWEST_SCORE,
+    laplace_cdf,
     laplace_score_lipschitz,
     laplace_score_range,
     laplace_scores,
@@ -22,48 +21,18 @@ from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
 from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.checks import check_positive
-from pate_cli.mechanisms.base import SingleRow, Surface, WithoutRowInputs, check_reach, check_shape
-from pate_cli.mechanisms.gnmax import noisy_argmax
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import Noise
+from pate_cli.words import LAPLACE_SHARE, MechanismName
 
-__all__ = ["LNMax", "LaplaceSurface"]
+__all__ = ["LNMax"]
 
 # Scores whose cost is below e^{−36} are clamped: no sum over queries notices.
 _NEGLIGIBLE = 36.0
 
 
 @dataclass(frozen=True)
-class LaplaceSurface(SingleRow):
-    """F̃ on a score grid: non-decreasing, evaluated at the nodes and rounded up between them."""
-
-    order: float
-    classes: int
-    scale: float
-    grid: ScoreGrid
-    teachers_per_record: int = 1
-    votes: int = 1
-    vote_block: int = 1
-
-    @cached_property
-    def table(self) -> Floats:
-        """F̃ at every node, [grid.size]: the smaller of F and the data-independent supremum."""
-        bound = laplace_two_class_rdp if self.classes == 2 else laplace_max_rdp
-        orders = np.array([self.order])
-        # k votes are k steps of ε0 each: the same pair with scale b/k.
-        scale = self.scale / self.teachers_per_record
-        cost = bound(self.grid.nodes(), scale=scale, orders=orders)[0]
-        worst = worst_laplace_max_rdp(
-            scale=self.scale,
-            classes=self.classes,
-            orders=orders,
-            reach=self.teachers_per_record,
-        )
-        # The running maximum absorbs round-off.
-        return np.maximum.accumulate(np.minimum(cost, worst[0]))
-
-
-@dataclass(frozen=True)
-class LNMax(WithoutRowInputs):
+class LNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Lap(b).
 
     One answer is ε0-DP, ε0 = 2/b. Score ψ(Pr[the plurality loses]), exact, ψ the quantile
@@ -72,27 +41,27 @@ class LNMax(WithoutRowInputs):
     smaller. Theory: accounting.laplace.
 
     Attributes:
-        teachers: τ ≥ 1.
-        classes: m ≥ 2.
+        teachers, classes, teachers_per_record: as in Mechanism.
         laplace_scale: b > 0, the scale of the noise on each count (votes).
-        teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
-            votes of a query it may change; every sensitivity grows k-fold.
     """
+
+    name: ClassVar[MechanismName] = MechanismName.LNMAX
 
     teachers: int
     classes: int
+    _: KW_ONLY
     laplace_scale: float
     teachers_per_record: int = 1
 
     def __post_init__(self) -> None:
-        check_shape(self.teachers, self.classes)
-        check_reach(self.teachers_per_record, self.teachers)
+        super().__post_init__()
         check_positive("laplace_scale", self.laplace_scale)
 
-    @property
-    def name(self) -> str:
-        """`lnmax`."""
-        return "lnmax"
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """b in proportion to the teachers."""
+        del given
+        return {"laplace_scale": LAPLACE_SHARE * run.teachers}
 
     @property
     def pure_epsilon(self) -> float:
@@ -103,53 +72,46 @@ class LNMax(WithoutRowInputs):
         """One noisy argmax per histogram."""
         return noisy_argmax(counts, self.laplace_scale * noise.laplace(counts.shape))
 
-    def score(self, counts: Counts) -> Floats:
-        """ψ(q) per query, [queries, 1]."""
-        return laplace_scores(counts, scale=self.laplace_scale)[:, None]
+    @property
+    def _scale(self) -> float:
+        """k votes are k steps of ε0 each: the same pair with scale b/k."""
+        return self.laplace_scale / self.teachers_per_record
 
     @property
-    def lipschitz(self) -> tuple[float, ...]:
-        """(2k/b,), widened by the error of the quadrature."""
-        return (laplace_score_lipschitz(self.laplace_scale / self.teachers_per_record),)
+    def score_lipschitz(self) -> float:
+        """2k/b, widened by the error of the quadrature."""
+        return laplace_score_lipschitz(self._scale)
 
-    def surface(self, order: float, resolution: Resolution = FINE) -> LaplaceSurface:
-        """F̃ on its grid at one order; F is at most a multiple of e^{ψ + λ ε0}."""
+    def scores(self, counts: Counts) -> Floats:
+        """ψ(q) per query, [queries]."""
+        return laplace_scores(counts, scale=self.laplace_scale)
+
+    def score_range(self, order: float) -> tuple[float, float]:
+        """From scores of negligible cost, F being at most a multiple of e^{ψ + λ ε0}."""
         lowest, highest = laplace_score_range(
             teachers=self.teachers, classes=self.classes, scale=self.laplace_scale
         )
         negligible = -order * self.pure_epsilon - _NEGLIGIBLE
-        grid = ScoreGrid.spanning(
-            max(lowest, LOWEST_SCORE, negligible),
-            highest,
-            lipschitz=self.lipschitz[0],
-            resolution=resolution,
-        )
-        return LaplaceSurface(
-            order=order,
-            classes=self.classes,
-            scale=self.laplace_scale,
-            grid=grid,
-            teachers_per_record=self.teachers_per_record,
-        )
+        return max(lowest, LOWEST_SCORE, negligible), highest
 
-    def cells(self, score: Floats, surface: Surface) -> NDArray[np.int64]:
-        """(0, k) for scores [queries, 1]."""
-        columns = surface.grid.cells(score[:, 0])
-        return np.stack([np.zeros_like(columns), columns], axis=1)
+    def bound(self, scores: Floats, order: float) -> Floats:
+        """The smaller of F at scores and the supremum over all votes."""
+        rdp = laplace_two_class_rdp if self.classes == 2 else laplace_max_rdp
+        orders = np.array([order])
+        cost = rdp(scores, scale=self._scale, orders=orders)[0]
+        return np.minimum(cost, self.worst_answer(orders)[0])
 
-    def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """F̃ at scores [queries, 1]: [orders, queries], nats."""
-        surfaces = [self.surface(float(order)) for order in orders]
-        return np.stack([one.cost(self.cells(score, one)) for one in surfaces])
+    def loss_of(self, scores: Floats) -> Floats:
+        """ψ⁻¹, the distribution function of Lap(1)."""
+        return laplace_cdf(scores)
 
-    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """k2·w(λ); every query is answered until the cap stops the run."""
-        del queries
-        return answers * worst_laplace_max_rdp(
+    def worst_answer(self, orders: Floats) -> Floats:
+        """The supremum over all votes."""
+        return worst_laplace_max_rdp(
             scale=self.laplace_scale,
             classes=self.classes,
             orders=orders,
-            reach=self.teachers_per_record,
+            teachers_per_record=self.teachers_per_record,
         )
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
@@ -164,13 +126,3 @@ class LNMax(WithoutRowInputs):
         del queries
         one_count = self.teachers_per_record / self.laplace_scale
         return float(np.sqrt(8.0 * answers) * -ndtri_exp(-np.logaddexp(0.0, one_count)))
-
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters."""
-        return {
-            "name": self.name,
-            "teachers": self.teachers,
-            "classes": self.classes,
-            "laplace_scale": self.laplace_scale,
-            "teachers_per_record": self.teachers_per_record,
-        }

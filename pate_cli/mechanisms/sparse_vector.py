@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.composition import Composition, best_composition
 from pate_cli.accounting.stability import (
-    DEFAULT_SHARE,
-    check_query_delta,
-    check_whole,
     distance_to_instability,
     epsilon_for_share,
     sparse_vector_leak,
     sparse_vector_threshold,
 )
 from pate_cli.arrays import Counts, Floats, LabelArray
-from pate_cli.checks import check_delta, check_positive
-from pate_cli.mechanisms.base import NO_LABEL, WithoutRowInputs, check_shape
+from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape
 from pate_cli.noise import Noise
+from pate_cli.words import REFUSALS, MechanismName
 
 __all__ = ["SparseVector", "SparseVectorLabeller"]
-
 
 _FIRST_LOOK = 256
 
 
 @dataclass(frozen=True)
-class SparseVector:
+class SparseVector(ComposedMechanism):
     """Answer argmax_j n_j if d(n) + Lap(2b) > T + ρ, ρ ~ Lap(b), b = 2/ε0; stop after Q refusals.
 
     d is `distance_to_instability`. ρ is kept until a query is refused and then drawn anew: the rows
@@ -56,7 +55,7 @@ class SparseVector:
         Pr[S] ≤ Pr[S, no B] + δ ≤ e^{ε0} Pr'[S, no B] + δ ≤ e^{ε0} Pr'[S] + δ.
 
     **The whole** is at most min(Q, k1) adaptively composed (ε0, δ)-DP epochs, each with fresh
-    noise, whatever the number of queries: `privacy`. The customary k1·δ (a union bound over
+    noise, however many queries there are: `privacy`. The customary k1·δ (a union bound over
     queries, as in Bassily, Thakkar and Thakurta (2018), whose T grows with log k1) is thereby
     improved to 1 − (1 − δ)^min(Q, k1). A union bound over rows of the marginal Pr[answered] would
     in any case need care: under a threshold that has survived some rows, and so is likely a low
@@ -69,50 +68,45 @@ class SparseVector:
     Here ε0 is given and the total follows.
 
     Attributes:
-        teachers: τ ≥ 1.
-        classes: m ≥ 2.
+        teachers, classes, teachers_per_record: as in Mechanism.
         query_epsilon: ε0 of one epoch, > 0 (nats).
         query_delta: δ of one epoch, in (0, 1/2]; fixes T.
         refusals: Q ≥ 1.
-        reach: votes of one query that one record can change, ≥ 1.
     """
+
+    name: ClassVar[MechanismName] = MechanismName.SPARSE_VECTOR
 
     teachers: int
     classes: int
+    _: KW_ONLY
     query_epsilon: float
     query_delta: float
     refusals: int
-    reach: int = 1
+    teachers_per_record: int = 1
 
     def __post_init__(self) -> None:
-        check_shape(self.teachers, self.classes)
+        super().__post_init__()
         check_positive("query epsilon", self.query_epsilon)
         check_query_delta(self.query_delta, most=0.5)
         check_whole("refusals", self.refusals)
-        check_whole("reach", self.reach)
 
-    @staticmethod
-    def default_query_epsilon(
-        teachers: int, *, query_delta: float, reach: int = 1, share: float = DEFAULT_SHARE
-    ) -> float:
-        """ε0 that puts T at a share of the distance of a unanimous vote; see Stability.
-
-        Args:
-            teachers: τ > 2 · reach.
-            query_delta: δ in (0, 1/2].
-            reach: as in the class.
-            share: of the farthest distance, in (0, 1).
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Ten refusals, half of δ for theirs, T at half the distance of a unanimous vote.
 
         Raises:
-            ParameterError: a number outside its range.
+            ParameterError: too few teachers.
         """
+        refusals = given.get("refusals", REFUSALS)
+        query_delta = given.get("query_delta", run.delta / (2 * max(refusals, 1)))
+        settled = {"refusals": refusals, "query_delta": query_delta}
+        if "query_epsilon" in given:
+            return settled
         unit = sparse_vector_threshold(query_epsilon=1.0, query_delta=query_delta)
-        return epsilon_for_share(unit, teachers=teachers, reach=reach, share=share)
-
-    @property
-    def name(self) -> str:
-        """`sparse-vector`."""
-        return "sparse-vector"
+        epsilon = epsilon_for_share(
+            unit, teachers=run.teachers, teachers_per_record=run.teachers_per_record
+        )
+        return {**settled, "query_epsilon": epsilon}
 
     @property
     def scale(self) -> float:
@@ -140,7 +134,7 @@ class SparseVector:
         return self.start().label(counts, noise)
 
     def privacy(self, queries: int, delta: float) -> Composition:
-        """The (ε, δ) of k1 queries with at most Q refusals, whatever the votes.
+        """The (ε, δ) of k1 queries with at most Q refusals for all votes.
 
         Args:
             queries: k1 ≥ 1.
@@ -157,21 +151,24 @@ class SparseVector:
             total_delta=check_delta(delta),
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters."""
-        return {
-            "name": self.name,
-            "teachers": self.teachers,
-            "classes": self.classes,
-            "query_epsilon": self.query_epsilon,
-            "query_delta": self.query_delta,
-            "refusals": self.refusals,
-            "reach": self.reach,
-        }
+    def answer_chance(self, counts: Counts) -> Floats:
+        """Pr[d + ν > T + ρ] per query under a fresh threshold, [queries].
+
+        ν − ρ with ν ~ Lap(2b), ρ ~ Lap(b) exceeds x > 0 with chance ⅔ e^{−x/2b} − ⅙ e^{−x/b}.
+        """
+        excess = self.distance(counts) - self.threshold
+        x = np.abs(excess) / self.scale
+        tail = (2.0 / 3.0) * np.exp(-x / 2.0) - (1.0 / 6.0) * np.exp(-x)
+        return np.where(excess < 0.0, tail, 1.0 - tail)
+
+    def distance(self, counts: Counts) -> Floats:
+        """d per query, [queries], records. SECRET."""
+        k = self.teachers_per_record
+        return distance_to_instability(counts, teachers_per_record=k).astype(np.float64)
 
 
 @dataclass
-class SparseVectorLabeller(WithoutRowInputs):
+class SparseVectorLabeller(Labeller):
     """A sparse-vector run under way, batch by batch. SECRET: it holds the noisy threshold.
 
     Every row consumes two draws, (ν, ρ): its own noise, and the threshold noise of the epoch that
@@ -196,7 +193,7 @@ class SparseVectorLabeller(WithoutRowInputs):
         """LabelArray of the next rows, NO_LABEL where refused or after the stop."""
         mechanism = self.mechanism
         draws = noise.laplace((len(counts), 2)) * np.array([2.0 * mechanism.scale, mechanism.scale])
-        noisy = distance_to_instability(counts, reach=mechanism.reach) + draws[:, 0]
+        noisy = mechanism.distance(counts) + draws[:, 0]
         answered = self._answered(noisy, mechanism.threshold + draws[:, 1])
         return np.where(answered, np.argmax(counts, axis=1), NO_LABEL).astype(np.int32)
 

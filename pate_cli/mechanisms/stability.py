@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pate_cli.accounting.composition import Composition, best_composition
+from pate_cli.accounting.laplace.noisy_max import laplace_cdf
 from pate_cli.accounting.stability import (
-    DEFAULT_SHARE,
-    check_query_delta,
-    check_whole,
     distance_to_instability,
     epsilon_for_share,
     stability_leak,
     stability_threshold,
 )
-from pate_cli.arrays import Counts, LabelArray
-from pate_cli.checks import check_delta, check_positive
-from pate_cli.mechanisms.base import NO_LABEL, WithoutRowInputs, check_shape
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.base import ComposedMechanism, RunShape
 from pate_cli.noise import Noise
+from pate_cli.words import MechanismName
 
 __all__ = ["Stability"]
 
 
 @dataclass(frozen=True)
-class Stability(WithoutRowInputs):
+class Stability(ComposedMechanism):
     """Answer argmax_j n_j, without noise, if d(n) + Lap(1/ε) > T = log(1/δ)/ε; else no answer.
 
     d is `distance_to_instability`; ties go to the lowest class and have d = 0.
@@ -48,50 +49,44 @@ class Stability(WithoutRowInputs):
     Sources: Thakurta and Smith (2013); Dwork and Roth (2014), Section 7.3 (algorithm A_dist).
 
     Attributes:
-        teachers: τ ≥ 1.
-        classes: m ≥ 2.
+        teachers, classes, teachers_per_record: as in Mechanism.
         query_epsilon: ε of one query, > 0 (nats).
         query_delta: δ of the threshold, in (0, 1); one query is charged half of it.
-        reach: votes of one query that one record can change, ≥ 1.
     """
+
+    name: ClassVar[MechanismName] = MechanismName.STABILITY
+    refusals = None  # no field: they cost nothing
 
     teachers: int
     classes: int
+    _: KW_ONLY
     query_epsilon: float
     query_delta: float
-    reach: int = 1
+    teachers_per_record: int = 1
 
     def __post_init__(self) -> None:
-        check_shape(self.teachers, self.classes)
+        super().__post_init__()
         check_positive("query epsilon", self.query_epsilon)
         check_query_delta(self.query_delta)
-        check_whole("reach", self.reach)
 
-    @staticmethod
-    def default_query_epsilon(
-        teachers: int, *, query_delta: float, reach: int = 1, share: float = DEFAULT_SHARE
-    ) -> float:
-        """ε that puts T at a share, a third by default, of the distance of a unanimous vote.
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Half of δ for the queries' own, and T at half the distance of a unanimous vote.
 
-        Then a unanimous vote passes but with probability ½δ^{1/share − 1} = δ²/2, and gaps above a
-        third of the votes are answered more often than not. Depends on public numbers alone.
-
-        Args:
-            teachers: τ > 2 · reach.
-            query_delta: δ in (0, 1).
-            reach: as in the class.
-            share: of the farthest distance, in (0, 1).
+        That is less noise per query than a smaller share, and still within reach of confident
+        queries.
 
         Raises:
-            ParameterError: a number outside its range.
+            ParameterError: too few teachers.
         """
+        query_delta = given.get("query_delta", run.delta / run.queries)
+        if "query_epsilon" in given:
+            return {"query_delta": query_delta}
         unit = stability_threshold(query_epsilon=1.0, query_delta=query_delta)
-        return epsilon_for_share(unit, teachers=teachers, reach=reach, share=share)
-
-    @property
-    def name(self) -> str:
-        """`stability`."""
-        return "stability"
+        epsilon = epsilon_for_share(
+            unit, teachers=run.teachers, teachers_per_record=run.teachers_per_record
+        )
+        return {"query_delta": query_delta, "query_epsilon": epsilon}
 
     @property
     def threshold(self) -> float:
@@ -105,12 +100,20 @@ class Stability(WithoutRowInputs):
 
     def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """The plurality of every stable histogram, NO_LABEL elsewhere; one draw a row."""
-        distance = distance_to_instability(counts, reach=self.reach)
+        distance = self._distance(counts)
         passed = distance + noise.laplace(len(counts)) / self.query_epsilon > self.threshold
         return np.where(passed, np.argmax(counts, axis=1), NO_LABEL).astype(np.int32)
 
+    def answer_chance(self, counts: Counts) -> Floats:
+        """Pr[d + Lap(1/ε) > T] per query, [queries]."""
+        return laplace_cdf((self._distance(counts) - self.threshold) * self.query_epsilon)
+
+    def _distance(self, counts: Counts) -> Floats:
+        k = self.teachers_per_record
+        return distance_to_instability(counts, teachers_per_record=k).astype(np.float64)
+
     def privacy(self, queries: int, delta: float) -> Composition:
-        """The (ε, δ) of k1 queries, whatever the votes.
+        """The (ε, δ) of k1 queries for all votes.
 
         Args:
             queries: k1 ≥ 1; unanswered ones count.
@@ -126,14 +129,3 @@ class Stability(WithoutRowInputs):
             delta=self.leak,
             total_delta=check_delta(delta),
         )
-
-    def parameters(self) -> dict[str, Any]:
-        """Public parameters."""
-        return {
-            "name": self.name,
-            "teachers": self.teachers,
-            "classes": self.classes,
-            "query_epsilon": self.query_epsilon,
-            "query_delta": self.query_delta,
-            "reach": self.reach,
-        }

@@ -1,6 +1,6 @@
 """What votes would cost: by step, by order and by query. SECRET, except the data-independent part.
 
-The tight cost of a Confident query is one Rényi divergence (accounting.confident); "threshold" is
+The tight cost of a Confident query is one Rényi divergence (accounting.threshold); "threshold" is
 what the selecting coin costs alone and "argmax" the rest. The published cost is an expectation that
 really is a sum of the two.
 """

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import COARSE
+from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.sensitivity import sensitivity_curve
 from pate_cli.arrays import Floats

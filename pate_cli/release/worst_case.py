@@ -18,7 +18,7 @@ import numpy as np
 
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost
-from pate_cli.accounting.gaussian_dp import gaussian_epsilon
+from pate_cli.accounting.conversion import gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.release.plan import Draw, ReleasePlan

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.cost_table import COARSE
+from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.threshold import pass_moments
 from pate_cli.arrays import Floats
 from pate_cli.mechanisms import GNMax

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.cost_table import COARSE, FINE, Resolution
+from pate_cli.accounting.score_grid import COARSE, FINE, Resolution
 from pate_cli.accounting.sensitivity import sensitivity_curve, smooth_sensitivity
 from pate_cli.arrays import Floats
 from pate_cli.mechanisms import Tally

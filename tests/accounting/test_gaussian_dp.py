@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.gaussian_dp import gaussian_delta, gaussian_epsilon
+from pate_cli.accounting.conversion import gaussian_delta, gaussian_epsilon
 
 
 def exact_delta(mu, epsilon):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.accounting import sensitivity
-from pate_cli.accounting.cost_table import ScoreGrid
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
     sensitivity_curve,

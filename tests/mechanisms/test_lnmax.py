@@ -11,8 +11,8 @@ from scipy.stats import binom, norm
 
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order
-from pate_cli.accounting.cost_table import COARSE, FINE
-from pate_cli.accounting.gaussian_dp import gaussian_epsilon
+from pate_cli.accounting.score_grid import COARSE, FINE
+from pate_cli.accounting.conversion import gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
 from pate_cli.errors import ParameterError

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 
 from pate_cli.accounting.confident import confident_rdp
-from pate_cli.accounting.cost_table import COARSE, ScoreGrid
+from pate_cli.accounting.score_grid import COARSE, ScoreGrid
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -19,6 +19,8 @@ union bound of Proposition 7, with its cap, is not a usable score: one vote can 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
@@ -26,7 +28,14 @@ from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["LOWEST_SCORE", "SCORE_ERROR", "score_lipschitz", "score_range", "scores"]
+__all__ = [
+    "LOWEST_SCORE",
+    "SCORE_ERROR",
+    "argmax_score_range",
+    "score_lipschitz",
+    "score_range",
+    "scores",
+]
 
 
 # Largest error of a score (against multiple-precision integrals, and 1 − 1/m where all of up to
@@ -58,6 +67,19 @@ def score_range(*, teachers: int, classes: int, sigma: float) -> tuple[float, fl
     lowest = -teachers / (np.sqrt(2.0) * check_positive("sigma", sigma))
     highest = float(ndtri_exp(np.log1p(-1.0 / classes)))
     return float(lowest) - SCORE_ERROR, max(highest, 0.0) + SCORE_ERROR
+
+
+def argmax_score_range(
+    *, teachers: int, classes: int, sigma: float, order: float, teachers_per_record: int = 1
+) -> tuple[float, float]:
+    """`score_range` without the scores whose cost is below 1e-14 (public).
+
+    F at z is at most e^{E} Φ(z + λμ) and a constant, E = λ(λ−1)μ²/2, which is negligible once
+    (z + λμ)² ≥ (λμ)² + 64. A record that trained k teachers moves scores k times as far.
+    """
+    shift = order * math.sqrt(2.0) * teachers_per_record / sigma
+    lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
+    return max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)), highest
 
 
 def _gaps(counts: Counts) -> Counts:

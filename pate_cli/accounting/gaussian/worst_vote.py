@@ -26,7 +26,7 @@ __all__ = ["worst_argmax_rdp"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
-_REACH = 9.0
+_MARGIN = 9.0
 _RELATIVE_SLACK = 1e-6
 _CELL = 0.35
 # Each zoom halves the cell; fewer than 8 leave more than _RELATIVE_SLACK to be found.
@@ -40,8 +40,8 @@ def _log_win(x: Floats, y: Floats) -> Floats:
     """log Pr[x + N is above both y + N' and 0], by Gauss–Legendre where the mass is."""
     # A win over a larger y happens halfway between the two.
     centre = np.maximum(x, (x + y) / 2.0)
-    low = np.maximum(0.0, centre - _REACH)[..., None]
-    high = np.maximum(centre + _REACH, _REACH)[..., None]
+    low = np.maximum(0.0, centre - _MARGIN)[..., None]
+    high = np.maximum(centre + _MARGIN, _MARGIN)[..., None]
     t = low + (high - low) * (_NODES + 1.0) / 2.0
     log_density = -0.5 * (t - x[..., None]) ** 2 - _LOG_ROOT_2PI
     terms = log_density + log_ndtr(t - y[..., None]) + np.log(_WEIGHTS * (high - low) / 2.0)
@@ -61,7 +61,9 @@ def _divergence(x: Floats, y: Floats, *, shift: float, orders: Floats) -> Floats
     )
 
 
-def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int = 1) -> Floats:
+def worst_argmax_rdp(
+    *, sigma: float, classes: int, orders: Floats, teachers_per_record: int = 1
+) -> Floats:
     """w2(λ): an upper bound on the cost of any noisy argmax of votes, data-independent.
 
     A neighbour that changes k > 1 votes of a query may touch more than two classes, and the
@@ -71,7 +73,7 @@ def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int =
         sigma: standard deviation of the noise on each count, > 0 (counts).
         classes: number of classes, ≥ 2; with exactly 2 the exact two-class peak is used.
         orders: Rényi orders λ > 1, shape [orders].
-        reach: k ≥ 1, how many votes of a query a neighbour may change.
+        teachers_per_record: k ≥ 1, how many votes of a query a neighbour may change.
 
     Returns:
         [orders], nats, at most k²λ/σ². The supremum is found by a grid and zooms, not by a proof
@@ -82,9 +84,9 @@ def worst_argmax_rdp(*, sigma: float, classes: int, orders: Floats, reach: int =
         ParameterError: an order ≤ 1, or a sigma that is not positive and finite.
     """
     orders = check_orders(orders)
-    sigma = check_positive("sigma", sigma) / reach
+    sigma = check_positive("sigma", sigma) / teachers_per_record
     cap = orders / sigma**2
-    if reach > 1 and classes > 2:
+    if teachers_per_record > 1 and classes > 2:
         highest = ndtri(np.array([1.0 - 1.0 / classes])) + SCORE_ERROR
         return two_tail_rdp(highest, sigma=sigma, orders=orders)[:, 0]
     if classes == 2:

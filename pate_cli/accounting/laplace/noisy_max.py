@@ -45,6 +45,7 @@ from pate_cli.errors import ParameterError
 
 __all__ = [
     "LOWEST_SCORE",
+    "laplace_cdf",
     "laplace_log_q",
     "laplace_quantile",
     "laplace_score_lipschitz",
@@ -97,6 +98,12 @@ def laplace_quantile(log_q: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         upper = -_LOG_2 - np.log(-np.expm1(log_q))
     return np.where(log_q <= -_LOG_2, log_q + _LOG_2, upper)
+
+
+def laplace_cdf(x: Floats) -> Floats:
+    """Pr[Lap(1) ≤ x], the inverse of ψ."""
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.where(x <= 0.0, tail, 1.0 - tail)
 
 
 def laplace_log_q(counts: Counts, *, scale: float) -> Floats:

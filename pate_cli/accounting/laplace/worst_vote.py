@@ -90,27 +90,27 @@ def _supremum(*, shift: float, order: float) -> float:
     # Cells differ in size, and nodes of different parts may nearly coincide.
     index = np.searchsorted(axis, centre)
     ends = axis[np.minimum(index + 1, axis.size - 1)], axis[np.maximum(index - 1, 0)]
-    reach = max(*(ends[0] - centre), *(centre - ends[1]), min(shift, 1.0) / 4.0)
+    radius = max(*(ends[0] - centre), *(centre - ends[1]), min(shift, 1.0) / 4.0)
     steps = np.linspace(-1.0, 1.0, _ZOOM_NODES)
     for _ in range(_ZOOMS):
         x, y = (
             part.ravel()
-            for part in np.meshgrid(centre[0] + reach * steps, centre[1] + reach * steps)
+            for part in np.meshgrid(centre[0] + radius * steps, centre[1] + radius * steps)
         )
         values = divergence(x, y)
         best = int(np.argmax(values))
         value, moved = max(value, float(values[best])), np.array([x[best], y[best]]) - centre
-        # At the border the peak may lie beyond: go on from there with the same reach.
-        if np.abs(moved).max() < 0.99 * reach:
-            reach /= 3.0
-        if reach < _CLOSE * min(shift, 1.0):
+        # At the border the peak may lie beyond: go on from there with the same radius.
+        if np.abs(moved).max() < 0.99 * radius:
+            radius /= 3.0
+        if radius < _CLOSE * min(shift, 1.0):
             break
         centre = centre + moved
     return value
 
 
 def worst_laplace_max_rdp(
-    *, scale: float, classes: int, orders: ArrayLike, reach: int = 1
+    *, scale: float, classes: int, orders: ArrayLike, teachers_per_record: int = 1
 ) -> Floats:
     """An upper bound on the cost of any Laplace noisy argmax of votes, data-independent.
 
@@ -118,8 +118,9 @@ def worst_laplace_max_rdp(
         scale: b > 0, the scale of the noise on each count (votes).
         classes: number of classes, ≥ 2; with exactly 2 the exact two-class peak is used.
         orders: Rényi orders λ > 1, shape [orders].
-        reach: k ≥ 1, how many votes of a query a neighbour may change. With k > 1 and more than
-            two classes they may touch more than two counts, and randomised response at k ε0 stands.
+        teachers_per_record: k ≥ 1, how many votes of a query a neighbour may change. With k > 1
+            and more than two classes they may touch more than two counts, and randomised response
+            at k ε0 stands.
 
     Returns:
         [orders], nats, at most the divergence of randomised response at k ε0 = 2k/b. The supremum
@@ -130,12 +131,12 @@ def worst_laplace_max_rdp(
         ParameterError: an order ≤ 1, or a scale that is not positive and finite.
     """
     orders = check_orders(orders)
-    scale = check_positive("Laplace scale", scale) / reach
+    scale = check_positive("Laplace scale", scale) / teachers_per_record
     shift = 1.0 / scale
     cap = randomised_response_rdp(epsilon=2.0 * shift, orders=orders)
     if classes == 2:
         return np.minimum(laplace_two_class_rdp(0.0, scale=scale, orders=orders), cap)
-    if reach > 1:
+    if teachers_per_record > 1:
         return cap
     one_count = randomised_response_rdp(epsilon=shift, orders=orders)
     result = cap.copy()

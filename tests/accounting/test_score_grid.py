@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.cost_table import COARSE, FINE, ScoreGrid
+from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, score_lipschitz, scores
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 

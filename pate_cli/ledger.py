@@ -1,30 +1,56 @@
-"""The ledger: what runs have spent on the votes they saw. SECRET.
+"""The ledger: what runs have spent on the votes they saw, and the record of what was released.
 
-Its Rényi costs and sensitivities are functions of the votes, and publishing them would itself
-cost privacy; `release` is the only way from a ledger to a number fit for publishing. Ledgers of
-rounds, parts or workers add up: `+` is commutative and associative, with `Ledger.zero` as identity.
+The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
+them would itself cost privacy; `release` is the only way from a ledger to a number fit for
+publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and associative, with
+`Ledger.zero` as identity.
+
+Every sanitized draw from a ledger costs privacy. The spend record remembers the rounds of each
+release and the public parameters of its draw, so that a second draw from the same votes is refused,
+or charged. It holds nothing secret about votes, but the ids of rounds belong with the ledgers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.release.plan import Draw
 
-__all__ = ["SCHEMA_VERSION", "Ledger", "Round"]
+__all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
 
 _T = TypeVar("_T")
 
 SCHEMA_VERSION: Final = 1
 _KIND: Final = "pate-ledger"
+_SPEND_KIND: Final = "pate-spend-record"
+_SPEND_VERSION: Final = 1
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The public parameters of one sanitized draw; its cost at any order follows from them.
+
+    Attributes:
+        beta: smoothness β > 0 per vote.
+        sigma: standard deviation in smooth sensitivities, > 0.
+        shift: κ ≥ 0 in smooth sensitivities.
+    """
+
+    beta: float
+    sigma: float
+    shift: float
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ), nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
 
 @dataclass(frozen=True)
@@ -100,9 +126,9 @@ class Ledger:
         for values in (self.rdp, self.sensitivity, self.ceiling):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
                 raise LedgerError("the ledger is damaged: a cost is negative or not finite")
-        names = [one.id for one in self.rounds]
+        names = [done.id for done in self.rounds]
         if len(set(names)) != len(names):
-            raise LedgerError("the same round is in there twice; give every ledger once")
+            raise LedgerError("a round is given twice; give every ledger once")
 
     @classmethod
     def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
@@ -122,12 +148,12 @@ class Ledger:
     @property
     def queries(self) -> int:
         """Rows asked in all rounds."""
-        return sum(one.queries for one in self.rounds)
+        return sum(done.queries for done in self.rounds)
 
     @property
     def answers(self) -> int:
         """Labels released in all rounds."""
-        return sum(one.answers for one in self.rounds)
+        return sum(done.answers for done in self.rounds)
 
     def __add__(self, other: Ledger) -> Ledger:
         """The ledger of both. Costs and sensitivities add at each order.
@@ -155,7 +181,7 @@ class Ledger:
             rdp=self.rdp + other.rdp,
             sensitivity=self._extended(distances) + other._extended(distances),
             ceiling=self.ceiling + other.ceiling,
-            rounds=tuple(sorted(self.rounds + other.rounds, key=lambda one: one.id)),
+            rounds=tuple(sorted(self.rounds + other.rounds, key=lambda done: done.id)),
             private=self.private and other.private,
         )
 
@@ -168,7 +194,7 @@ class Ledger:
     @property
     def draws(self) -> tuple[Draw, ...]:
         """Every sanitized value that the rounds themselves published."""
-        return tuple(draw for one in self.rounds for draw in one.draws)
+        return tuple(draw for done in self.rounds for draw in done.draws)
 
     def with_draw(self, draw: Draw) -> Ledger:
         """This ledger of a single round, after the round published a sanitized value."""
@@ -199,14 +225,14 @@ class Ledger:
                 "private": self.private,
                 "rounds": [
                     {
-                        "id": one.id,
-                        "mechanism": dict(one.mechanism),
-                        "queries": one.queries,
-                        "max_answers": one.max_answers,
-                        "answers": one.answers,
-                        "draws": [asdict(draw) for draw in one.draws],
+                        "id": done.id,
+                        "mechanism": dict(done.mechanism),
+                        "queries": done.queries,
+                        "max_answers": done.max_answers,
+                        "answers": done.answers,
+                        "draws": [asdict(draw) for draw in done.draws],
                     }
-                    for one in self.rounds
+                    for done in self.rounds
                 ],
                 "orders": self.orders.tolist(),
                 "rdp": self.rdp.tolist(),
@@ -244,11 +270,77 @@ class Ledger:
                 rdp=_numbers(data["rdp"]),
                 sensitivity=_numbers(data["sensitivity"]),
                 ceiling=_numbers(data["ceiling"]),
-                rounds=tuple(_round_from(one) for one in data["rounds"]),
+                rounds=tuple(_round_from(entry) for entry in data["rounds"]),
                 private=_of_type(bool, data["private"]),
             )
         except (KeyError, TypeError, ValueError):
             raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
+
+
+@dataclass(frozen=True)
+class PastRelease:
+    """One draw that was made.
+
+    Attributes:
+        rounds: ids of the rounds whose cost it released.
+        draw: its public parameters.
+    """
+
+    rounds: tuple[str, ...]
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class SpendRecord:
+    """All releases so far, oldest first."""
+
+    releases: tuple[PastRelease, ...] = ()
+
+    def touching(self, ledger: Ledger) -> tuple[PastRelease, ...]:
+        """Past releases that drew from a round of this ledger."""
+        mine = {done.id for done in ledger.rounds}
+        return tuple(past for past in self.releases if mine & set(past.rounds))
+
+    def after(self, ledger: Ledger, draw: Draw | None) -> SpendRecord:
+        """The record with one more release; without a draw nothing is spent by releasing."""
+        if draw is None:
+            return self
+        names = tuple(done.id for done in ledger.rounds)
+        return SpendRecord((*self.releases, PastRelease(names, draw)))
+
+    def to_json(self) -> str:
+        """The record file."""
+        releases: Sequence[dict[str, Any]] = [
+            {
+                "rounds": list(past.rounds),
+                "beta": past.draw.beta,
+                "sigma_release": past.draw.sigma,
+                "shift": past.draw.shift,
+            }
+            for past in self.releases
+        ]
+        record = {"kind": _SPEND_KIND, "schema_version": _SPEND_VERSION, "releases": releases}
+        return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> SpendRecord:
+        """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            raise LedgerError("not a record of releases, or a truncated one") from None
+        if not isinstance(data, dict) or data.get("kind") != _SPEND_KIND:
+            raise LedgerError("not a record of releases: give the file that --spend wrote")
+        if data.get("schema_version") != _SPEND_VERSION:
+            raise LedgerError(
+                f"the record has schema version {data.get('schema_version')}, this tool reads "
+                f"{_SPEND_VERSION}; use a newer version of pate"
+            )
+        try:
+            releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
+        except (KeyError, TypeError, OverflowError, ParameterError):
+            raise LedgerError("the record of releases is damaged") from None
+        return cls(releases)
 
 
 def _round_from(data: Mapping[str, Any]) -> Round:
@@ -261,6 +353,20 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
     return Round(**{**data, "draws": draws})
+
+
+def _past_from(data: dict[str, Any]) -> PastRelease:
+    """A release of a record file; KeyError, TypeError or a ParameterError when it is damaged."""
+    names = _of_type(list, data["rounds"])
+    if not names:
+        raise TypeError("a release of no round")
+    beta, sigma, shift = (data[field] for field in ("beta", "sigma_release", "shift"))
+    for number in (beta, sigma, shift):
+        if type(number) not in (int, float):
+            raise TypeError("not a number")
+    draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
+    draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    return PastRelease(tuple(_of_type(str, name) for name in names), draw)
 
 
 def _numbers(value: Any) -> Floats:

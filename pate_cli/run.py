@@ -1,109 +1,67 @@
-"""One run: batches of histograms in; labels, a ledger and a public report out."""
+"""One run: batches of histograms in; labels, an account and a public report out.
+
+Every mechanism takes this path. What differs is the account that is kept of the votes: a tally of
+scores (`TightAccount`), none where the cost is a composition (`ComposedAccount`), or that of the
+published analysis, which keeps one of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts
-from pate_cli.charging import charge, charge_published
 from pate_cli.errors import VoteError
-from pate_cli.labels import LabelTable, concatenate
-from pate_cli.ledger import Ledger
-from pate_cli.mechanisms.base import NO_LABEL, Labeller, Mechanism, Tally
+from pate_cli.labels import NO_LABEL, LabelTable, concatenate
+from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.published.account import PublishedAccount
-from pate_cli.release.door import release
+from pate_cli.release.door import composed_quote, quote, release, release_composed
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import PublicReport
-from pate_cli.release.rule import distances_for
+from pate_cli.release.report import Report
 from pate_cli.votes import VoteBatch
-from pate_cli.words import Analysis
 
-__all__ = ["Aggregation", "Run", "aggregate", "run"]
+__all__ = [
+    "Account",
+    "Aggregation",
+    "ComposedAccount",
+    "Settlement",
+    "TightAccount",
+    "charge",
+    "label_batches",
+    "run",
+    "settle",
+]
+
+
+class Account(Protocol):
+    """What is kept of the votes while they are labelled, and what it says in the end. SECRET."""
+
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+        """Charge a batch of histograms; the mechanism is bound to its rows."""
+        ...
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """The public report, drawn once, and the ledger if there is one."""
+        ...
+
+    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+        """What the run costs for all votes, before anything is spent; public."""
+        ...
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a run leaves behind.
+class Settlement:
+    """A report (public) and the ledger behind it (SECRET); None where the cost is a composition."""
 
-    Attributes:
-        labels: released labels, one row a query. Public.
-        tally: per Rényi order, the cells of all rows. SECRET.
-        answers: how many rows were answered. Public with the labels.
-    """
-
-    labels: LabelTable
-    tally: dict[float, Tally]
-    answers: int
-
-
-def run(
-    batches: Iterable[VoteBatch],
-    mechanism: Mechanism,
-    *,
-    orders: Sequence[float],
-    noise: Noise,
-    max_answers: int,
-    progress: Callable[[int], None] | None = None,
-    observe: Callable[[Mechanism, Counts], None] | None = None,
-) -> Run:
-    """Label every row in order, stopping at the public cap, and tally *all* rows.
-
-    Rows after the stop get no label and are charged all the same: charging up to a stop that
-    depends on the votes is not RDP.
-
-    Args:
-        batches: histograms in the order in which they are asked.
-        mechanism: the aggregator.
-        orders: Rényi orders to be charged; none when only labels are wanted.
-        noise: the source of the mechanism's noise.
-        max_answers: k2, the public cap on answers.
-        progress: called with the number of rows of each finished batch.
-        observe: called with every batch of histograms, for accounting of another kind.
-    """
-    surfaces = {order: mechanism.surface(order) for order in orders}
-    tally = {order: Tally.empty() for order in orders}
-    tables: list[LabelTable] = []
-    for batch, table in label_batches(batches, mechanism, noise=noise, max_answers=max_answers):
-        tables.append(table)
-        bound = mechanism.for_rows(batch.ids, batch.first_row)
-        if surfaces:
-            score = bound.score(batch.counts)
-            for order, surface in surfaces.items():
-                tally[order] += Tally.of(mechanism.cells(score, surface))
-        if observe is not None:
-            observe(bound, batch.counts)
-        if progress is not None:
-            progress(len(table))
-    labels = concatenate(tables)
-    return Run(labels=labels, tally=tally, answers=int(np.sum(labels.sources == "teachers")))
-
-
-def label_batches(
-    batches: Iterable[VoteBatch], labeller: Labeller, *, noise: Noise, max_answers: int
-) -> Iterator[tuple[VoteBatch, LabelTable]]:
-    """Label rows in order until the public cap on answers is reached; the rest stay without.
-
-    Where the teachers give no answer before the stop, the labeller's own public label, if it has
-    one, takes its place.
-    """
-    answered = 0
-    for batch in batches:
-        bound = labeller.for_rows(batch.ids, batch.first_row)
-        labels = bound.label(batch.counts, noise).astype(np.int64)
-        hits = labels != NO_LABEL
-        asked = answered + np.cumsum(hits) - hits < max_answers
-        labels[~asked] = NO_LABEL
-        answered += int(np.count_nonzero(labels != NO_LABEL))
-        sources = np.where(labels == NO_LABEL, "none", "teachers")
-        student = bound.fallback()
-        if student is not None:
-            free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
-            labels[free], sources[free] = student[free], "student"
-        yield batch, LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources)
+    report: Report
+    ledger: Ledger | None
 
 
 @dataclass(frozen=True)
@@ -113,31 +71,34 @@ class Aggregation:
     Attributes:
         labels: released labels with the mechanism's public parameters. Public.
         report: what may be published about them. Public.
-        ledger: what they cost. SECRET.
+        ledger: what they cost; None where that is a composition for all votes. SECRET.
     """
 
     labels: LabelTable
-    report: PublicReport
-    ledger: Ledger
+    report: Report
+    ledger: Ledger | None
 
 
-def aggregate(
+def run(
     batches: Iterable[VoteBatch],
     mechanism: Mechanism,
-    plan: ReleasePlan,
+    account: Account,
     *,
     queries: int,
     max_answers: int,
     noise: Noise,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _rows: None,
     warnings: Sequence[str] = (),
 ) -> Aggregation:
-    """Label, charge and release in one go.
+    """Label every row in order, stopping at the public cap; charge *all* rows; release.
+
+    Rows after the stop get no label and are charged all the same: charging up to a stop that
+    depends on the votes is not RDP.
 
     Args:
         batches: exactly the `queries` histograms to be asked, in order.
         mechanism: the aggregator.
-        plan: how ε is sanitized, fixed before any vote was seen.
+        account: how it is charged, fixed before any vote was seen.
         queries: k1, fixed before any vote was seen.
         max_answers: k2, the public cap on answers.
         noise: the source of all noise.
@@ -148,50 +109,151 @@ def aggregate(
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
             or more rows than `queries`.
     """
-    account = (
-        PublishedAccount(mechanism, np.array([plan.order]))
-        if plan.analysis is Analysis.PAPER
-        else None
+    tables: list[LabelTable] = []
+    for batch, bound, table in label_batches(
+        batches, mechanism, noise=noise, max_answers=max_answers
+    ):
+        account.add(bound, batch.counts)
+        tables.append(table)
+        progress(len(table))
+    asked = sum(len(table) for table in tables)
+    if asked != queries:
+        raise VoteError(f"expected {queries} queries, the votes hold {asked}")
+    done = Round(
+        id=secrets.token_hex(16),
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=min(max_answers, queries),
+        answers=sum(int(np.sum(table.sources == "teachers")) for table in tables),
     )
-    outcome = run(
-        batches,
-        mechanism,
-        orders=[plan.order] if account is None else [],
-        noise=noise,
-        max_answers=max_answers,
-        progress=progress,
-        observe=None if account is None else account.add,
-    )
-    if len(outcome.labels) != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {len(outcome.labels)}")
-    if account is None:
-        ledger = charge(
-            mechanism,
-            outcome.tally,
-            delta=plan.delta,
-            distances=distances_for(plan.beta, teachers=mechanism.teachers),
-            max_answers=max_answers,
-            answers=outcome.answers,
-            private=noise.private,
-        )
-    else:
-        ledger = charge_published(
-            mechanism,
-            account,
-            delta=plan.delta,
-            max_answers=max_answers,
-            answers=outcome.answers,
-            private=noise.private,
-        )
-    report = release(ledger, plan, noise, warnings=warnings)
-    if plan.draws:
-        ledger = ledger.with_draw(plan.draw)
-    return Aggregation(with_metadata(outcome.labels, report), report, ledger)
+    settled = account.settle(done, noise, warnings)
+    labels = replace(concatenate(tables), metadata=_metadata(settled.report))
+    return Aggregation(labels, settled.report, settled.ledger)
 
 
-def with_metadata(labels: LabelTable, report: PublicReport) -> LabelTable:
-    """The labels with the public parameters that their file carries."""
+def label_batches(
+    batches: Iterable[VoteBatch], mechanism: Mechanism, *, noise: Noise, max_answers: int
+) -> Iterator[tuple[VoteBatch, Mechanism, LabelTable]]:
+    """Label rows in order until the public cap on answers is reached; the rest stay without.
+
+    Where the teachers give no answer before the stop, the mechanism's own public label, if it has
+    one, takes its place. Yields each batch with the mechanism bound to its rows.
+    """
+    run_under_way = mechanism.start()
+    answered = 0
+    for batch in batches:
+        bound = mechanism.for_rows(batch.ids, batch.first_row)
+        labeller: Labeller = bound if run_under_way is mechanism else run_under_way
+        labels = labeller.label(batch.counts, noise).astype(np.int64)
+        hits = labels != NO_LABEL
+        asked = answered + np.cumsum(hits) - hits < max_answers
+        labels[~asked] = NO_LABEL
+        answered += int(np.count_nonzero(labels != NO_LABEL))
+        sources = np.where(labels == NO_LABEL, "none", "teachers")
+        student = bound.fallback()
+        if student is not None:
+            free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
+            labels[free], sources[free] = student[free], "student"
+        yield batch, bound, LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources)
+
+
+def _metadata(report: Report) -> dict[str, str]:
+    """The public parameters that a file of labels carries."""
     metadata = {name: str(value) for name, value in report.mechanism.items()}
     metadata |= {"queries": str(report.queries), "max_answers": str(report.max_answers)}
-    metadata["private"] = str(report.private).lower()
-    return replace(labels, metadata=metadata)
+    return metadata | {"private": str(report.private).lower()}
+
+
+class TightAccount:
+    """Scores tallied at the plan's order; their exact cost is sanitized by the plan. SECRET."""
+
+    def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
+        """Start at nothing; `plan` is fixed before any vote is seen."""
+        self._mechanism, self._plan = mechanism, plan
+        self._table = mechanism.cost_table(plan.order)
+        self._tally = Tally.empty()
+
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+        """Tally a batch under the mechanism bound to its rows."""
+        bound: Any = mechanism  # of the kind this account was opened for
+        self._tally += bound.tally(counts, self._table)
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """Charge all rows, draw once, and note the draw in the ledger."""
+        plan = self._plan
+        ledger = charge(
+            self._mechanism,
+            {plan.order: self._tally},
+            done,
+            delta=plan.delta,
+            distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
+            private=noise.private,
+        )
+        return settle(ledger, plan, noise, warnings)
+
+    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+        """The data-independent price of labels and release."""
+        return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+
+
+class ComposedAccount:
+    """Nothing kept: the (ε, δ) of the run is a composition, the same for all votes."""
+
+    def __init__(self, mechanism: ComposedMechanism, *, queries: int, delta: float) -> None:
+        """Compose k1 queries; UnreachableError for a δ below what they amount to."""
+        self._mechanism = mechanism
+        self._cost = mechanism.privacy(queries, delta)
+
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+        """Nothing: the cost does not depend on the votes."""
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """The report, without a ledger."""
+        report = release_composed(done, self._cost, private=noise.private, warnings=warnings)
+        return Settlement(report, None)
+
+    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+        """The composition, before anything is spent."""
+        return composed_quote(self._mechanism, self._cost, queries=queries, max_answers=max_answers)
+
+
+def settle(ledger: Ledger, plan: ReleasePlan, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    """Release a run's own ledger; a draw that was published is remembered in it."""
+    report = release(ledger, plan, noise, warnings=warnings)
+    return Settlement(report, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
+
+
+def charge(
+    mechanism: ScoredMechanism,
+    tally: Mapping[float, Tally],
+    done: Round,
+    *,
+    delta: float,
+    distances: int,
+    private: bool,
+) -> Ledger:
+    """The ledger of one run under the tight analysis.
+
+    Args:
+        mechanism: what was run.
+        tally: per Rényi order, the lattice cells of *all* rows fixed in advance, those that a cap
+            left unread included.
+        done: what is public about the run.
+        delta: δ of the run.
+        distances: D0 ≥ 1, public.
+        private: whether the noise was unpredictable.
+    """
+    orders = sorted(tally)
+    prices = [
+        mechanism.cost_table(order).price(tally[order], np.arange(distances)) for order in orders
+    ]
+    return Ledger(
+        analysis="tight",
+        delta=delta,
+        orders=np.array(orders),
+        rdp=np.array([price.rdp for price in prices]),
+        sensitivity=np.stack([price.curve for price in prices]),
+        ceiling=np.array([price.ceiling for price in prices]),
+        rounds=(done,),
+        private=private,
+    )

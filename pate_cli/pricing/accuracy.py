@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
-from pate_cli.mechanisms.base import Mechanism
+from pate_cli.mechanisms.base import OneScoreMechanism, ScoredMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.noise import Noise
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.votes.truth import UNKNOWN
-from pate_cli.words import Analysis
 
 __all__ = ["NOISE_SHARES", "AccuracyPoint", "measure_accuracy"]
 
@@ -76,15 +75,18 @@ def measure_accuracy(
     for share in NOISE_SHARES:
         deviation = share * teachers
         # A Laplace variable of scale b has standard deviation √2 b.
-        scale = deviation / np.sqrt(2.0)
-        points.append(_point(batches, LNMax(laplace_scale=scale, **common), deviation, delta))
-        points.append(_point(batches, GNMax(sigma2=deviation, **common), deviation, delta))
+        scale = float(deviation / np.sqrt(2.0))
+        laplace = LNMax(laplace_scale=scale, **common)
+        points.append(_point(batches, laplace, scale, deviation, delta))
+        gaussian = GNMax(sigma2=deviation, **common)
+        points.append(_point(batches, gaussian, deviation, deviation, delta))
     return points
 
 
 def _point(
     batches: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]],
-    mechanism: LNMax | GNMax,
+    mechanism: OneScoreMechanism,
+    parameter: float,
     deviation: float,
     delta: float,
 ) -> AccuracyPoint:
@@ -99,15 +101,14 @@ def _point(
     if known == 0:
         raise VoteError("no query of the votes has a true label")
 
-    def priced() -> Iterable[tuple[Mechanism, NDArray[np.int64]]]:
+    def priced() -> Iterable[tuple[ScoredMechanism, NDArray[np.int64]]]:
         return ((mechanism, counts) for counts, _ in batches())
 
-    cost = measure_cost(priced, orders=TIGHT_ORDERS, delta=delta, analysis=Analysis.TIGHT)
-    parameter = mechanism.laplace_scale if isinstance(mechanism, LNMax) else mechanism.sigma2
+    cost = measure_cost(priced, orders=TIGHT_ORDERS, delta=delta)
     return AccuracyPoint(
         mechanism=mechanism.name,
         deviation=deviation,
-        parameter=float(parameter),
+        parameter=parameter,
         accuracy=right / known,
         epsilon=cost.epsilon,
         order=cost.order,

@@ -1,34 +1,33 @@
-"""What votes would cost: by step, by order and by query. SECRET, except the data-independent part.
+"""What votes would cost: by step, by order and by query. SECRET.
 
 The tight cost of a Confident query is one Rényi divergence (accounting.threshold); "threshold" is
-what the selecting coin costs alone and "argmax" the rest. The published cost is an expectation that
-really is a sum of the two.
+what the selecting coin costs alone and "argmax" the rest. Another analysis may stand in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from pate_cli import published
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.threshold import threshold_rdp
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_delta, check_orders
-from pate_cli.errors import UsageError
-from pate_cli.mechanisms.base import Mechanism, plurality
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.published.account import require_disjoint_teachers
-from pate_cli.words import Analysis, MechanismName
+from pate_cli.mechanisms.base import ScoredMechanism, plurality
+from pate_cli.words import Analysis
 
-__all__ = ["TIGHT_ORDERS", "CostSummary", "QueryCosts", "measure_cost", "query_costs"]
-
+__all__ = [
+    "TIGHT_ORDERS",
+    "CostAnalysis",
+    "CostSummary",
+    "QueryCosts",
+    "TightCost",
+    "expected_until",
+    "measure_cost",
+    "query_costs",
+]
 
 TIGHT_ORDERS = np.concatenate(
     [
@@ -44,6 +43,42 @@ _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 
 
+Batches = Callable[[], Iterable[tuple[ScoredMechanism, Counts]]]
+"""Returns histograms afresh, each batch with the mechanism bound to its rows."""
+
+
+class CostAnalysis(Protocol):
+    """How queries are charged and what that amounts to."""
+
+    name: Analysis
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+    ) -> dict[str, Floats]:
+        """The cost of each query by step, [orders, queries], nats."""
+        ...
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """ε at each order, [orders], nats."""
+        ...
+
+
+class TightCost:
+    """The analysis that is sharp and sound."""
+
+    name = Analysis.TIGHT
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+    ) -> dict[str, Floats]:
+        """Exact steps of the mechanism."""
+        return mechanism.steps(mechanism.score(counts), orders)
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """By the sharp conversion; never negative."""
+        return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+
+
 @dataclass(frozen=True)
 class QueryCosts:
     """Costs of a batch of queries.
@@ -56,7 +91,7 @@ class QueryCosts:
 
     steps: dict[str, Floats]
     answer: Floats
-    plurality: NDArray[np.int64]
+    plurality: Ints
 
     @property
     def total(self) -> Floats:
@@ -65,53 +100,21 @@ class QueryCosts:
 
 
 def query_costs(
-    mechanism: Mechanism, counts: Counts, *, orders: Floats, analysis: Analysis
+    mechanism: ScoredMechanism, counts: Counts, *, orders: Floats, analysis: CostAnalysis
 ) -> QueryCosts:
     """The cost of every query of a batch at every order, by step. SECRET.
 
     Raises:
-        UsageError: a mechanism that the published analysis does not know, or shared records.
+        UsageError: a mechanism that the analysis does not know, or shared records.
     """
-    orders = check_orders(orders)
-    answer = np.ones(len(counts))
-    if isinstance(mechanism, ConfidentGNMax):
-        answer = ndtr((mechanism.test_score(counts) - mechanism.threshold) / mechanism.sigma1)
-    cost = _tight_steps if analysis is Analysis.TIGHT else _published_steps
-    return QueryCosts(cost(mechanism, counts, orders), answer, plurality(counts))
+    steps = analysis.steps(mechanism, counts, check_orders(orders))
+    return QueryCosts(steps, mechanism.answer_chance(counts), plurality(counts))
 
 
-def _tight_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    total = mechanism.rdp(mechanism.score(counts), orders)
-    if not isinstance(mechanism, ConfidentGNMax):
-        return {"argmax": total}
-    selecting = threshold_rdp(
-        mechanism.test_score(counts),
-        threshold=mechanism.threshold,
-        sigma=mechanism.sigma1,
-        orders=orders,
-        reach=float(mechanism.teachers_per_record),
-    )
-    return {"threshold": selecting, "argmax": np.maximum(total - selecting, 0.0)}
-
-
-def _published_steps(mechanism: Mechanism, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    require_disjoint_teachers(mechanism)
-    if mechanism.name == MechanismName.LNMAX:
-        scale = float(mechanism.parameters()["laplace_scale"])
-        return {"argmax": published.laplace_rdp(counts, scale, orders)}
-    if isinstance(mechanism, GNMax):
-        return {"argmax": published.gnmax_rdp(counts, mechanism.sigma2, orders)}
-    if not isinstance(mechanism, ConfidentGNMax):
-        raise UsageError(
-            f"the published analysis does not cover {mechanism.name}; use --analysis tight"
-        )
-    answering = published.gnmax_rdp(counts, mechanism.sigma2, orders)
-    highest = mechanism.test_score(counts)
-    chance = ndtr((highest - mechanism.threshold) / mechanism.sigma1)
-    selecting = published.threshold_rdp(
-        highest, threshold=mechanism.threshold, sigma=mechanism.sigma1, orders=orders
-    )
-    return {"threshold": selecting, "argmax": answering * chance}
+def expected_until(chance: Floats, wanted: float) -> int:
+    """How many rows are needed until Σ chance reaches what is wanted; all if it never does."""
+    total = np.cumsum(chance)
+    return min(int(np.searchsorted(total, wanted - 1e-9)) + 1, chance.size)
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class CostSummary:
     at_edge: bool
     per_query: dict[str, Floats]
     answer: Floats
-    plurality: NDArray[np.int64]
+    plurality: Ints
 
     @property
     def rdp(self) -> Floats:
@@ -182,33 +185,25 @@ class CostSummary:
 
 
 def measure_cost(
-    batches: Callable[[], Iterable[tuple[Mechanism, Counts]]],
-    *,
-    orders: Floats,
-    delta: float,
-    analysis: Analysis,
+    batches: Batches, *, orders: Floats, delta: float, analysis: CostAnalysis | None = None
 ) -> CostSummary:
     """Price votes in two passes: all orders in total, then each query at the best order.
 
     Args:
-        batches: returns the histograms afresh, [rows, classes] at a time, each with the mechanism
-            bound to its rows; called twice.
+        batches: the histograms; called twice.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
-        analysis: `tight` or `paper`, which also decides the conversion to ε.
+        analysis: the tight one unless another is given.
     """
     orders, delta = check_orders(orders), check_delta(delta)
+    analysis = TightCost() if analysis is None else analysis
     sums: dict[str, Floats] = {}
     for mechanism, counts in batches():
-        for step, cost in query_costs(
-            mechanism, counts, orders=orders, analysis=analysis
-        ).steps.items():
+        costs = query_costs(mechanism, counts, orders=orders, analysis=analysis)
+        for step, cost in costs.steps.items():
             sums[step] = sums.get(step, np.zeros(orders.size)) + cost.sum(axis=1)
     rdp = np.sum(list(sums.values()), axis=0)
-    if analysis is Analysis.PAPER:
-        epsilon = published.to_epsilon(rdp, orders=orders, delta=delta)
-    else:
-        epsilon = np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+    epsilon = analysis.epsilon(rdp, orders, delta)
     best = int(np.argmin(epsilon))
     at_best = [
         query_costs(mechanism, counts, orders=orders[best : best + 1], analysis=analysis)

@@ -10,9 +10,8 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_delta
-from pate_cli.mechanisms.base import Mechanism
-from pate_cli.pricing.cost import TIGHT_ORDERS, query_costs
-from pate_cli.words import Analysis
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
 
 __all__ = ["CostCurve", "measure_growth"]
 
@@ -31,7 +30,10 @@ class CostCurve:
 
 
 def measure_growth(
-    batches: Iterable[tuple[Mechanism, Counts]], *, delta: float, orders: Floats = TIGHT_ORDERS
+    batches: Iterable[tuple[ScoredMechanism, Counts]],
+    *,
+    delta: float,
+    orders: Floats = TIGHT_ORDERS,
 ) -> CostCurve:
     """ε against expected answers: Figure 1 (middle) of the ICLR 2018 paper.
 
@@ -45,7 +47,7 @@ def measure_growth(
     price = conversion_cost(orders, delta=check_delta(delta))[:, None]
     answers, epsilon = [], []
     for mechanism, counts in batches:
-        costs = query_costs(mechanism, counts, orders=orders, analysis=Analysis.TIGHT)
+        costs = query_costs(mechanism, counts, orders=orders, analysis=TightCost())
         rdp = spent + np.cumsum(costs.total, axis=1)
         so_far = answered + np.cumsum(costs.answer)
         answers.append(so_far)

@@ -1,22 +1,169 @@
 """Charging a run by the published analysis, for comparison with the paper and never as a bound.
 
 Costs are expectations over the aggregator's own coins, as in Table 2: a Jensen gap below a Rényi
-divergence. Everything is a sum over queries, so batches add up.
+divergence. Everything is a sum over queries, so batches add up. Nothing sound imports this package;
+whoever wants it hands its account, plan and cost to the runs and prices that take any.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
 import numpy as np
 
 from pate_cli import published
+from pate_cli.accounting.cost_table import Price
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_orders
 from pate_cli.errors import UsageError
-from pate_cli.mechanisms.base import Mechanism
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.ledger import Ledger, Round
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.noise import Noise
+from pate_cli.release.door import quote
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.run import Settlement, settle
+from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
-__all__ = ["PublishedAccount", "require_disjoint_teachers", "require_published_sensitivity"]
+__all__ = [
+    "PublishedAccount",
+    "PublishedCost",
+    "PublishedPlan",
+    "published_price",
+    "require_disjoint_teachers",
+    "require_published_sensitivity",
+]
+
+
+@dataclass(frozen=True)
+class PublishedPlan(ReleasePlan):
+    """A release that is converted to ε as the paper does.
+
+    A draw scaled by the published sensitivity is not known to be as smooth as claimed, so nothing
+    drawn by this plan is sound.
+
+    Attributes:
+        as_published: charge the draw by the published theorem, which is false for most β; only
+            for comparison, and only with `unbiased`.
+    """
+
+    analysis: ClassVar[Analysis] = Analysis.PAPER
+
+    as_published: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.as_published and self.kind is ReleaseKind.UPPER:
+            raise UsageError(
+                "--as-published goes with --analysis paper and --release unbiased, "
+                "the only release the paper has"
+            )
+        if self.publishes_draw:
+            _ = self.claimed_rdp  # whose range of β is narrower
+
+    @classmethod
+    def of(cls, plan: ReleasePlan, *, as_published: bool = False) -> PublishedPlan:
+        """A sound plan with its parameters taken over."""
+        return cls(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma, as_published)
+
+    @property
+    def sound(self) -> bool:
+        """Only where nothing is drawn."""
+        return not self.publishes_draw
+
+    @property
+    def claimed_rdp(self) -> float:
+        """What the paper's theorem claims the draw costs, nats."""
+        return published.gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What is wrong with a data-dependent ε of the published analysis."""
+        if self.sound:
+            return ()
+        exact, claimed = self.release_rdp, self.claimed_rdp
+        caveats = [
+            "The published analysis charges the expected cost over the aggregator's coins, which "
+            "is below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not "
+            "a bound."
+        ]
+        if claimed < exact:
+            caveats.append(
+                "The published theorem on the sanitized release fails for order x beta = "
+                f"{self.order * self.beta:.3g}: it claims {claimed:.6g}, the draw costs "
+                f"{exact:.6g}."
+            )
+        return tuple(caveats)
+
+    @property
+    def overhead(self) -> float:
+        """The draw, by either charge, and the published conversion."""
+        draw = self.claimed_rdp if self.as_published else self.release_rdp
+        return draw + self.conversion(self.delta - self.delta_shift)
+
+    def conversion(self, delta: float) -> float:
+        """log(1/δ)/(λ − 1), nats."""
+        return float(published.to_epsilon(np.zeros(1), orders=[self.order], delta=delta)[0])
+
+    def headline(self, sanitized: float | None, for_all_votes: float) -> float:
+        """The published figure itself where that is asked for."""
+        if self.as_published and sanitized is not None:
+            return sanitized
+        return super().headline(sanitized, for_all_votes)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the papers say of a mechanism: costs by step, and local sensitivity by distance."""
+
+    steps: Callable[[Any, Counts, Floats], dict[str, Floats]]
+    sensitivity: Callable[[Any, Counts, float], Floats] | None
+
+
+def _gnmax_steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
+    return {"argmax": published.gnmax_rdp(counts, mechanism.sigma2, orders)}
+
+
+def _gnmax_sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
+    return published.gnmax_local_sensitivity(
+        counts, sigma=mechanism.sigma2, order=order, teachers=mechanism.teachers
+    )
+
+
+def _confident_steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
+    answering = published.gnmax_rdp(counts, mechanism.sigma2, orders)
+    selecting = published.threshold_rdp(
+        mechanism.test_score(counts),
+        threshold=mechanism.threshold,
+        sigma=mechanism.sigma1,
+        orders=orders,
+    )
+    return {"threshold": selecting, "argmax": answering * mechanism.answer_chance(counts)}
+
+
+def _confident_sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
+    return published.expected_local_sensitivity(
+        counts,
+        threshold=mechanism.threshold,
+        sigma1=mechanism.sigma1,
+        sigma2=mechanism.sigma2,
+        order=order,
+        teachers=mechanism.teachers,
+        scores=mechanism.test_score(counts),
+    )
+
+
+def _laplace_steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
+    return {"argmax": published.laplace_rdp(counts, mechanism.laplace_scale, orders)}
+
+
+_KNOWN: Final = {
+    MechanismName.GNMAX: _Known(_gnmax_steps, _gnmax_sensitivity),
+    MechanismName.CONFIDENT: _Known(_confident_steps, _confident_sensitivity),
+    MechanismName.INTERACTIVE: _Known(_confident_steps, _confident_sensitivity),
+    MechanismName.LNMAX: _Known(_laplace_steps, None),
+}
 
 
 def require_disjoint_teachers(mechanism: Mechanism) -> None:
@@ -25,7 +172,7 @@ def require_disjoint_teachers(mechanism: Mechanism) -> None:
     Raises:
         UsageError: more than one teacher per record.
     """
-    if mechanism.parameters().get("teachers_per_record", 1) != 1:
+    if mechanism.teachers_per_record != 1:
         raise UsageError(
             "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
             "--analysis tight"
@@ -39,13 +186,41 @@ def require_published_sensitivity(mechanism: Mechanism, orders: Floats) -> None:
         UsageError: a mechanism without a published smooth sensitivity, or shared records.
         ValidityError: C5 or C6 fails for this (σ, m, λ).
     """
-    if not isinstance(mechanism, ConfidentGNMax | GNMax):
+    known = _KNOWN.get(mechanism.name)
+    if known is None or known.sensitivity is None:
         raise UsageError(
             f"the published analysis has no smooth sensitivity for {mechanism.name}; "
             "use --analysis tight"
         )
     require_disjoint_teachers(mechanism)
-    published.require_conditions(sigma=mechanism.sigma2, classes=mechanism.classes, orders=orders)
+    sigma = mechanism.parameters()["sigma2"]
+    published.require_conditions(sigma=sigma, classes=mechanism.classes, orders=orders)
+
+
+class PublishedCost:
+    """Expected costs, and the published conversion."""
+
+    name = Analysis.PAPER
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+    ) -> dict[str, Floats]:
+        """Expected cost of each query by step, [orders, queries], nats.
+
+        Raises:
+            UsageError: a mechanism that the papers do not know, or shared records.
+        """
+        require_disjoint_teachers(mechanism)
+        known = _KNOWN.get(mechanism.name)
+        if known is None:
+            raise UsageError(
+                f"the published analysis does not cover {mechanism.name}; use --analysis tight"
+            )
+        return known.steps(mechanism, counts, orders)
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """Theorem 5."""
+        return published.to_epsilon(rdp, orders=orders, delta=delta)
 
 
 class PublishedAccount:
@@ -58,41 +233,58 @@ class PublishedAccount:
         queries: rows seen.
     """
 
-    def __init__(self, mechanism: Mechanism, orders: Floats) -> None:
-        """Start at nothing; ValidityError when C5 or C6 fails for this mechanism."""
-        self.orders = check_orders(orders)
+    def __init__(self, mechanism: ScoredMechanism, plan: PublishedPlan) -> None:
+        """Start at nothing; ValidityError when C5 or C6 fails for this mechanism and order."""
+        self._mechanism, self._plan = mechanism, plan
+        self.orders = check_orders([plan.order])
         require_published_sensitivity(mechanism, self.orders)
         self.rdp = np.zeros(self.orders.size)
         self.sensitivity = np.zeros((self.orders.size, mechanism.teachers))
         self.queries = 0
 
-    def add(self, one: Mechanism, counts: Counts) -> None:
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
         """Charge a batch of histograms to a mechanism bound to its rows."""
+        known = _KNOWN[mechanism.name]
         self.queries += len(counts)
-        if isinstance(one, ConfidentGNMax):
-            scores = one.test_score(counts)
-            cost = published.confident_expected_cost(
-                counts,
-                threshold=one.threshold,
-                sigma1=one.sigma1,
-                sigma2=one.sigma2,
-                orders=self.orders,
-                scores=scores,
-            )
+        steps = known.steps(mechanism, counts, self.orders)
+        self.rdp += np.sum(list(steps.values()), axis=0).sum(axis=1)
+        if known.sensitivity is not None:
             for row, order in enumerate(self.orders.tolist()):
-                self.sensitivity[row] += published.expected_local_sensitivity(
-                    counts,
-                    threshold=one.threshold,
-                    sigma1=one.sigma1,
-                    sigma2=one.sigma2,
-                    order=order,
-                    teachers=one.teachers,
-                    scores=scores,
-                )
-        elif isinstance(one, GNMax):
-            cost = published.gnmax_rdp(counts, one.sigma2, self.orders)
-            for row, order in enumerate(self.orders.tolist()):
-                self.sensitivity[row] += published.gnmax_local_sensitivity(
-                    counts, sigma=one.sigma2, order=order, teachers=one.teachers
-                )
-        self.rdp += cost.sum(axis=1)
+                self.sensitivity[row] += known.sensitivity(mechanism, counts, order)
+
+    @property
+    def price(self) -> Price:
+        """Expected cost and sensitivities at the plan's order; the last distance is the ceiling."""
+        curve = self.sensitivity[0]
+        return Price(float(self.rdp[0]), np.arange(curve.size), curve, float(curve[-1]))
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """The ledger of expectations, and what is released of it."""
+        ledger = Ledger(
+            analysis="paper",
+            delta=self._plan.delta,
+            orders=self.orders,
+            rdp=self.rdp,
+            sensitivity=self.sensitivity,
+            # The paper's maximum over distances ends with the number of teachers.
+            ceiling=self.sensitivity[:, -1],
+            rounds=(done,),
+            private=noise.private,
+        )
+        return settle(ledger, self._plan, noise, warnings)
+
+    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+        """The data-independent price of labels and release."""
+        return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+
+
+def published_price(
+    batches: Iterable[tuple[ScoredMechanism, Counts]],
+    mechanism: ScoredMechanism,
+    plan: PublishedPlan,
+) -> Price:
+    """Expected cost and published sensitivity by distance (Algorithms 3–5) over all queries."""
+    account = PublishedAccount(mechanism, plan)
+    for bound, counts in batches:
+        account.add(bound, counts)
+    return account.price

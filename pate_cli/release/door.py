@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.errors import ParameterError
-from pate_cli.ledger import Ledger, Round
-from pate_cli.mechanisms.base import Mechanism
-from pate_cli.mechanisms.registry import mechanism_from_parameters
+from pate_cli.ledger import Draw, Ledger, Round
+from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.release.guarantee import (
-    adjacency,
-    covers,
-    published_caveats,
-    statements,
-    summary,
-)
-from pate_cli.release.plan import Draw, ReleasePlan
-from pate_cli.release.report import SCHEMA_VERSION, DataIndependent, PublicReport, Sanitized
-from pate_cli.release.worst_case import DataIndependentCost, Spending, data_independent_cost
-from pate_cli.words import Analysis
+from pate_cli.release.guarantee import adjacency, covers, statements, summary
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.report import SCHEMA_VERSION, DataIndependent, Report, Sanitized
+from pate_cli.release.worst_case import Spending, data_independent_cost
+from pate_cli.words import ReleaseKind
 
-__all__ = ["price", "release"]
+__all__ = ["composed_quote", "quote", "release", "release_composed"]
+
+# An ε beyond it promises practically nothing.
+_MEANINGLESS = 20.0
 
 
 def release(
@@ -35,7 +33,7 @@ def release(
     *,
     prior: Sequence[Draw] = (),
     warnings: Sequence[str] = (),
-) -> PublicReport:
+) -> Report:
     """Spend the sanitizing noise once and write what may be published.
 
     Draws f + SS_β·(κ + σN) at the plan's order (accounting.gnss) and converts it to ε; beside it
@@ -64,92 +62,123 @@ def release(
             f"{plan.delta:g}"
         )
     prior = (*ledger.draws, *prior)
-    sanitized = (
-        _draw(ledger, plan, noise, prior) if plan.draws else Sanitized(release=plan.kind.value)
-    )
+    sanitized = Sanitized(release=plan.kind.value)
+    if plan.publishes_draw:
+        sanitized = _sanitized(ledger, plan, noise, prior)
     spent = [
-        Spending(mechanism_from_parameters(one.mechanism), one.queries, one.max_answers)
-        for one in ledger.rounds
+        Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
+        for done in ledger.rounds
     ]
-    everything = data_independent_cost(spent, delta=plan.delta, plan=plan, prior=prior)
-    labels = data_independent_cost(spent, delta=plan.delta, plan=None)
-    public = _data_independent(everything, labels)
-    epsilon = public.epsilon
-    if sanitized.epsilon is not None:
-        epsilon = sanitized.epsilon if plan.as_published else min(epsilon, sanitized.epsilon)
-    from_votes = epsilon != public.epsilon
-    # A draw scaled by the published sensitivity is not known to be as smooth as claimed.
-    sound = plan.analysis is Analysis.TIGHT or not plan.draws
-    private = ledger.private and (noise.private or not plan.draws)
-    return PublicReport(
+    public = _for_all_votes(spent, plan, prior)
+    epsilon = plan.headline(sanitized.epsilon, public.epsilon)
+    return _report(
+        ledger.rounds,
+        analysis=ledger.analysis,
         epsilon=epsilon,
         delta=plan.delta,
-        private=private,
-        sound=sound,
-        analysis=ledger.analysis,
-        mechanism=_mechanism(ledger),
-        queries=ledger.queries,
-        answers=ledger.answers,
-        max_answers=sum(one.max_answers for one in ledger.rounds),
+        kind=plan.kind,
+        private=ledger.private and (noise.private or not plan.publishes_draw),
+        sound=plan.sound,
         sanitized=sanitized,
-        data_independent=public,
-        summary=summary(
-            kind=plan.kind,
-            private=private,
-            epsilon=epsilon,
-            delta=plan.delta,
-            data_independent=not from_votes,
-            sound=sound,
-            rounds=len(ledger.rounds),
-        ),
-        adjacency=adjacency(
-            max(one.mechanism.get("teachers_per_record", 1) for one in ledger.rounds)
-        ),
-        covers=covers(plan.kind, earlier=len(prior)),
-        statements=statements(plan.kind, private=private, sound=sound, rounds=len(ledger.rounds)),
-        rounds=tuple(_round(one) for one in ledger.rounds),
-        warnings=(*warnings, *(() if sound else published_caveats(plan))),
+        public=public,
+        earlier=len(prior),
+        warnings=(*warnings, *plan.caveats),
     )
 
 
-def price(
-    mechanism: Mechanism, plan: ReleasePlan, *, queries: int, max_answers: int
+def release_composed(
+    done: Round,
+    cost: Composition,
+    *,
+    private: bool,
+    warnings: Sequence[str] = (),
+) -> Report:
+    """What may be published about a run whose (ε, δ) is a composition and needs no sanitizing.
+
+    Args:
+        done: what was asked and answered.
+        cost: (ε, δ) of the whole for all votes.
+        private: whether the noise was unpredictable.
+        warnings: what else a reader of the report should know.
+    """
+    public = _composed(cost)
+    hollow = (
+        "This epsilon promises practically nothing. Ask fewer queries, allow fewer refusals, lower "
+        "--query-epsilon, or use --mechanism confident, whose cost grows more slowly."
+    )
+    return _report(
+        [done],
+        analysis="composition",
+        epsilon=public.epsilon,
+        delta=cost.delta,
+        kind=ReleaseKind.NONE,
+        private=private,
+        sound=True,
+        sanitized=Sanitized(release=ReleaseKind.NONE.value),
+        public=public,
+        earlier=0,
+        warnings=(*warnings, *([hollow] if public.epsilon > _MEANINGLESS else [])),
+    )
+
+
+def quote(
+    mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int, max_answers: int
 ) -> dict[str, Any]:
-    """What a run would cost whatever the votes, before anything is spent; all of it public."""
-    spent = [Spending(mechanism, queries, max_answers)]
-    bounds = _data_independent(
-        data_independent_cost(spent, delta=plan.delta, plan=plan),
-        data_independent_cost(spent, delta=plan.delta, plan=None),
+    """What a run would cost for all votes, before anything is spent; all of it public."""
+    planned: dict[str, Any] = {"release": plan.kind.value}
+    if plan.publishes_draw:
+        planned |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
+    public = _for_all_votes([Spending(mechanism, queries, max_answers)], plan, ())
+    return _quote(mechanism, public, plan.delta, queries, max_answers, planned=planned)
+
+
+def composed_quote(
+    mechanism: ComposedMechanism, cost: Composition, *, queries: int, max_answers: int
+) -> dict[str, Any]:
+    """The same for a run whose (ε, δ) is a composition."""
+    return _quote(
+        mechanism,
+        _composed(cost),
+        cost.delta,
+        queries,
+        max_answers,
+        planned={"release": ReleaseKind.NONE.value},
+        derived={"threshold": mechanism.threshold},
     )
+
+
+def _quote(
+    mechanism: Mechanism,
+    public: DataIndependent,
+    delta: float,
+    queries: int,
+    max_answers: int,
+    *,
+    planned: dict[str, Any],
+    derived: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "dry_run": True,
-        "epsilon": bounds.epsilon,
-        "delta": plan.delta,
+        "epsilon": public.epsilon,
+        "delta": delta,
         "mechanism": mechanism.parameters(),
+        **(derived or {}),
         "queries": queries,
         "max_answers": max_answers,
-        "planned_release": {
-            "release": plan.kind.value,
-            "order": plan.order,
-            "beta": plan.beta,
-            "sigma_release": plan.sigma,
-        }
-        if plan.draws
-        else {"release": plan.kind.value},
-        "data_independent": asdict(bounds),
+        "planned_release": planned,
+        "data_independent": asdict(public),
     }
 
 
-def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:
+def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:
     """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
         ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
     )
-    shifted = plan.shift + plan.sigma * float(noise.normal(1)[0])
-    earlier = sum(draw.rdp(plan.order) for draw in prior)
-    value = float(ledger.rdp[row]) + smooth * shifted + plan.overhead + earlier
+    value = plan.value(float(ledger.rdp[row]), smooth, float(noise.normal(1)[0]))
+    value += sum(draw.rdp(plan.order) for draw in prior)
     return Sanitized(
         release=plan.kind.value,
         epsilon=round_up(max(value, 0.0)),
@@ -158,15 +187,15 @@ def _draw(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]
         sigma_release=plan.sigma,
         delta_failure=plan.delta_shift,
         release_rdp=plan.release_rdp,
-        release_rdp_published=plan.published_release_rdp
-        if plan.analysis is Analysis.PAPER
-        else None,
+        release_rdp_published=plan.claimed_rdp,
     )
 
 
-def _data_independent(
-    everything: DataIndependentCost, labels: DataIndependentCost
+def _for_all_votes(
+    spent: Sequence[Spending], plan: ReleasePlan, prior: Sequence[Draw]
 ) -> DataIndependent:
+    everything = data_independent_cost(spent, delta=plan.delta, plan=plan, prior=prior)
+    labels = data_independent_cost(spent, delta=plan.delta, plan=None)
     return DataIndependent(
         epsilon=round_up(everything.epsilon),
         order=everything.order,
@@ -177,17 +206,70 @@ def _data_independent(
     )
 
 
-def _mechanism(ledger: Ledger) -> dict[str, Any]:
-    if len(ledger.rounds) == 1:
-        return dict(ledger.rounds[0].mechanism)
-    return {"name": "composition", "rounds": len(ledger.rounds)}
+def _composed(cost: Composition) -> DataIndependent:
+    epsilon = round_up(cost.epsilon)
+    return DataIndependent(
+        epsilon=epsilon,
+        order=None,
+        method=cost.method,
+        labels_epsilon=epsilon,
+        labels_order=None,
+        labels_method=cost.method,
+    )
 
 
-def _round(one: Round) -> dict[str, Any]:
+def _report(
+    rounds: Sequence[Round],
+    *,
+    analysis: str,
+    epsilon: float,
+    delta: float,
+    kind: ReleaseKind,
+    private: bool,
+    sound: bool,
+    sanitized: Sanitized,
+    public: DataIndependent,
+    earlier: int,
+    warnings: tuple[str, ...],
+) -> Report:
+    """The one place where a report is written."""
+    mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
+    if len(rounds) == 1:
+        mechanism = dict(rounds[0].mechanism)
+    return Report(
+        epsilon=epsilon,
+        delta=delta,
+        private=private,
+        sound=sound,
+        analysis=analysis,
+        mechanism=mechanism,
+        queries=sum(done.queries for done in rounds),
+        answers=sum(done.answers for done in rounds),
+        max_answers=sum(done.max_answers for done in rounds),
+        sanitized=sanitized,
+        data_independent=public,
+        summary=summary(
+            kind=kind,
+            private=private,
+            epsilon=epsilon,
+            delta=delta,
+            data_independent=epsilon == public.epsilon,
+            sound=sound,
+            rounds=len(rounds),
+        ),
+        adjacency=adjacency(max(done.mechanism.get("teachers_per_record", 1) for done in rounds)),
+        covers=covers(kind, earlier=earlier),
+        statements=statements(kind, private=private, sound=sound, rounds=len(rounds)),
+        rounds=tuple(_public_facts(done) for done in rounds),
+        warnings=warnings,
+    )
+
+
+def _public_facts(done: Round) -> dict[str, Any]:
     """The public facts of a round; its id stays in the ledger, which it would identify."""
     return {
-        "mechanism": dict(one.mechanism),
-        "queries": one.queries,
-        "max_answers": one.max_answers,
-        "answers": one.answers,
+        "mechanism": dict(done.mechanism),
+        "queries": done.queries,
+        "max_answers": done.max_answers,
+        "answers": done.answers,
     }

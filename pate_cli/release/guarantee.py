@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.report import Statement
 from pate_cli.words import ReleaseKind
 
-__all__ = ["adjacency", "covers", "published_caveats", "statements", "summary"]
+__all__ = ["adjacency", "covers", "statements", "summary"]
 
 
 def adjacency(teachers_per_record: int) -> str:
@@ -131,18 +130,3 @@ def summary(
         f"{pair} is a sanitized estimate for these votes, too low about half the time; "
         "the upper release gives a bound."
     )
-
-
-def published_caveats(plan: ReleasePlan) -> tuple[str, ...]:
-    """What is wrong with a data-dependent ε of the published analysis."""
-    exact, claimed = plan.release_rdp, plan.published_release_rdp
-    caveats = [
-        "The published analysis charges the expected cost over the aggregator's coins, which is "
-        "below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
-    ]
-    if claimed < exact:
-        caveats.append(
-            "The published theorem on the sanitized release fails for order x beta = "
-            f"{plan.order * plan.beta:.3g}: it claims {claimed:.6g}, the draw costs {exact:.6g}."
-        )
-    return tuple(caveats)

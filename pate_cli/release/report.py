@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pate_cli import __version__
 
-__all__ = ["SCHEMA_VERSION", "DataIndependent", "PublicReport", "Sanitized", "Statement"]
+__all__ = ["SCHEMA_VERSION", "DataIndependent", "Report", "Sanitized", "Statement"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -63,7 +63,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class PublicReport:
+class Report:
     """What may be published. Numbers in nats are rounded up to 4 decimals.
 
     `sound` says whether the headline ε is a bound that can be defended; under the `paper` analysis
@@ -108,7 +108,7 @@ class PublicReport:
                 "summary": self.summary,
                 "adjacency": self.adjacency,
                 "covers": self.covers,
-                "statements": [asdict(one) for one in self.statements],
+                "statements": [asdict(statement) for statement in self.statements],
             },
             "sanitized": asdict(self.sanitized),
             "data_independent": asdict(self.data_independent),

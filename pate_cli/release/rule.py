@@ -17,47 +17,51 @@ release, 6% and 31% for the unbiased one.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
-from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.arrays import Floats
 from pate_cli.errors import ParameterError
-from pate_cli.mechanisms.base import Mechanism, Tally, surface_blocks
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.release.best import BestRelease, best_release, candidate_betas
 from pate_cli.release.plan import ReleasePlan
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
 
-__all__ = ["choose_plan", "choose_plan_for", "distances_for"]
-
+__all__ = ["REFERENCE_SEED", "choose_plan", "choose_plan_for", "reference_ensemble"]
 
 _HISTOGRAMS = 300
-_AGREEMENT, _SPREAD, _SEED = 0.75, 0.4, 20180224
+_AGREEMENT, _SPREAD = 0.75, 0.4
+REFERENCE_SEED = 20180224
 # λ is searched on a geometric scale of λ − 1.
 _RATIO = 1.3
 _LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
-# e^{−14} makes the vote-independent bound beyond D0 negligible.
-_DISCOUNT = 14.0
-_MOST_DISTANCES = 4096
 _DISTANCES = 48
 
 
-def distances_for(beta: float, *, teachers: int) -> int:
-    """D0: how many distances are kept, e^{−β D0} ≤ 1e-6 or all teachers. Public."""
-    return max(1, min(teachers, math.ceil(_DISCOUNT / beta), _MOST_DISTANCES))
+def reference_ensemble(*, teachers: int, classes: int, queries: int) -> SyntheticEnsemble:
+    """The public recipe that stands in for votes nobody may look at."""
+    return SyntheticEnsemble(
+        teachers=teachers,
+        classes=classes,
+        queries=queries,
+        agreement=_AGREEMENT,
+        spread=_SPREAD,
+    )
 
 
 @dataclass(frozen=True)
 class _Reference:
     """The reference ensemble under every round's mechanism, scaled to its number of queries."""
 
-    rounds: tuple[tuple[Mechanism, Floats, int], ...]
+    rounds: tuple[tuple[ScoredMechanism, Floats, int], ...]
     kind: ReleaseKind
     delta: float
 
@@ -73,38 +77,20 @@ class _Reference:
         if betas.size == 0:
             return None
         # A choice needs no smooth curve, so a few distances on a geometric scale will do.
-        farthest = distances_for(float(betas.min()), teachers=self.teachers)
-        distances = np.unique(np.geomspace(1.0, farthest + 1.0, _DISTANCES).astype(np.int64)) - 1
-        rdp, curve = 0.0, np.zeros(distances.size)
+        distances = sparse_distances(float(betas.min()), teachers=self.teachers, most=_DISTANCES)
+        prices = []
         for mechanism, score, queries in self.rounds:
-            surface = mechanism.surface(order, COARSE)
-            tally = Tally.of(mechanism.cells(score, surface))
-            scale = queries / tally.queries
-            rdp += scale * float(surface.cost(tally.cells) @ tally.weights)
-            curve += scale * sensitivity_curve(
-                surface_blocks(surface),
-                cells=tally.cells,
-                weights=tally.weights,
-                grid=surface.grid,
-                vote_block=surface.vote_block,
-                distances=distances,
-            )
-        return best_release(
-            self.kind,
-            rdp=rdp,
-            curve=curve,
-            distances=distances,
-            order=order,
-            delta=self.delta,
-            beta=beta,
-            sigma=sigma,
-        )
+            table = mechanism.cost_table(order, COARSE)
+            tally = Tally.of(mechanism.cells(score, table))
+            prices.append(table.price(tally, distances).scaled(queries / tally.queries))
+        total = functools.reduce(operator.add, prices)
+        return best_release(self.kind, total, order=order, delta=self.delta, beta=beta, sigma=sigma)
 
 
 def choose_plan(
     kind: ReleaseKind,
     *,
-    mechanism: Mechanism,
+    mechanism: ScoredMechanism,
     queries: int,
     delta: float,
     order: float | None = None,
@@ -119,7 +105,7 @@ def choose_plan(
 
 def choose_plan_for(
     kind: ReleaseKind,
-    rounds: Sequence[tuple[Mechanism, int]],
+    rounds: Sequence[tuple[ScoredMechanism, int]],
     *,
     delta: float,
     order: float | None = None,
@@ -148,13 +134,15 @@ def choose_plan_for(
         return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
     _check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
     reference = _Reference(
-        tuple((one, _reference_score(one), queries) for one, queries in rounds),
+        tuple((mechanism, _reference_score(mechanism), k1) for mechanism, k1 in rounds),
         kind,
         delta,
     )
     if order is None:
         # ε² is about 2 log(1/δ)·μ² for μ-GDP, and the best order about √(2 log(1/δ))/μ.
-        mu_squared = sum(one.gaussian_mu(queries=k1, answers=k1) ** 2 for one, k1 in rounds)
+        mu_squared = sum(
+            mechanism.gaussian_mu(queries=k1, answers=k1) ** 2 for mechanism, k1 in rounds
+        )
         highest = _MOST_ORDER
         if beta is not None:
             highest = min(highest, 1.0 + 0.999 * (largest_order(beta) - 1.0))
@@ -179,16 +167,12 @@ def choose_plan_for(
     )
 
 
-def _reference_score(mechanism: Mechanism) -> Floats:
-    ensemble = SyntheticEnsemble(
-        teachers=mechanism.teachers,
-        classes=mechanism.classes,
-        queries=_HISTOGRAMS,
-        agreement=_AGREEMENT,
-        spread=_SPREAD,
+def _reference_score(mechanism: ScoredMechanism) -> Floats:
+    ensemble = reference_ensemble(
+        teachers=mechanism.teachers, classes=mechanism.classes, queries=_HISTOGRAMS
     )
-    counts, _ = ensemble.draw(_SEED)
-    return mechanism.for_reference(counts, _SEED).score(counts)
+    counts, _ = ensemble.draw(REFERENCE_SEED)
+    return mechanism.for_reference(counts, REFERENCE_SEED).score(counts)
 
 
 def _check_given(

@@ -1,4 +1,4 @@
-"""The ε that holds whatever the votes: publishable as it is, without noise.
+"""The ε that holds for all votes: publishable as it is, without noise.
 
 k1 queries with at most k2 answers cost k1·w1(λ) + k2·w2(λ) at every order λ: the charges along any
 path of answers and refusals stay below this constant, so composition may be adaptive and the run
@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pate_cli.accounting.composition import optimal_composition
-from pate_cli.accounting.conversion import best_order, conversion_cost
-from pate_cli.accounting.conversion import gaussian_epsilon
+from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
-from pate_cli.mechanisms.base import Mechanism
-from pate_cli.release.plan import Draw, ReleasePlan
+from pate_cli.ledger import Draw
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.release.plan import ReleasePlan
 
-__all__ = ["DataIndependentCost", "PureMechanism", "Spending", "data_independent_cost"]
+__all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
 
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
@@ -31,21 +30,11 @@ _ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
 _WINDOW = 1
 
 
-@runtime_checkable
-class PureMechanism(Protocol):
-    """A mechanism whose every answer is ε0-DP and whose refusals, if any, cost nothing."""
-
-    @property
-    def pure_epsilon(self) -> float:
-        """ε0 of one answer, nats."""
-        ...
-
-
 @dataclass(frozen=True)
 class Spending:
     """k1 queries of a mechanism, of which at most k2 are answered."""
 
-    mechanism: Mechanism
+    mechanism: ScoredMechanism
     queries: int
     max_answers: int
 
@@ -80,7 +69,7 @@ def data_independent_cost(
         plan: the sanitized release that is published with the labels, or None.
         prior: draws that were made from these votes before.
     """
-    draws = [*prior, *([plan.draw] if plan is not None and plan.draws else [])]
+    draws = [*prior, *([plan.draw] if plan is not None and plan.publishes_draw else [])]
     highest = min((largest_order(draw.beta) for draw in draws), default=np.inf)
     orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
     if orders.size == 0:  # a very large β leaves no more than a little above 1
@@ -89,18 +78,18 @@ def data_independent_cost(
     # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
     # where. Any order is valid, so a poor guess loses sharpness and nothing else.
     mu_squared = sum(
-        one.mechanism.gaussian_mu(queries=one.queries, answers=one.max_answers) ** 2
-        for one in spent
+        spending.mechanism.gaussian_mu(queries=spending.queries, answers=spending.max_answers) ** 2
+        for spending in spent
     )
     guess = orders * mu_squared / np.pi + release + conversion_cost(orders, delta=delta)
     centre = int(np.argmin(guess))
     while True:
         near = slice(max(centre - _WINDOW, 0), centre + _WINDOW + 1)
         rdp = release[near] + sum(
-            one.mechanism.worst_rdp(
-                queries=one.queries, answers=one.max_answers, orders=orders[near]
+            spending.mechanism.worst_rdp(
+                queries=spending.queries, answers=spending.max_answers, orders=orders[near]
             )
-            for one in spent
+            for spending in spent
         )
         best = best_order(rdp, orders=orders[near], delta=delta)
         found = int(np.flatnonzero(orders == best.order)[0])
@@ -126,10 +115,11 @@ def _pure_epsilon(spent: Sequence[Spending], *, delta: float) -> float | None:
     Where rounds differ in ε0, the smaller of their sum and the curve of the largest ε0 for all.
     """
     each: list[tuple[int, float]] = []
-    for one in spent:
-        if not isinstance(one.mechanism, PureMechanism):
+    for spending in spent:
+        epsilon = spending.mechanism.pure_epsilon
+        if epsilon is None:
             return None
-        each.append((one.max_answers, one.mechanism.pure_epsilon))
+        each.append((spending.max_answers, epsilon))
     answers = sum(number for number, _ in each)
     largest = max(loss for _, loss in each)
     together = optimal_composition(answers, epsilon=largest, delta=0.0, total_delta=delta)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.conversion import gaussian_delta
+from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.arrays import Floats, Ints
 from pate_cli.release.worst_case import Spending, data_independent_cost

@@ -23,6 +23,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.results import Result
 
 __all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
 
@@ -81,8 +82,8 @@ class Round:
             )
 
 
-@dataclass(frozen=True)
-class Ledger:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ledger(Result):
     """Rényi costs and local sensitivities per order, and the public facts of every round.
 
     Attributes:
@@ -213,35 +214,44 @@ class Ledger:
             raise LedgerError(f"order {order:g} was not charged; this ledger holds {held}")
         return int(found[0])
 
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the ledger file."""
+        return {
+            "kind": _KIND,
+            "schema_version": SCHEMA_VERSION,
+            "releasable": False,
+            "analysis": self.analysis,
+            "delta": self.delta,
+            "private": self.private,
+            "rounds": [
+                {
+                    "id": done.id,
+                    "mechanism": dict(done.mechanism),
+                    "queries": done.queries,
+                    "max_answers": done.max_answers,
+                    "answers": done.answers,
+                    "draws": [asdict(draw) for draw in done.draws],
+                }
+                for done in self.rounds
+            ],
+            "orders": self.orders.tolist(),
+            "rdp": self.rdp.tolist(),
+            "ceiling": self.ceiling.tolist(),
+            "sensitivity": self.sensitivity.tolist(),
+        }
+
     def to_json(self) -> str:
         """The ledger file, to be written with mode 0600."""
-        return json.dumps(
-            {
-                "kind": _KIND,
-                "schema_version": SCHEMA_VERSION,
-                "releasable": False,
-                "analysis": self.analysis,
-                "delta": self.delta,
-                "private": self.private,
-                "rounds": [
-                    {
-                        "id": done.id,
-                        "mechanism": dict(done.mechanism),
-                        "queries": done.queries,
-                        "max_answers": done.max_answers,
-                        "answers": done.answers,
-                        "draws": [asdict(draw) for draw in done.draws],
-                    }
-                    for done in self.rounds
-                ],
-                "orders": self.orders.tolist(),
-                "rdp": self.rdp.tolist(),
-                "ceiling": self.ceiling.tolist(),
-                "sensitivity": self.sensitivity.tolist(),
-            },
-            indent=1,
-            allow_nan=False,
-        )
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def columns(self) -> dict[str, Floats]:
+        """What was spent by order."""
+        return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
+
+    def headline(self) -> str:
+        """How many rounds, and at which orders."""
+        held = ", ".join(f"{order:g}" for order in self.orders)
+        return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:

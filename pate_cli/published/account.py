@@ -23,6 +23,7 @@ from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.release.door import quote
 from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.report import Quote
 from pate_cli.run import Settlement, settle
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
@@ -273,7 +274,7 @@ class PublishedAccount:
         )
         return settle(ledger, self._plan, noise, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
         return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
 

@@ -17,6 +17,7 @@ __all__ = [
     "Layout",
     "MechanismName",
     "Objective",
+    "OrderChoice",
     "ReleaseKind",
 ]
 
@@ -78,3 +79,10 @@ class Objective(enum.StrEnum):
 
     ANSWERS = "answers"
     AGREEMENT = "agreement"
+
+
+class OrderChoice(enum.StrEnum):
+    """Which Rényi orders to try."""
+
+    DEFAULT = "default"
+    MOMENTS = "moments"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.errors import LedgerError, ParameterError, UsageError
@@ -64,6 +64,17 @@ class MechanismChoice:
 
         run = RunShape(teachers, classes, queries, delta, self.teachers_per_record)
         return mechanism_class(self.name).for_run(run, self.given)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every input that has no default is given."""
+        return set(mechanism_class(self.name).required) <= set(self.given)
+
+    def affording(self, refusals: int) -> MechanismChoice:
+        """The same with so many refusals afforded, if it counts them."""
+        if "refusals" not in mechanism_class(self.name).options():
+            return self
+        return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
         """Another mechanism with as many of these parameters as it takes."""

@@ -39,6 +39,7 @@ class InteractiveGNMax(ConfidentGNMax):
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
+    required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
 
     _: KW_ONLY

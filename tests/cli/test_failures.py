@@ -22,7 +22,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /de
 
 INTERRUPT = """
 import os, signal
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 before = ConfidentGNMax.score
 def score(self, counts):
     os.kill(os.getpid(), signal.SIGINT)
@@ -32,7 +32,7 @@ ConfidentGNMax.score = score
 
 # A defect deep inside: the votes are in the message, the arguments and the local variables.
 DEFECT = """
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 def score(self, counts):
     secret = 31415926
     raise RuntimeError(f"bad votes {secret} {counts[0].tolist()}")

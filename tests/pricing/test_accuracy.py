@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.errors import VoteError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.accuracy import NOISE_SHARES, measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost

@@ -7,7 +7,10 @@ import pytest
 
 from pate_cli import published
 from pate_cli.errors import ParameterError, UsageError, ValidityError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.published.account import (
     PublishedAccount,
     require_disjoint_teachers,

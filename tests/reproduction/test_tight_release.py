@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.release.door import release
 from pate_cli.reproduction.tight_release import tight_figures

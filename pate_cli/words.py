@@ -7,6 +7,7 @@ import enum
 __all__ = [
     "CONFIDENCE",
     "DELTA",
+    "EXPONENTIAL_SHARE",
     "LAPLACE_SHARE",
     "MIN_AGREEMENT",
     "REFUSALS",
@@ -26,6 +27,7 @@ THRESHOLD_SHARE = 0.8
 SIGMA1_SHARE = 0.6
 SIGMA2_SHARE = 0.16
 LAPLACE_SHARE = 0.08
+EXPONENTIAL_SHARE = 0.08
 
 CONFIDENCE = 0.9
 REFUSALS = 10
@@ -55,6 +57,7 @@ class MechanismName(enum.StrEnum):
     INTERACTIVE = "interactive"
     GNMAX = "gnmax"
     LNMAX = "lnmax"
+    PERMUTE_AND_FLIP = "permute-and-flip"
     STABILITY = "stability"
     SPARSE_VECTOR = "sparse-vector"
 

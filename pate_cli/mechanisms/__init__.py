@@ -20,6 +20,7 @@ CLASSES: Final = {
     MechanismName.INTERACTIVE: "interactive.InteractiveGNMax",
     MechanismName.GNMAX: "gnmax.GNMax",
     MechanismName.LNMAX: "lnmax.LNMax",
+    MechanismName.PERMUTE_AND_FLIP: "permute_and_flip.PermuteAndFlip",
     MechanismName.STABILITY: "stability.Stability",
     MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
 }

@@ -17,7 +17,7 @@ from pate_cli.results import Result
 
 __all__ = ["SCHEMA_VERSION", "DataIndependent", "Quote", "Report", "Sanitized", "Statement"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",

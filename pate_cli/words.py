@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["Analysis", "Layout", "MechanismName", "Objective", "ReleaseKind"]
+__all__ = [
+    "LAPLACE_SHARE",
+    "SIGMA1_SHARE",
+    "SIGMA2_SHARE",
+    "THRESHOLD_SHARE",
+    "Analysis",
+    "Layout",
+    "MechanismName",
+    "Objective",
+    "ReleaseKind",
+]
+
+# Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs
+# (T = 200, sigma1 = 150, sigma2 = 40 and b = 20 of 250).
+THRESHOLD_SHARE = 0.8
+SIGMA1_SHARE = 0.6
+SIGMA2_SHARE = 0.16
+LAPLACE_SHARE = 0.08
 
 
 class Layout(enum.StrEnum):

@@ -99,8 +99,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _computed(options: argparse.Namespace, progress: Progress) -> Table:
-    compared = options.votes is not None
-    if compared:
+    if options.votes is not None:
         printed = printed_tables()
         rows1, rows2 = printed.table1, printed.table2
         folder = VoteFolder(options.votes, printed.sha256)
@@ -110,8 +109,8 @@ def _computed(options: argparse.Namespace, progress: Progress) -> Table:
         folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
         notes = [SAMPLE_NOTE]
     if options.table == "table1":
-        return table1(rows1, folder, compared=compared, progress=progress, notes=notes)
-    return table2(rows2, folder, compared=compared, progress=progress, notes=notes)
+        return table1(rows1, folder, progress=progress, notes=notes)
+    return table2(rows2, folder, progress=progress, notes=notes)
 
 
 def _votes(options: argparse.Namespace) -> int:

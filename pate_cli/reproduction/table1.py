@@ -41,23 +41,22 @@ def table1(
     rows: Sequence[LaplaceRow | ConfidentRow],
     folder: VoteFolder,
     *,
-    compared: bool,
     progress: Progress,
     notes: Sequence[str] = (),
 ) -> Table:
     """Compute every row whose votes are in `folder`.
 
     Args:
-        rows: what to compute.
+        rows: what to compute; with printed figures to show beside, or none of them with any.
         folder: where the votes are.
-        compared: whether there are printed figures to show beside.
         progress: called with a few words before each row.
         notes: what else the reader has to know.
     """
+    compared = any(row.epsilon is not None for row in rows)
     results = []
     for row in rows:
         progress(f"Table 1: {row.name}")
-        results.append(_result(row, folder, compared=compared))
+        results.append(_result(row, folder))
     return Table(
         name="table1",
         title="Table 1",
@@ -67,17 +66,17 @@ def table1(
     )
 
 
-def _result(row: LaplaceRow | ConfidentRow, folder: VoteFolder, *, compared: bool) -> RowResult:
-    rest = ("-",) * (len(_HEADER) - 2) + _printed(row, compared=compared)
+def _result(row: LaplaceRow | ConfidentRow, folder: VoteFolder) -> RowResult:
+    rest = ("-",) * (len(_HEADER) - 2) + _printed(row)
     if isinstance(row, ConfidentRow):
-        compute = partial(_confident, row, folder, compared=compared)
+        compute = partial(_confident, row, folder)
     elif row.scale is None:
         reason = "the paper does not say which Laplace scale this row used"
         line = (row.dataset, f"{row.aggregator}: {Status.UNSTATED}", *rest)
         note = f"{row.name}: {reason}"
         return RowResult(row.name, Status.UNSTATED, (line,), {"reason": reason}, (note,))
     else:
-        compute = partial(_laplace, row, row.scale, folder, compared=compared)
+        compute = partial(_laplace, row, row.scale, folder)
     return attempt(
         row, name=row.name, kind=row.aggregator, rest=rest, folder=folder, compute=compute
     )
@@ -108,7 +107,7 @@ def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[floa
     return answers, cost
 
 
-def _laplace(row: LaplaceRow, scale: float, folder: VoteFolder, *, compared: bool) -> RowResult:
+def _laplace(row: LaplaceRow, scale: float, folder: VoteFolder) -> RowResult:
     votes = folder.read(row.votes, row.queries)
     in_votes = scale * votes.teachers if row.per_teacher else scale
     cost = laplace_rdp(votes.counts, in_votes, MOMENT_ORDERS).sum(axis=1)
@@ -131,10 +130,10 @@ def _laplace(row: LaplaceRow, scale: float, folder: VoteFolder, *, compared: boo
         "epsilon": epsilon,
         "epsilon_of_last_moment": last,
     }
-    return _ran(row, [votes], figures, compared=compared, notes=notes)
+    return _ran(row, [votes], figures, notes=notes)
 
 
-def _confident(row: ConfidentRow, folder: VoteFolder, *, compared: bool) -> RowResult:
+def _confident(row: ConfidentRow, folder: VoteFolder) -> RowResult:
     rounds = [folder.ask(round_) for round_ in row.rounds]
     answers, cost = expected_run(rounds, TABLE_ORDERS)
     epsilon, order = best_epsilon(cost, TABLE_ORDERS, row.delta)
@@ -149,7 +148,7 @@ def _confident(row: ConfidentRow, folder: VoteFolder, *, compared: bool) -> RowR
         "order": order,
         "epsilon": epsilon,
     }
-    return _ran(row, [asked.votes for asked in rounds], figures, compared=compared)
+    return _ran(row, [asked.votes for asked in rounds], figures)
 
 
 def _ran(
@@ -157,11 +156,11 @@ def _ran(
     votes: Sequence[Histograms],
     figures: dict[str, Any],
     *,
-    compared: bool,
     notes: Sequence[str] = (),
 ) -> RowResult:
     """A row that ran: its line, and its figures beside the printed ones."""
     answered = figures["answered"]
+    printed = {"answered": row.answered, "epsilon": row.epsilon}
     line = (
         row.dataset,
         row.aggregator,
@@ -170,11 +169,11 @@ def _ran(
         f"{row.delta:g}",
         f"{figures['order']:g}",
         f"{figures['epsilon']:.3f}",
-        *_printed(row, compared=compared),
+        *_printed(row),
     )
     data = {
         **figures,
-        "printed": {"answered": row.answered, "epsilon": row.epsilon} if compared else None,
+        "printed": None if row.epsilon is None else printed,
         "files": [{"name": each.name, "authentic": each.authentic} for each in votes],
     }
     remarks = [remark for each in votes for remark in each.remarks]
@@ -182,11 +181,6 @@ def _ran(
     return RowResult(row.name, Status.RAN, (line,), data, named)
 
 
-def _printed(row: LaplaceRow | ConfidentRow, *, compared: bool) -> tuple[str, ...]:
+def _printed(row: LaplaceRow | ConfidentRow) -> tuple[str, ...]:
     """The last two columns, where there is anything to compare."""
-    if not compared:
-        return ()
-    return (
-        "-" if row.answered is None else str(row.answered),
-        "-" if row.epsilon is None else f"{row.epsilon:#.3g}",
-    )
+    return () if row.epsilon is None else (str(row.answered), f"{row.epsilon:#.3g}")

@@ -74,11 +74,11 @@ def table2(
     rows: Sequence[ReleaseRow],
     folder: VoteFolder,
     *,
-    compared: bool,
     progress: Progress,
     notes: Sequence[str] = (),
 ) -> Table:
     """Compute every row whose votes are in `folder`; arguments as in `table1`."""
+    compared = any(row.printed is not None for row in rows)
     results = []
     for row in rows:
         progress(f"Table 2: {row.dataset}")
@@ -87,9 +87,9 @@ def table2(
                 row,
                 name=row.dataset,
                 kind="released epsilon",
-                rest=(_printed_release(row.printed),) if compared else (),
+                rest=(_printed_release(row.printed),) if row.printed else (),
                 folder=folder,
-                compute=partial(_result, row, folder, compared=compared),
+                compute=partial(_result, row, folder),
             )
         )
     return Table(
@@ -101,16 +101,13 @@ def table2(
     )
 
 
-def _result(row: ReleaseRow, folder: VoteFolder, *, compared: bool) -> RowResult:
+def _result(row: ReleaseRow, folder: VoteFolder) -> RowResult:
     found = _compute(row, folder)
-    lines = _lines(row, found)
-    if not compared:
-        lines = [line[:2] + line[3:] for line in lines]
     return RowResult(
         name=row.dataset,
         status=Status.INVALID if found.failure else Status.RAN,
-        lines=tuple(lines),
-        data=_data(row, found, compared=compared),
+        lines=_lines(row, found),
+        data=_data(row, found),
         notes=tuple(f"{row.dataset}: {note}" for note in _remarks(row, found)),
     )
 
@@ -191,29 +188,27 @@ def _inconsistency(printed: PrintedRelease) -> list[str]:
     ]
 
 
-def _lines(row: ReleaseRow, found: _Computed) -> list[tuple[str, ...]]:
-    """A line for every quantity: data, quantity, printed, and the four results."""
+def _lines(row: ReleaseRow, found: _Computed) -> tuple[tuple[str, ...], ...]:
+    """A line for every quantity: data, quantity, printed if there is such, and the four results."""
     columns = [
-        _printed_cells(row.printed),
+        *([] if row.printed is None else [_printed_cells(row.printed)]),
         _published_cells(found, found.published),
         _published_cells(found, found.correct),
         _tight_cells(found.tight, found.tight.upper),
         _tight_cells(found.tight, found.tight.unbiased),
     ]
-    return [
+    return tuple(
         (
-            row.dataset if number == 0 else "",
+            "" if number else row.dataset,
             quantity,
             *(cells.get(quantity, "-") for cells in columns),
         )
         for number, quantity in enumerate(_QUANTITIES)
-    ]
+    )
 
 
-def _printed_cells(release: PrintedRelease | None) -> _Cells:
+def _printed_cells(release: PrintedRelease) -> _Cells:
     """What the paper prints."""
-    if release is None:
-        return {}
     return {
         _ORDER: f"{release.order:g}",
         _BETA: _list(release.betas, "g"),
@@ -224,9 +219,9 @@ def _printed_cells(release: PrintedRelease | None) -> _Cells:
     }
 
 
-def _printed_release(release: PrintedRelease | None) -> str:
+def _printed_release(release: PrintedRelease) -> str:
     """The ε that the paper prints as released, with its standard deviation."""
-    return "-" if release is None else f"{release.epsilon:.2f} ± {release.sd:.3f}"
+    return f"{release.epsilon:.2f} ± {release.sd:.3f}"
 
 
 def _published_cells(found: _Computed, release: PublishedRelease | None) -> _Cells:
@@ -261,9 +256,8 @@ def _list(values: Iterable[float], style: str) -> str:
     return " + ".join(format(value, style) for value in values)
 
 
-def _data(row: ReleaseRow, found: _Computed, *, compared: bool) -> dict[str, Any]:
+def _data(row: ReleaseRow, found: _Computed) -> dict[str, Any]:
     """The row unrounded; no number in it is infinite."""
-    printed = asdict(row.printed) if row.printed is not None else None
     return {
         "rounds": [
             {
@@ -285,7 +279,7 @@ def _data(row: ReleaseRow, found: _Computed, *, compared: bool) -> dict[str, Any
         "best_order": found.best_order,
         "best_expected_epsilon": found.best_epsilon,
         "failed_condition": found.failure or None,
-        **({"printed": printed} if compared else {}),
+        **({} if row.printed is None else {"printed": asdict(row.printed)}),
         "as_published": _published_data(found.published),
         "charged_correctly": _published_data(found.correct),
         "tight": _tight_data(found.tight),

@@ -23,8 +23,8 @@ from pate_cli.reproduction.vote_folder import Asked
 from pate_cli.words import ReleaseKind
 
 __all__ = [
-    "Parameters",
     "PublishedRelease",
+    "ReleaseParameters",
     "TightFigures",
     "TightRelease",
     "chosen_as_in_paper",
@@ -43,7 +43,7 @@ _LEAST_SMOOTH = 1e-12
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ReleaseParameters:
     """λ of the release, and β and σ_SS of every round."""
 
     order: float
@@ -62,7 +62,7 @@ class PublishedRelease:
         mean, sd: of the ε that is released.
     """
 
-    parameters: Parameters
+    parameters: ReleaseParameters
     smooth: tuple[float, ...]
     draw: float
     mean: float
@@ -79,9 +79,7 @@ def release_curves(rounds: Sequence[Asked], order: float) -> list[Floats]:
     return [
         published.expected_local_sensitivity(
             asked.votes.counts,
-            threshold=asked.threshold,
-            sigma1=asked.sigma1,
-            sigma2=asked.sigma2,
+            **asked.parameters,
             order=order,
             teachers=asked.votes.teachers,
             scores=asked.scores,
@@ -91,7 +89,7 @@ def release_curves(rounds: Sequence[Asked], order: float) -> list[Floats]:
 
 
 def sanitized(
-    epsilon: float, curves: Sequence[Floats], parameters: Parameters, *, exact: bool
+    epsilon: float, curves: Sequence[Floats], parameters: ReleaseParameters, *, exact: bool
 ) -> PublishedRelease:
     """Mean and standard deviation of ε + Σ_rounds SS_β·N(0, σ_SS²) + what the draws cost.
 
@@ -115,7 +113,7 @@ def sanitized(
     return PublishedRelease(parameters, tuple(smooth), draw, epsilon + draw, math.sqrt(variance))
 
 
-def unrounded(printed: PrintedRelease, curves: Sequence[Floats]) -> Parameters:
+def unrounded(printed: PrintedRelease, curves: Sequence[Floats]) -> ReleaseParameters:
     """The parameters behind the printed ones, wherever the paper's own rule leads to them.
 
     β: the multiple of 0.01/λ that is printed so, whose smooth sensitivity is the printed one.
@@ -127,10 +125,10 @@ def unrounded(printed: PrintedRelease, curves: Sequence[Floats]) -> Parameters:
         betas.append(near if abs(near - beta) <= _PRINTED_UNIT / 2.0 else beta)
         best = _best_sigma(curve, order=printed.order, beta=betas[-1])
         sigmas.append(best if f"{best:.3g}" == f"{sigma:.3g}" else sigma)
-    return Parameters(printed.order, tuple(betas), tuple(sigmas))
+    return ReleaseParameters(printed.order, tuple(betas), tuple(sigmas))
 
 
-def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> Parameters:
+def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseParameters:
     """β and σ_SS as the paper chooses them for one round: on the votes themselves.
 
     β runs over the multiples of 0.01/λ below 1/(2λ), each with its best σ_SS; the least mean plus
@@ -139,7 +137,9 @@ def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> Parame
 
     def tried(percent: int) -> PublishedRelease:
         beta = percent * _STEP / order
-        parameters = Parameters(order, (beta,), (_best_sigma(curve, order=order, beta=beta),))
+        parameters = ReleaseParameters(
+            order, (beta,), (_best_sigma(curve, order=order, beta=beta),)
+        )
         return sanitized(epsilon, [curve], parameters, exact=False)
 
     return min(map(tried, range(1, 50)), key=lambda found: found.mean + 2.0 * found.sd).parameters
@@ -202,13 +202,7 @@ def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
     """A mechanism and the scores [queries, 2] of the rows it was asked."""
     counts = asked.votes.counts
     kind = ConfidentGNMax if asked.scores is None else InteractiveGNMax
-    mechanism = kind(
-        teachers=asked.votes.teachers,
-        classes=counts.shape[1],
-        threshold=asked.threshold,
-        sigma1=asked.sigma1,
-        sigma2=asked.sigma2,
-    )
+    mechanism = kind(teachers=asked.votes.teachers, classes=counts.shape[1], **asked.parameters)
     if asked.scores is None:
         return mechanism, mechanism.score(counts)
     losing = mechanism.argmax.score(counts)[:, 0]

@@ -95,12 +95,12 @@ def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[floa
     for asked in rounds:
         counts = asked.votes.counts
         compared = counts.max(axis=1) if asked.scores is None else asked.scores
-        answers += expected_answers(compared, threshold=asked.threshold, sigma=asked.sigma1)
+        answers += expected_answers(
+            compared, threshold=asked.parameters["threshold"], sigma=asked.parameters["sigma1"]
+        )
         cost += confident_expected_cost(
             counts,
-            threshold=asked.threshold,
-            sigma1=asked.sigma1,
-            sigma2=asked.sigma2,
+            **asked.parameters,
             orders=orders,
             scores=asked.scores,
         ).sum(axis=1)
@@ -138,10 +138,7 @@ def _confident(row: ConfidentRow, folder: VoteFolder) -> RowResult:
     answers, cost = expected_run(rounds, TABLE_ORDERS)
     epsilon, order = best_epsilon(cost, TABLE_ORDERS, row.delta)
     figures = {
-        "rounds": [
-            {"threshold": asked.threshold, "sigma1": asked.sigma1, "sigma2": asked.sigma2}
-            for asked in rounds
-        ],
+        "rounds": [asked.parameters for asked in rounds],
         "asked": sum(len(asked.votes.counts) for asked in rounds),
         "answered": answers,
         "delta": row.delta,

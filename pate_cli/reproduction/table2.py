@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from pate_cli.errors import ParameterError, ValidityError
 from pate_cli.published import TABLE_ORDERS, gnss_rdp
 from pate_cli.reproduction.release import (
-    Parameters,
     PublishedRelease,
+    ReleaseParameters,
     TightFigures,
     TightRelease,
     chosen_as_in_paper,
@@ -127,7 +127,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
             parameters = as_printed = chosen_as_in_paper(epsilon, curves[0], order=order)
         else:
             parameters = unrounded(row.printed, curves)
-            as_printed = Parameters(order, row.printed.betas, row.printed.sigmas)
+            as_printed = ReleaseParameters(order, row.printed.betas, row.printed.sigmas)
         published = sanitized(epsilon, curves, parameters, exact=False)
         correct = sanitized(epsilon, curves, as_printed, exact=True)
     except (ValidityError, ParameterError) as error:
@@ -234,7 +234,7 @@ def _published_cells(found: _Computed, release: PublishedRelease | None) -> _Cel
 
 def _tight_cells(figures: TightFigures, release: TightRelease) -> _Cells:
     plan = release.plan
-    parameters = Parameters(plan.order, (plan.beta,), (plan.sigma,))
+    parameters = ReleaseParameters(plan.order, (plan.beta,), (plan.sigma,))
     return {
         _LABELS: f"{release.before:.3f}",
         _ANY: f"{figures.data_independent.epsilon:.3f}",
@@ -242,7 +242,9 @@ def _tight_cells(figures: TightFigures, release: TightRelease) -> _Cells:
     }
 
 
-def _released(parameters: Parameters, smooth: tuple[float, ...], mean: float, sd: float) -> _Cells:
+def _released(
+    parameters: ReleaseParameters, smooth: tuple[float, ...], mean: float, sd: float
+) -> _Cells:
     return {
         _ORDER: f"{parameters.order:g}",
         _BETA: _list(parameters.betas, ".5g"),
@@ -266,9 +268,7 @@ def _data(row: ReleaseRow, found: _Computed) -> dict[str, Any]:
                 "queries": len(asked.votes.counts),
                 "classes": asked.votes.counts.shape[1],
                 "teachers": asked.votes.teachers,
-                "threshold": asked.threshold,
-                "sigma1": asked.sigma1,
-                "sigma2": asked.sigma2,
+                **asked.parameters,
                 "student": asked.scores is not None,
             }
             for asked in found.rounds

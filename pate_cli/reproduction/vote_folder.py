@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from pate_cli.errors import VoteError
 from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, open_votes
 
-__all__ = ["Asked", "Histograms", "VoteFolder", "sha256_of"]
+__all__ = ["Asked", "Histograms", "Parameters", "VoteFolder", "sha256_of"]
 
 
 # A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
@@ -50,20 +51,26 @@ class Histograms:
         return tuple(found)
 
 
+class Parameters(TypedDict):
+    """T, σ1 and σ2 of one round, in votes."""
+
+    threshold: float
+    sigma1: float
+    sigma2: float
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """One round with its votes at hand.
 
     Attributes:
         votes: the histograms.
-        threshold, sigma1, sigma2: T, σ1, σ2 in votes.
+        parameters: T, σ1, σ2 in votes.
         scores: what the check compares to T, [queries]; None for the highest count.
     """
 
     votes: Histograms
-    threshold: float
-    sigma1: float
-    sigma2: float
+    parameters: Parameters
     scores: Floats | None
 
 
@@ -120,9 +127,12 @@ class VoteFolder:
             predicted = _predictions(self.path / round_.student, votes.counts.shape)
             scores = (votes.counts - votes.teachers * predicted).max(axis=1)
         unit = votes.teachers if round_.per_teacher else 1
-        return Asked(
-            votes, round_.threshold * unit, round_.sigma1 * unit, round_.sigma2 * unit, scores
+        parameters = Parameters(
+            threshold=round_.threshold * unit,
+            sigma1=round_.sigma1 * unit,
+            sigma2=round_.sigma2 * unit,
         )
+        return Asked(votes, parameters, scores)
 
 
 def _read(source: Path, layout: Layout | None, queries: int | None) -> tuple[Counts, int]:

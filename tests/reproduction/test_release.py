@@ -16,13 +16,15 @@ from pate_cli.run import aggregate
 from pate_cli.votes import VoteBatch
 from pate_cli.words import ReleaseKind
 
+PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}
+
 
 @pytest.fixture
 def asked(draw):
     def build(*, queries=150, seed=1, scores=None):
         counts = draw(teachers=120, classes=5, queries=queries, seed=seed)
         votes = Histograms("votes.npy", counts, 120, None, None)
-        return Asked(votes, 96.0, 72.0, 20.0, scores)
+        return Asked(votes, PARAMETERS, scores)
 
     return build
 
@@ -44,7 +46,7 @@ def test_mean_and_deviation_are_those_of_what_aggregate_publishes(asked):
     plain = asked()
     counts = plain.votes.counts
     figures = tight_figures([plain], delta=1e-5)
-    mechanism = ConfidentGNMax(teachers=120, classes=5, threshold=96.0, sigma1=72.0, sigma2=20.0)
+    mechanism = ConfidentGNMax(teachers=120, classes=5, **PARAMETERS)
     batch = VoteBatch(0, np.arange(len(counts)), counts)
     for found in (figures.upper, figures.unbiased):
         done = aggregate(
@@ -72,7 +74,7 @@ def test_two_rounds_are_charged_once_each(asked):
     assert both.unbiased.mean > max(figures.unbiased.mean for figures in apart)
     # The two rounds are the one run of all their rows.
     counts = np.concatenate([first.votes.counts, second.votes.counts])
-    whole = Asked(Histograms("votes.npy", counts, 120, None, None), 96.0, 72.0, 20.0, None)
+    whole = Asked(Histograms("votes.npy", counts, 120, None, None), PARAMETERS, None)
     together = tight_figures([whole], delta=1e-5)
     assert both.unbiased.plan == together.unbiased.plan
     assert both.unbiased.mean == pytest.approx(together.unbiased.mean, rel=1e-9)

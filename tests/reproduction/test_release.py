@@ -12,7 +12,7 @@ from pate_cli.noise import Noise
 from pate_cli.release.door import release
 from pate_cli.reproduction.release import tight_figures
 from pate_cli.reproduction.vote_folder import Asked, Histograms
-from pate_cli.run import aggregate
+from pate_cli.run import TightAccount, run
 from pate_cli.votes import VoteBatch
 from pate_cli.words import ReleaseKind
 
@@ -42,17 +42,18 @@ class Fixed:
 
 
 def test_mean_and_deviation_are_those_of_what_aggregate_publishes(asked):
-    """At N = 0 the engine publishes the mean, at N = 1 a standard deviation more, rounded up."""
+    """At N = 0 a run publishes the mean, at N = 1 a standard deviation more, rounded up."""
     plain = asked()
     counts = plain.votes.counts
     figures = tight_figures([plain], delta=1e-5)
     mechanism = ConfidentGNMax(teachers=120, classes=5, **PARAMETERS)
     batch = VoteBatch(0, np.arange(len(counts)), counts)
     for found in (figures.upper, figures.unbiased):
-        done = aggregate(
+        undrawn = replace(found.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
+        done = run(
             [batch],
             mechanism,
-            replace(found.plan, kind=ReleaseKind.NONE),  # a ledger nothing was drawn from yet
+            TightAccount(mechanism, undrawn),
             queries=len(counts),
             max_answers=len(counts),
             noise=Noise.from_seed(1),

@@ -13,7 +13,13 @@ from pate_cli.words import MechanismName
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
-__all__ = ["CLASSES", "MechanismChoice", "mechanism_class", "scored_from_parameters"]
+__all__ = [
+    "CLASSES",
+    "MechanismChoice",
+    "mechanism_class",
+    "mechanism_named",
+    "scored_from_parameters",
+]
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
@@ -32,6 +38,12 @@ def mechanism_class(name: MechanismName) -> type[Mechanism]:
     module, _, attribute = CLASSES[name].partition(".")
     found: type[Mechanism] = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
     return found
+
+
+def mechanism_named(attribute: str) -> type[Mechanism]:
+    """The class of this Python name."""
+    homes = {home.partition(".")[2]: name for name, home in CLASSES.items()}
+    return mechanism_class(homes[attribute])
 
 
 @dataclass(frozen=True)

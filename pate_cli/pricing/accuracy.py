@@ -15,7 +15,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.noise import Noise
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-from pate_cli.votes.truth import UNKNOWN
+from pate_cli.votes.side_files import UNKNOWN
 from pate_cli.words import Analysis
 
 __all__ = ["NOISE_SHARES", "AccuracyPoint", "measure_accuracy"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.student import StudentPredictions, load_predictions
+from pate_cli.votes.side_files import StudentPredictions, load_predictions
 
 SHARES = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=20)
 NO_SUM = (

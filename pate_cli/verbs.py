@@ -38,7 +38,7 @@ from pate_cli.release.rule import choose_plan, choose_plan_for
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.run import Account, Aggregation, ComposedAccount, TightAccount, run
 from pate_cli.votes import VoteFile, open_votes
-from pate_cli.votes.truth import Truth, load_truth
+from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import DELTA, Analysis, Layout, MechanismName, OrderChoice, ReleaseKind
 
 __all__ = [

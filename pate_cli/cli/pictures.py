@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
     from pate_cli.pricing.accuracy import AccuracyPoint
     from pate_cli.votes import VoteFile
-    from pate_cli.votes.truth import Truth
+    from pate_cli.votes.side_files import Truth
 
 __all__ = ["accuracy_result", "check_accuracy", "growth", "reserve_plot"]
 
@@ -96,7 +96,7 @@ def accuracy_result(
 ) -> tuple[dict[str, Any], list[AccuracyPoint]]:
     """The table of `pate cost --accuracy`, and its points for a picture."""
     from pate_cli.pricing.accuracy import measure_accuracy
-    from pate_cli.votes.truth import load_truth
+    from pate_cli.votes.side_files import load_truth
 
     known = load_truth(truth)
     points = measure_accuracy(

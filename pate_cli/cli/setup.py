@@ -146,7 +146,7 @@ class MechanismOptions:
     def build(self, *, teachers: int, classes: int) -> Mechanism:
         """The mechanism; ParameterError for a number out of range."""
         from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-        from pate_cli.votes.student import load_predictions
+        from pate_cli.votes.side_files import load_predictions
 
         def scaled(value: float | None, share: float) -> float:
             return share * teachers if value is None else value

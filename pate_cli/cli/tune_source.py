@@ -93,8 +93,9 @@ class TuneSource:
         import numpy as np
 
         from pate_cli.tuning import Electorate
-        from pate_cli.tuning.sources import made_up, reference, truth_in
+        from pate_cli.tuning.sources import made_up, reference
         from pate_cli.votes import open_votes
+        from pate_cli.votes.side_files import load_truth
 
         self.basis: dict[str, Any]
         shared = self.teachers_per_record
@@ -118,7 +119,7 @@ class TuneSource:
         ) as file:
             note(file.describe(), quiet=quiet)
             queries, _ = count_queries(file, max_queries=self.max_queries, max_answers=None)
-            known = None if self.truth is None else truth_in(self.truth)
+            known = None if self.truth is None else load_truth(self.truth)
             parts, right = [], []
             for batch in file.batches(limit=queries):
                 parts.append(batch.counts)

@@ -16,7 +16,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.noise import Noise
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.results import Result, row_columns
-from pate_cli.votes.truth import UNKNOWN
+from pate_cli.votes.side_files import UNKNOWN
 
 __all__ = ["NOISE_SHARES", "Accuracy", "AccuracyPoint", "measure_accuracy"]
 

@@ -1,18 +1,14 @@
-"""Electorates that are not a file of votes, and the truth beside one that is."""
+"""Electorates that are not a file of votes."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from pate_cli.errors import UsageError, VoteError
+from pate_cli.errors import UsageError
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.tuning.electorate import Electorate
-from pate_cli.votes.truth import UNKNOWN, Truth, load_truth
 
-__all__ = ["made_up", "reference", "truth_in"]
+__all__ = ["made_up", "reference"]
 
 # The public recipe that `pate` also chooses release parameters by, where none is given.
 _AGREEMENT, _SPREAD, _SEED = 0.75, 0.4, 20180224
@@ -73,34 +69,3 @@ def _drawn(
     counts, truth = ensemble.draw(seed)
     recipe = {name: getattr(ensemble, name) for name in _FIELDS if name != "seed"} | {"seed": seed}
     return Electorate(counts, ensemble.teachers, teachers_per_record, truth), recipe
-
-
-def truth_in(path: str | Path) -> Truth:
-    """True labels from NPY or Parquet (pate_cli.votes.truth), or from CSV with a column `label` and
-    optionally `query_id`.
-
-    Raises:
-        VoteError: a file that cannot be read as such.
-    """
-    source = Path(path)
-    if source.suffix.lower() != ".csv":
-        return load_truth(source)
-    import pyarrow as pa
-    from pyarrow import csv
-
-    try:
-        table = csv.read_csv(source)
-    except OSError as error:
-        raise VoteError(f"cannot read {source}: {error.strerror or 'damaged'}") from None
-    except pa.ArrowException:
-        raise VoteError(f"{source}: cannot be read as true labels") from None
-    if "label" not in table.column_names:
-        raise VoteError(f"{source}: true labels need a column named label")
-    column = table["label"]
-    if not pa.types.is_integer(column.type):
-        raise VoteError(f"{source}: true labels must be whole numbers, one a query")
-    labels = column.cast(pa.int64()).fill_null(UNKNOWN).to_numpy()
-    ids = tuple(table["query_id"].to_pylist()) if "query_id" in table.column_names else None
-    if ids is not None and len(set(ids)) != len(ids):
-        raise VoteError(f"{source}: a query id occurs twice")
-    return Truth(np.asarray(labels, dtype=np.int64), ids)

@@ -29,7 +29,7 @@ from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
 from pate_cli.run import label_batches, run
 from pate_cli.votes import VoteBatch
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 ORDER = 2.2
 TEACHERS = {2: 8, 3: 6}

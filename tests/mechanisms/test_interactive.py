@@ -16,7 +16,7 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import Noise
 from pate_cli.run import label_batches, run
 from pate_cli.votes import VoteBatch
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
 TRAP = InteractiveGNMax(teachers=12, classes=3, threshold=8.0, sigma1=1.0, sigma2=1e4)

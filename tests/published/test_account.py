@@ -16,7 +16,7 @@ from pate_cli.published.account import (
     require_disjoint_teachers,
     require_published_sensitivity,
 )
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=40)
 SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=40)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import UsageError
-from pate_cli.label_format import LabelFormat
+from pate_cli.words import LabelFormat
 
 __all__ = ["encode_columns"]
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from pate_cli.figures import accuracy_figure, cost_figure, growth_figure, sensitivity_figure
 
 from pate_cli.errors import OutputError, UsageError
-from pate_cli.figures import accuracy_figure, cost_figure, growth_figure, sensitivity_figure
 from pate_cli.plots import check_plot, encode_figure, require_matplotlib, save_figure
 from pate_cli.pricing.accuracy import AccuracyPoint
 from pate_cli.pricing.growth import CostCurve

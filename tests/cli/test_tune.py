@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-
 from pate_cli.cli.tune_tables import print_rule, print_tuned
+
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")

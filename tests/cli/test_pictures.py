@@ -27,15 +27,21 @@ def truth(tmp_path, counts, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
-def test_a_picture_changes_nothing_else(pate, votes, folder, command):
+def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
     pytest.importorskip("matplotlib")
     plain = pate(command, votes, "-q")
     pictured = pate(command, votes, "-q", "--plot", "a.png")
     assert pictured.exit_code == 0, pictured.stderr
     assert pictured.stdout == plain.stdout
     assert drawn(folder, "a.png").startswith(b"\x89PNG")
-    again = pate(command, votes, "-q", "--plot", "a.png")
-    assert again.exit_code == 6
+    before = (folder / "a.png").read_bytes()
+    refused(
+        pate(command, votes, "-q", "--plot", "a.png"),
+        6,
+        "a.png exists already; use --force to replace it",
+    )
+    assert (folder / "a.png").read_bytes() == before
+    assert pate(command, votes, "-q", "--plot", "a.png", "--force").exit_code == 0
     assert pate(command, votes, "-q", "--plot", "a.svg").exit_code == 0
     assert drawn(folder, "a.svg").startswith(b"<?xml")
 
@@ -56,23 +62,21 @@ def test_aggregate_with_a_picture(pate, votes, folder, words):
     assert drawn(folder, "b.png") == picture
 
 
-def test_a_dry_run_draws_no_picture(pate, votes, leftovers):
+def test_a_dry_run_draws_no_picture(pate, refused, votes, leftovers):
     run = pate("aggregate", votes, "--plot", "a.png", "--dry-run")
-    assert run.exit_code == 2
-    assert run.stderr == "pate: --plot does not go with --dry-run, which publishes its price\n"
+    refused(run, 2, "--plot does not go with --dry-run, which publishes its price")
     assert leftovers() == []
 
 
 @pytest.mark.parametrize("command", ["aggregate", "cost", "smooth-sensitivity"])
-def test_without_matplotlib_nothing_is_done(pate, votes, leftovers, monkeypatch, command):
+def test_without_matplotlib_nothing_is_done(pate, refused, votes, leftovers, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    run = pate(command, votes, "--plot", "a.png")
-    assert run.exit_code == 2
-    assert run.stderr.endswith(
-        "pate: --plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'\n"
+    refused(
+        pate(command, votes, "--plot", "a.png"),
+        2,
+        "--plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'",
     )
-    assert run.stdout == ""
     assert leftovers() == []
 
 
@@ -119,7 +123,5 @@ IGNORED = (
         ),
     ],
 )
-def test_what_accuracy_would_ignore_is_refused(pate, votes, words, message):
-    run = pate("cost", votes, *words)
-    assert run.exit_code == 2
-    assert run.stderr == f"pate: {message}\n"
+def test_what_accuracy_would_ignore_is_refused(pate, refused, votes, words, message):
+    refused(pate("cost", votes, *words), 2, message)

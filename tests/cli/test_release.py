@@ -44,12 +44,6 @@ def released(pate):
     return run
 
 
-def refused(result, code, message):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert result.stderr.splitlines() == [f"pate: {message}"]
-
-
 def draw_cost(shift):
     """ε_κ(λ) of the draw alone, from its formula."""
     w = 1.0 - (ORDER - 1.0) * (math.exp(2.0 * BETA) - 1.0)
@@ -124,7 +118,7 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
     assert held == {"all-votes", "this-file", "released-epsilon"}
 
 
-def test_the_same_ledger_twice_is_refused(kept, pate, folder, leftovers):
+def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
     kept("a.json")
     message = "the same round is in there twice; give every ledger once"
     refused(pate("release", "a.json", "a.json", "--report", "r.json"), 3, message)
@@ -150,7 +144,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_rounds_that_do_not_fit_are_refused(kept, pate, what):
+def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
     words, message = OTHERS[what]
     kept("a.json")
     kept("b.json", *words)
@@ -184,7 +178,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_ledger_is_refused_by_name(kept, pate, folder, case):
+def test_a_damaged_ledger_is_refused_by_name(kept, pate, refused, folder, case):
     damage, message = DAMAGE[case]
     kept("a.json")
     (folder / "a.json").write_text(damage((folder / "a.json").read_text()))
@@ -197,11 +191,11 @@ def test_a_damaged_ledger_is_refused_by_name(kept, pate, folder, case):
     assert not (folder / "s.json").exists()
 
 
-def test_a_missing_ledger_is_refused(pate):
+def test_a_missing_ledger_is_refused(pate, refused):
     refused(pate("release", "a.json"), 3, "cannot read a.json: No such file or directory")
 
 
-def test_a_report_is_no_ledger(kept, pate, folder):
+def test_a_report_is_no_ledger(kept, pate, refused, folder):
     (folder / "r.json").write_text(json.dumps(kept("a.json")))
     refused(
         pate("release", "r.json"),
@@ -216,7 +210,9 @@ AGAIN = (
 )
 
 
-def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, released, folder):
+def test_a_second_draw_is_refused_and_one_with_again_is_charged(
+    kept, pate, refused, released, folder
+):
     kept("a.json")
     words = ["a.json", *DRAW, "--spend", "spent.json", "--seed", 5]
     first = released(*words)
@@ -243,7 +239,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, rele
     assert len(json.loads(record.read_text())["releases"]) == 3
 
 
-def test_a_round_in_common_is_enough(kept, pate, released):
+def test_a_round_in_common_is_enough(kept, pate, refused, released):
     kept("a.json")
     kept("b.json")
     released("a.json", *DRAW, "--spend", "s.json")
@@ -278,14 +274,14 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
         ),
     ],
 )
-def test_a_damaged_record_stops_the_release(kept, pate, folder, content, message):
+def test_a_damaged_record_stops_the_release(kept, pate, refused, folder, content, message):
     kept("a.json")
     (folder / "s.json").write_bytes(content)
     refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 3, f"s.json: {message}")
     assert (folder / "s.json").read_bytes() == content
 
 
-def test_a_ledger_is_never_replaced_by_an_output(kept, pate, folder):
+def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     kept("a.json")
     before = (folder / "a.json").read_bytes()
     refused(
@@ -362,7 +358,7 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released):
     assert released("a.json", "--release", "none", "--seed", 2)["private"] is True
 
 
-def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, folder):
+def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, refused, folder):
     kept("a.json")
     (folder / "r.json").write_text("precious")
     words = ["a.json", *DRAW, "--report", "r.json", "--spend", "s.json"]
@@ -373,7 +369,7 @@ def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, folder):
     assert json.loads((folder / "r.json").read_text())["releasable"] is True
 
 
-def test_an_order_that_was_not_charged(kept, pate):
+def test_an_order_that_was_not_charged(kept, pate, refused):
     kept("a.json")
     refused(
         pate("release", "a.json", "--order", 5, *DRAW),
@@ -383,7 +379,7 @@ def test_an_order_that_was_not_charged(kept, pate):
     assert pate("release", "a.json", "--order", 4, *DRAW).exit_code == 0
 
 
-def test_a_smoothness_out_of_range_names_the_range(kept, pate):
+def test_a_smoothness_out_of_range_names_the_range(kept, pate, refused):
     kept("a.json")
     result = pate("release", "a.json", "--beta", 0.2, "--sigma-release", SIGMA)
     most = math.log1p(1.0 / 3.0) / 2.0
@@ -401,7 +397,7 @@ def test_a_smoothness_out_of_range_names_the_range(kept, pate):
     )
 
 
-def test_again_needs_a_record_and_as_published_the_paper(kept, pate):
+def test_again_needs_a_record_and_as_published_the_paper(kept, pate, refused):
     kept("a.json")
     refused(
         pate("release", "a.json", "--again"),

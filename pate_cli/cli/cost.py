@@ -151,7 +151,7 @@ def cost(
     with output.outputs() as out:
         view.reserve(out)
         if question.per_query is not None:
-            LabelFormat.from_path(question.per_query)
+            LabelFormat.from_path(question.per_query)  # refused before any work is done
             out.reserve(question.per_query, mode=0o600)
         with reading.open(votes) as file:
             output.note(file.describe())

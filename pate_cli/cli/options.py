@@ -94,7 +94,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         if not (isinstance(group, type) and dataclasses.is_dataclass(group)):
             parameters.append(parameter.replace(annotation=hint, kind=parameter.KEYWORD_ONLY))
             continue
-        fields = {field.name: field.default for field in dataclasses.fields(group)}
+        fields = {
+            field.name: parameter.empty if field.default is dataclasses.MISSING else field.default
+            for field in dataclasses.fields(group)
+        }
         for name in (name for mark in marks for name in mark.names):
             del fields[name]
         kinds = get_type_hints(group, include_extras=True)
@@ -141,8 +144,7 @@ TeachersPerRecord = Annotated[
     ),
 ]
 Delta = Annotated[
-    float,
-    typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records."),
+    float, typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records.")
 ]
 Release = Annotated[
     ReleaseKind | None,

@@ -76,11 +76,7 @@ def smooth_sensitivity(
         view.draw(
             out,
             lambda: sensitivity_figure(
-                found.curve,
-                discounted,
-                mechanism=mechanism.name,
-                order=plan.order,
-                beta=plan.beta,
+                found.curve, discounted, mechanism=mechanism.name, order=plan.order, beta=plan.beta
             ),
         )
     best = best_release(

@@ -56,10 +56,7 @@ class GoalOptions:
 
     target_epsilon: Annotated[
         float | None,
-        _goal(
-            "--target-epsilon",
-            help="Most expected answers at this published epsilon or less.",
-        ),
+        _goal("--target-epsilon", help="Most expected answers at this published epsilon or less."),
     ] = None
     answers: Annotated[
         float | None,
@@ -77,10 +74,7 @@ class GoalOptions:
     ] = Objective.ANSWERS
     min_agreement: Annotated[
         float,
-        _goal(
-            "--min-agreement",
-            help="Least expected share of answers that equal the plurality.",
-        ),
+        _goal("--min-agreement", help="Least expected share of answers that equal the plurality."),
     ] = MIN_AGREEMENT
     delta: Delta = DELTA
     release: Release = None
@@ -295,11 +289,7 @@ def _rule_result(
             "beta": by_thumb.beta,
             "sigma_release": by_thumb.sigma,
         },
-        "public_rule": {
-            "order": public.order,
-            "beta": public.beta,
-            "sigma_release": public.sigma,
-        },
+        "public_rule": {"order": public.order, "beta": public.beta, "sigma_release": public.sigma},
         "release": kind.value,
         "delta": delta,
         "target_epsilon": target,

@@ -43,13 +43,11 @@ class SafeOptions:
     rule_of_thumb: Annotated[
         bool,
         _safe(
-            "--rule-of-thumb",
-            help="Release parameters by rule for a target, without any search.",
+            "--rule-of-thumb", help="Release parameters by rule for a target, without any search."
         ),
     ] = False
     queries: Annotated[
-        int | None,
-        _safe("--queries", help="Without VOTES: how many queries there are."),
+        int | None, _safe("--queries", help="Without VOTES: how many queries there are.")
     ] = None
     public_votes: Annotated[
         bool,
@@ -61,8 +59,7 @@ class SafeOptions:
     truth: Annotated[
         Path | None,
         in_panel("Votes")(
-            "--truth",
-            help="True labels (NPY, Parquet, CSV): also estimate accuracy, from below.",
+            "--truth", help="True labels (NPY, Parquet, CSV): also estimate accuracy, from below."
         ),
     ] = None
 

@@ -91,7 +91,9 @@ def refused() -> Callable[..., str]:
         *notes, line = result.stderr.splitlines()
         assert line.startswith("pate: ")
         assert len(notes) <= 1
-        assert all(re.match(r"pate: .*( queries x | made-up |made-up )", note) for note in notes)
+        assert all(
+            re.match(r"pate: (.* queries x |made-up votes|no votes)", note) for note in notes
+        )
         if message is not None:
             assert line == f"pate: {message}"
         return line

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
 
 
@@ -300,3 +301,59 @@ def test_shared_records_cost_more(priced):
 def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):
     result = pate("cost", votes, "--order", "3", "--orders", "moments")
     refused(result, 2, "give --order or --orders moments, not both")
+
+
+@pytest.fixture
+def truth(tmp_path, counts, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
+    path = tmp_path / "truth.npy"
+    np.save(path, counts.argmax(axis=1))
+    return path
+
+
+def test_accuracy(pate, votes, truth, folder):
+    run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
+    assert run.exit_code == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert result["releasable"] is False
+    assert result["queries"] == 60
+    rows = result["accuracy"]
+    assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
+    # With next to no noise the label is the plurality, which is the truth here, but for ties.
+    assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
+    fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
+    assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
+
+
+def test_accuracy_with_a_picture(pate, votes, truth, folder):
+    pytest.importorskip("matplotlib")
+    run = pate("cost", votes, "--accuracy", "--truth", truth, "--plot", "a.png", "-q")
+    assert run.exit_code == 0, run.stderr
+    assert stat.S_IMODE((folder / "a.png").stat().st_mode) == 0o600
+    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+IGNORED = (
+    "--accuracy prices gnmax and lnmax over its own range of noise, by the tight analysis; leave "
+    "out the mechanism's flags and --analysis"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--accuracy"], "--accuracy and --truth FILE go together"),
+        (["--truth", "t.npy"], "--accuracy and --truth FILE go together"),
+        (["--accuracy", "--truth", "t.npy", "--sigma2", 3], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--mechanism", "gnmax"], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--analysis", "paper"], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--compare"], "--compare does not go with --accuracy"),
+        (["--accuracy", "--truth", "t.npy", "--order", 3], "--order does not go with --accuracy"),
+        (
+            ["--compare", "--plot", "a.png"],
+            "--plot does not go with --compare, which has no picture",
+        ),
+    ],
+)
+def test_what_accuracy_would_ignore_is_refused(pate, refused, votes, words, message):
+    refused(pate("cost", votes, *words), 2, message)

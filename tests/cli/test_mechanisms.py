@@ -354,7 +354,9 @@ def test_the_published_price_of_the_draw_stands_beside_the_exact_one(ran, words)
     assert found["release_rdp"] == pytest.approx(exact, rel=1e-12)
     assert found["release_rdp_published"] == pytest.approx(claimed, rel=1e-12)
     assert report["sound"] is False
-    fails = [one for one in report["warnings"] if "theorem on the sanitized release fails" in one]
+    fails = [
+        text for text in report["warnings"] if "theorem on the sanitized release fails" in text
+    ]
     assert (claimed < exact) is (words is BOLD) is bool(fails)
     if fails:
         assert fails[0] == (
@@ -362,7 +364,7 @@ def test_the_published_price_of_the_draw_stands_beside_the_exact_one(ran, words)
             f"claims {claimed:.6g}, the draw costs {exact:.6g}."
         )
     assert "charges the expected cost" in report["warnings"][0]
-    assert not any(one["holds"] for one in report["guarantee"]["statements"])
+    assert not any(text["holds"] for text in report["guarantee"]["statements"])
 
 
 def test_as_published_is_cheaper_and_not_sound(ran):
@@ -425,4 +427,5 @@ def test_without_a_draw_the_paper_analysis_is_still_sound(ran):
     tight, _, _ = ran("--sigma2", 40, "--release", "none")
     assert report["sound"] is True
     assert report["epsilon"] == report["data_independent"]["epsilon"] == tight["epsilon"]
-    assert {one["id"] for one in report["guarantee"]["statements"] if one["holds"]} == {"all-votes"}
+    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    assert held == {"all-votes"}

@@ -97,7 +97,7 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, rele
     wanted = by_hand(paths, kind=kind, seed=3)
     assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12))
     assert both["mechanism"] == {"name": "composition", "rounds": 2}
-    assert {one["mechanism"]["name"] for one in both["rounds"]} == {"confident", "interactive"}
+    assert {held["mechanism"]["name"] for held in both["rounds"]} == {"confident", "interactive"}
     assert both["queries"] == 120
     assert both["answers"] == sum(part["rounds"][0]["answers"] for part in parts)
     assert both["data_independent"]["epsilon"] > both["data_independent"]["labels_epsilon"]
@@ -108,13 +108,13 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
     kept("b.json", *KEEP, *STUDENT)
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
-    held = {one["id"] for one in report["guarantee"]["statements"] if one["holds"]}
+    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
     assert held == {"all-votes", "released-epsilon"}
-    texts = {one["id"]: one["text"] for one in report["guarantee"]["statements"]}
+    texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
-    held = {one["id"] for one in alone["guarantee"]["statements"] if one["holds"]}
+    held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
     assert held == {"all-votes", "this-file", "released-epsilon"}
 
 
@@ -229,7 +229,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         following = released(*words, "--again")
         dearer = following["sanitized"]["epsilon"] - previous["sanitized"]["epsilon"]
         assert dearer == pytest.approx(price, abs=1.01e-4)
-        bounds = [one["data_independent"]["epsilon"] for one in (previous, following)]
+        bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
         earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
         assert earlier in following["guarantee"]["covers"]
@@ -334,7 +334,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     quiet["rounds"][0]["draws"] = []
     (folder / "quiet.json").write_text(json.dumps(quiet))
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
-    dearer = [json.loads(one.stdout)["sanitized"]["epsilon"] for one in (spent, free)]
+    dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]
     price = draw_cost(SIGMA * -ndtri(1e-6))
     assert dearer[0] - dearer[1] == pytest.approx(price, abs=1.01e-4)
     assert spent.stderr.splitlines()[0] == (
@@ -351,7 +351,7 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released):
     for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
         report = released(*words)
         assert report["private"] is False
-        assert not any(one["holds"] for one in report["guarantee"]["statements"])
+        assert not any(text["holds"] for text in report["guarantee"]["statements"])
     both = released("a.json", "seeded.json", *DRAW)
     assert both["private"] is False
     assert released("a.json", *DRAW)["private"] is True

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import Mechanism
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.pricing.accuracy import AccuracyPoint
+    from pate_cli.pricing.compare import Comparison
     from pate_cli.pricing.cost import CostSummary
+    from pate_cli.release.worst_case import DataIndependentCost
     from pate_cli.votes import VoteFile
     from pate_cli.votes.truth import Truth
 
@@ -179,7 +182,6 @@ class _Priced:
 
     def cost(self, question: QuestionOptions, view: ViewOptions, out: Outputs) -> dict[str, Any]:
         """The result of a plain `pate cost`; writes the rows per query and the picture, too."""
-        from pate_cli.accounting.conversion import round_up
         from pate_cli.plots import cost_figure
         from pate_cli.release.worst_case import Spending, data_independent_cost
 
@@ -200,32 +202,9 @@ class _Priced:
                 teachers=self.file.teachers,
             ),
         )
-        return {
-            "schema_version": 1,
-            "releasable": False,
-            "analysis": self.account.analysis.value,
-            "mechanism": mechanism.parameters(),
-            "queries": summary.queries,
-            "max_answers": self.cap,
-            "expected_answers": summary.expected_answers,
-            "epsilon": summary.epsilon,
-            "order": summary.order,
-            "order_at_edge": summary.at_edge,
-            "delta": self.account.delta,
-            "orders": summary.orders.tolist(),
-            "rdp": summary.rdp.tolist(),
-            "steps": {step: values.tolist() for step, values in summary.steps.items()},
-            "data_independent": {
-                "epsilon": round_up(bound.epsilon),
-                "order": bound.order,
-                "method": bound.method,
-            },
-            "per_query": {
-                "order": summary.order,
-                "quantiles": summary.quantiles(),
-                "by_plurality": histogram,
-            },
-        }
+        return _cost_result(
+            summary, mechanism, bound, account=self.account, cap=self.cap, histogram=histogram
+        )
 
     def compare(self, question: QuestionOptions) -> dict[str, Any]:
         """Every mechanism that applies, each with its own flags or defaults."""
@@ -257,13 +236,7 @@ class _Priced:
                     delta=delta,
                 )
             )
-        return {
-            "schema_version": 1,
-            "releasable": False,
-            "matched_answers": answers,
-            "delta": delta,
-            "compare": [asdict(row) for row in rows],
-        }
+        return _compare_result(rows, answers=answers, delta=delta)
 
     def accuracy(self, path: Path, view: ViewOptions, out: Outputs) -> dict[str, Any]:
         """How often labels are right, over a range of noise; writes the picture, too."""
@@ -280,13 +253,7 @@ class _Priced:
             teachers_per_record=self.described.teachers_per_record,
         )
         view.draw(out, lambda: accuracy_figure(points, queries=self.queries, delta=delta))
-        return {
-            "schema_version": 1,
-            "releasable": False,
-            "queries": self.queries,
-            "delta": delta,
-            "accuracy": [asdict(point) for point in points],
-        }
+        return _accuracy_result(points, queries=self.queries, delta=delta)
 
     def _measured(self, question: QuestionOptions) -> tuple[Mechanism, CostSummary]:
         from pate_cli.pricing.cost import measure_cost
@@ -314,6 +281,65 @@ class _Priced:
     def _with_truth(self, truth: Truth) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         for batch in self.file.batches(limit=self.queries):
             yield batch.counts, truth.of(batch.ids, batch.first_row, classes=self.file.classes)
+
+
+def _cost_result(
+    summary: CostSummary,
+    mechanism: Mechanism,
+    bound: DataIndependentCost,
+    *,
+    account: AccountOptions,
+    cap: int,
+    histogram: list[dict[str, Any]],
+) -> dict[str, Any]:
+    from pate_cli.accounting.conversion import round_up
+
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "analysis": account.analysis.value,
+        "mechanism": mechanism.parameters(),
+        "queries": summary.queries,
+        "max_answers": cap,
+        "expected_answers": summary.expected_answers,
+        "epsilon": summary.epsilon,
+        "order": summary.order,
+        "order_at_edge": summary.at_edge,
+        "delta": account.delta,
+        "orders": summary.orders.tolist(),
+        "rdp": summary.rdp.tolist(),
+        "steps": {step: values.tolist() for step, values in summary.steps.items()},
+        "data_independent": {
+            "epsilon": round_up(bound.epsilon),
+            "order": bound.order,
+            "method": bound.method,
+        },
+        "per_query": {
+            "order": summary.order,
+            "quantiles": summary.quantiles(),
+            "by_plurality": histogram,
+        },
+    }
+
+
+def _compare_result(rows: list[Comparison], *, answers: float, delta: float) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "matched_answers": answers,
+        "delta": delta,
+        "compare": [asdict(row) for row in rows],
+    }
+
+
+def _accuracy_result(points: list[AccuracyPoint], *, queries: int, delta: float) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "queries": queries,
+        "delta": delta,
+        "accuracy": [asdict(point) for point in points],
+    }
 
 
 def _per_query(summary: CostSummary, ids: list[Any], path: Path) -> bytes:

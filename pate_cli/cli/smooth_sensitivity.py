@@ -23,6 +23,8 @@ from pate_cli.words import Analysis, ReleaseKind
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms import Mechanism
+    from pate_cli.pricing.sensitivity import Sensitivity
+    from pate_cli.release.plan import ReleasePlan
 
 __all__ = ["smooth_sensitivity"]
 
@@ -41,11 +43,8 @@ def smooth_sensitivity(
 
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
-    import numpy as np
-
     from pate_cli.plots import sensitivity_figure
     from pate_cli.pricing.sensitivity import measure_sensitivity
-    from pate_cli.release.best import best_release
     from pate_cli.release.rule import choose_plan
 
     kind = release.kind(account.analysis)
@@ -72,49 +71,17 @@ def smooth_sensitivity(
             beta=plan.beta,
             analysis=account.analysis,
         )
-        discounted = found.discounted(plan.beta)
         view.draw(
             out,
             lambda: sensitivity_figure(
-                found.curve, discounted, mechanism=mechanism.name, order=plan.order, beta=plan.beta
+                found.curve,
+                found.discounted(plan.beta),
+                mechanism=mechanism.name,
+                order=plan.order,
+                beta=plan.beta,
             ),
         )
-    best = best_release(
-        kind,
-        rdp=found.rdp,
-        curve=found.curve,
-        distances=np.arange(found.curve.size),
-        order=plan.order,
-        delta=account.delta,
-        analysis=account.analysis,
-    )
-    result: dict[str, Any] = {
-        "schema_version": 1,
-        "releasable": False,
-        "analysis": account.analysis.value,
-        "mechanism": mechanism.parameters(),
-        "queries": queries,
-        "delta": account.delta,
-        "order": plan.order,
-        "beta": plan.beta,
-        "smooth_sensitivity": found.smooth(plan.beta),
-        "distance": int(np.argmax(discounted)),
-        "rdp": found.rdp,
-        "best": None
-        if best is None
-        else {
-            "release": kind.value,
-            "beta": best.beta,
-            "sigma_release": best.sigma,
-            "smooth_sensitivity": best.smooth,
-            "mean": best.mean,
-            "sd": best.sd,
-        },
-        "conditions": verdicts,
-        "local_sensitivity": found.curve.tolist(),
-        "discounted": discounted.tolist(),
-        "ceiling": found.ceiling,
-    }
+    result = _result(found, mechanism, plan, kind, account, queries=queries, conditions=verdicts)
     view.show(result, print_smooth)
 
 
@@ -141,3 +108,57 @@ def _conditions(mechanism: Mechanism, order: float, analysis: Analysis) -> list[
                 "try another order or --analysis tight"
             )
     return [asdict(verdict) for verdict in verdicts]
+
+
+def _result(
+    found: Sensitivity,
+    mechanism: Mechanism,
+    plan: ReleasePlan,
+    kind: ReleaseKind,
+    account: AccountOptions,
+    *,
+    queries: int,
+    conditions: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The curve with its smooth maximum, and the release that serves this order best."""
+    import numpy as np
+
+    from pate_cli.release.best import best_release
+
+    discounted = found.discounted(plan.beta)
+    best = best_release(
+        kind,
+        rdp=found.rdp,
+        curve=found.curve,
+        distances=np.arange(found.curve.size),
+        order=plan.order,
+        delta=account.delta,
+        analysis=account.analysis,
+    )
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "analysis": account.analysis.value,
+        "mechanism": mechanism.parameters(),
+        "queries": queries,
+        "delta": account.delta,
+        "order": plan.order,
+        "beta": plan.beta,
+        "smooth_sensitivity": found.smooth(plan.beta),
+        "distance": int(np.argmax(discounted)),
+        "rdp": found.rdp,
+        "best": None
+        if best is None
+        else {
+            "release": kind.value,
+            "beta": best.beta,
+            "sigma_release": best.sigma,
+            "smooth_sensitivity": best.smooth,
+            "mean": best.mean,
+            "sd": best.sd,
+        },
+        "conditions": conditions,
+        "local_sensitivity": found.curve.tolist(),
+        "discounted": discounted.tolist(),
+        "ceiling": found.ceiling,
+    }

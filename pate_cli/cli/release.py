@@ -125,10 +125,10 @@ def _read(path: Path) -> Ledger:
 def _read_record(path: Path | None) -> SpendRecord:
     from pate_cli.spending import SpendRecord
 
-    if path is None or not path.exists():
-        return SpendRecord()
-    with _named(path):
-        return SpendRecord.from_json(path.read_bytes())
+    if path is not None:
+        with _named(path), contextlib.suppress(FileNotFoundError):
+            return SpendRecord.from_json(path.read_bytes())
+    return SpendRecord()
 
 
 @contextlib.contextmanager

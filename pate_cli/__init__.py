@@ -70,7 +70,16 @@ __all__ = [
     "tune",
 ]
 
-_VERBS = "accuracy aggregate compare cost quote release smooth_sensitivity tune".split()
+_VERBS = [
+    "accuracy",
+    "aggregate",
+    "compare",
+    "cost",
+    "quote",
+    "release",
+    "smooth_sensitivity",
+    "tune",
+]
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
-from pate_cli.label_format import LabelFormat
 from pate_cli.results import Result
+from pate_cli.words import LabelFormat
 
 NO_LABEL: Final = -1
 """Label of a query that was refused."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import UsageError
 from pate_cli.files.transaction import Outputs
-from pate_cli.label_format import LabelFormat
+from pate_cli.words import LabelFormat
 
 __all__ = ["Result", "encode_columns", "row_columns"]
 

@@ -123,7 +123,10 @@ def test_no_chain_over_mechanisms():
     asked = []
     for module, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+                "isinstance",
+                "issubclass",
+            ):
                 kinds = {word.id for word in ast.walk(node.args[1]) if isinstance(word, ast.Name)}
                 asked += [(module, kind) for kind in kinds & names]
     assert asked == []

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs, progress
-from pate_cli.cli.pictures import growth, reserve_plot
-from pate_cli.cli.setup import (
+from pate_cli.cli.options import (
+    AccountOptions,
     MechanismOptions,
-    assumptions,
-    count_queries,
+    OutputOptions,
+    ReleaseOptions,
+    ReportOptions,
+    ViewOptions,
+    VoteOptions,
+    Votes,
+    Without,
+    bound_batches,
+    in_panel,
     refuse_overwriting,
-    release_kind,
+    spread,
     stem_of,
 )
 from pate_cli.errors import UsageError
-from pate_cli.label_format import LabelFormat
-from pate_cli.words import Analysis, MechanismName, ReleaseKind
+from pate_cli.words import Analysis, LabelFormat, MechanismName, ReleaseKind
+
+if TYPE_CHECKING:
+    from pate_cli.labels import LabelTable
+    from pate_cli.ledger import Ledger
+    from pate_cli.noise import Noise
+    from pate_cli.release.report import PublicReport
+    from pate_cli.votes import VoteFile
 
 __all__ = ["aggregate"]
 
+_CURVES = (
+    MechanismName.LNMAX,
+    MechanismName.GNMAX,
+    MechanismName.CONFIDENT,
+    MechanismName.INTERACTIVE,
+)
 
+
+@spread
 def aggregate(
-    votes: opt.Votes,
-    output: Annotated[
+    votes: Votes,
+    labels_path: Annotated[
         str | None,
         typer.Option(
             "--output",
@@ -41,33 +61,19 @@ def aggregate(
         LabelFormat | None,
         typer.Option("--format", help="Format of the labels. Default: by the output's suffix."),
     ] = None,
-    report: opt.Report = "-",
-    ledger: opt.LedgerOut = None,
-    mechanism: opt.Mechanism = MechanismName.CONFIDENT,
-    threshold: opt.Threshold = None,
-    sigma1: opt.Sigma1 = None,
-    sigma2: opt.Sigma2 = None,
-    laplace_scale: opt.LaplaceScale = None,
-    student: opt.Student = None,
-    confidence: opt.Confidence = None,
-    teachers_per_record: opt.TeachersPerRecord = 1,
-    query_epsilon: opt.QueryEpsilon = None,
-    query_delta: opt.QueryDelta = None,
-    refusals: opt.Refusals = None,
-    max_queries: opt.MaxQueries = None,
-    max_answers: opt.MaxAnswers = None,
-    delta: opt.Delta = 1e-5,
-    release: opt.Release = None,
-    order: opt.Order = None,
-    beta: opt.Beta = None,
-    sigma_release: opt.SigmaRelease = None,
-    analysis: opt.AnalysisOption = Analysis.TIGHT,
-    as_published: opt.AsPublished = False,
-    plot: opt.Plot = None,
-    layout: opt.LayoutOption = None,
-    classes: opt.Classes = None,
-    teachers: opt.Teachers = None,
-    seed: opt.Seed = None,
+    *,
+    report: ReportOptions,
+    ledger: Annotated[
+        Path | None,
+        in_panel("Output")(
+            "--ledger",
+            help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
+        ),
+    ] = None,
+    described: MechanismOptions,
+    reading: VoteOptions,
+    account: AccountOptions,
+    release: ReleaseOptions,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -75,8 +81,8 @@ def aggregate(
             help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
+    view: Annotated[ViewOptions, Without("as_json")],
+    output: OutputOptions,
 ) -> None:
     """Label queries by the teachers' noisy vote and report a publishable (epsilon, delta).
 
@@ -91,140 +97,201 @@ def aggregate(
       lnmax          as gnmax, when few queries and pure epsilon matter (the 2017 paper)
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
-    import numpy as np
-
-    from pate_cli import run as engine
     from pate_cli.labels import encode_labels
-    from pate_cli.noise import Noise
-    from pate_cli.published.account import require_published_sensitivity
-    from pate_cli.release.door import price
-    from pate_cli.release.rule import choose_plan
-    from pate_cli.stable_run import aggregate_stable, price_stable
-    from pate_cli.votes import open_votes
 
-    labels_path = output or f"{stem_of(votes)}.labels.parquet"
+    labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     label_format = label_format or LabelFormat.from_path(labels_path)
-    if labels_path == "-" and report == "-":
+    if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
-    if plot is not None and dry_run:
+    if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
-    refuse_overwriting(votes, labels_path, report, ledger, plot)
-    if student is not None:
-        refuse_overwriting(
-            student, labels_path, report, ledger, plot, what="the student's predictions"
-        )
-    kind = release_kind(release, analysis=analysis, as_published=as_published)
-    described = MechanismOptions(
-        mechanism,
-        threshold,
-        sigma1,
-        sigma2,
-        laplace_scale,
-        student,
-        confidence,
-        teachers_per_record,
-        query_epsilon,
-        query_delta,
-        refusals,
-    )
+    targets = (labels_path, report.report, ledger, view.plot)
+    refuse_overwriting(votes, *targets)
+    if described.student is not None:
+        refuse_overwriting(described.student, *targets, what="the student's predictions")
+    kind = release.kind(account.analysis)
     if described.stable:
-        _refuse_sanitizing(mechanism, release=release, ledger=ledger, analysis=analysis)
-    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+        _refuse_sanitizing(described, release, account, ledger=ledger)
+    noise = report.noise()
 
-    with outputs(force=force) as out:
+    with output.outputs() as out:
         # The record of what is spent is put in place before what spends it.
         if ledger is not None:
             out.reserve(ledger, mode=0o600)
         out.reserve(labels_path)
-        out.reserve(report)
-        reserve_plot(out, plot)
-        with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
-            note(file.describe(), quiet=quiet)
-            queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            batches = file.batches(limit=queries)
+        out.reserve(report.report)
+        view.reserve(out)
+        with reading.open(votes) as file:
+            output.note(file.describe())
+            queries, cap = reading.count(file)
             if described.stable:
-                stable = described.build_stable(
-                    teachers=file.teachers, classes=file.classes, queries=queries, delta=delta
-                )
-                bounds = price_stable(stable, queries=queries, max_answers=cap, delta=delta)
+                run = _stable_run(file, described, account, queries=queries, cap=cap)
             else:
-                aggregator = described.build(teachers=file.teachers, classes=file.classes)
-                plan = choose_plan(
-                    kind,
-                    mechanism=aggregator,
-                    queries=queries,
-                    delta=delta,
-                    order=order,
-                    beta=beta,
-                    sigma=sigma_release,
-                )
-                plan = replace(plan, analysis=analysis, as_published=as_published)
-                if analysis is Analysis.PAPER:
-                    require_published_sensitivity(aggregator, np.array([plan.order]))
-            if plot is not None:
-                from pate_cli.plots import encode_figure
-
-                figure = growth(file, described, queries=queries, delta=delta)
-                out.write(plot, encode_figure(figure, plot))
-            with progress("aggregating", queries, quiet=quiet) as advance:
+                run = _renyi_run(file, described, account, release, kind, queries=queries, cap=cap)
+            view.draw(out, lambda: _growth(file, described, queries=queries, delta=account.delta))
+            with output.progress("aggregating", queries) as advance:
                 if dry_run:
-                    for batch in batches:
+                    for batch in file.batches(limit=queries):
                         advance(len(batch.counts))
-                    if not described.stable:
-                        bounds = price(aggregator, plan, queries=queries, max_answers=cap)
-                    out.write(report, (json.dumps(bounds, indent=2) + "\n").encode())
-                    note("dry run: the votes are sound, nothing was drawn or spent", quiet=quiet)
+                    out.write(report.report, (json.dumps(run.price(), indent=2) + "\n").encode())
+                    output.note("dry run: the votes are sound, nothing was drawn or spent")
                     return
-                if described.stable:
-                    labels, public = aggregate_stable(
-                        batches,
-                        stable,
-                        queries=queries,
-                        max_answers=cap,
-                        delta=delta,
-                        noise=noise,
-                        progress=advance,
-                        warnings=assumptions(file),
-                    )
-                else:
-                    done = engine.aggregate(
-                        batches,
-                        aggregator,
-                        plan,
-                        queries=queries,
-                        max_answers=cap,
-                        noise=noise,
-                        progress=advance,
-                        warnings=assumptions(file),
-                    )
-                    labels, public = done.labels, done.report
-        if ledger is not None:
-            out.write(ledger, done.ledger.to_json().encode())
+                labels, public, spent = run.draw(noise, advance)
+        if ledger is not None and spent is not None:
+            out.write(ledger, spent.to_json().encode())
         out.write(labels_path, encode_labels(labels, label_format))
-        out.write(report, public.to_json().encode())
-    note(
+        out.write(report.report, public.to_json().encode())
+    output.note(
         f"answered {public.answers} of {queries} queries, labels in "
         f"{'standard output' if labels_path == '-' else labels_path}; "
-        f"epsilon {public.epsilon:.4f} at delta {delta:g}",
-        quiet=quiet,
+        f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
     for warning in public.warnings:
-        note(f"warning: {warning}", quiet=quiet)
+        output.note(f"warning: {warning}")
     if not public.private:
-        note("drawn from a fixed seed: NOT private, for tests and papers only", quiet=quiet)
+        output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that is ready: what it costs in advance, and how to draw it.
+
+    Attributes:
+        price: the data-independent price, as --dry-run prints it.
+        draw: from noise and a callback for progress to labels, report and, if it has one, ledger.
+    """
+
+    price: Callable[[], dict[str, Any]]
+    draw: Callable[[Noise, Callable[[int], None]], tuple[LabelTable, PublicReport, Ledger | None]]
+
+
+def _renyi_run(
+    file: VoteFile,
+    described: MechanismOptions,
+    account: AccountOptions,
+    release: ReleaseOptions,
+    kind: ReleaseKind,
+    *,
+    queries: int,
+    cap: int,
+) -> _Run:
+    import numpy as np
+
+    from pate_cli import run as engine
+    from pate_cli.published.account import require_published_sensitivity
+    from pate_cli.release.door import price
+    from pate_cli.release.rule import choose_plan
+
+    mechanism = described.build(teachers=file.teachers, classes=file.classes)
+    plan = choose_plan(
+        kind,
+        mechanism=mechanism,
+        queries=queries,
+        delta=account.delta,
+        order=release.order,
+        beta=release.beta,
+        sigma=release.sigma_release,
+    )
+    plan = replace(plan, analysis=account.analysis, as_published=release.as_published)
+    if account.analysis is Analysis.PAPER:
+        require_published_sensitivity(mechanism, np.array([plan.order]))
+
+    def draw(
+        noise: Noise, progress: Callable[[int], None]
+    ) -> tuple[LabelTable, PublicReport, Ledger]:
+        done = engine.aggregate(
+            file.batches(limit=queries),
+            mechanism,
+            plan,
+            queries=queries,
+            max_answers=cap,
+            noise=noise,
+            progress=progress,
+            warnings=_assumptions(file),
+        )
+        return done.labels, done.report, done.ledger
+
+    return _Run(lambda: price(mechanism, plan, queries=queries, max_answers=cap), draw)
+
+
+def _stable_run(
+    file: VoteFile, described: MechanismOptions, account: AccountOptions, *, queries: int, cap: int
+) -> _Run:
+    from pate_cli.stable_run import aggregate_stable, price_stable
+
+    mechanism = described.build_stable(
+        teachers=file.teachers, classes=file.classes, queries=queries, delta=account.delta
+    )
+    bounds = price_stable(mechanism, queries=queries, max_answers=cap, delta=account.delta)
+
+    def draw(
+        noise: Noise, progress: Callable[[int], None]
+    ) -> tuple[LabelTable, PublicReport, None]:
+        labels, public = aggregate_stable(
+            file.batches(limit=queries),
+            mechanism,
+            queries=queries,
+            max_answers=cap,
+            delta=account.delta,
+            noise=noise,
+            progress=progress,
+            warnings=_assumptions(file),
+        )
+        return labels, public, None
+
+    return _Run(lambda: bounds, draw)
 
 
 def _refuse_sanitizing(
-    mechanism: MechanismName,
+    described: MechanismOptions,
+    release: ReleaseOptions,
+    account: AccountOptions,
     *,
-    release: ReleaseKind | None,
     ledger: Path | None,
-    analysis: Analysis,
 ) -> None:
     """The stability family's ε needs no sanitizing and has no Rényi cost to keep."""
-    if release not in (None, ReleaseKind.NONE):
-        raise UsageError(f"--release {release} does not go with {mechanism}: nothing to sanitize")
+    name = described.mechanism
+    if release.release not in (None, ReleaseKind.NONE):
+        raise UsageError(
+            f"--release {release.release} does not go with {name}: nothing to sanitize"
+        )
     if ledger is not None:
-        raise UsageError(f"--ledger does not go with {mechanism}, which has no Renyi cost to keep")
-    if analysis is not Analysis.TIGHT:
-        raise UsageError(f"--analysis {analysis} does not go with {mechanism}")
+        raise UsageError(f"--ledger does not go with {name}, which has no Renyi cost to keep")
+    if account.analysis is not Analysis.TIGHT:
+        raise UsageError(f"--analysis {account.analysis} does not go with {name}")
+
+
+def _assumptions(file: VoteFile) -> list[str]:
+    """What a guarantee takes as public although it was read off the votes."""
+    found = []
+    if file.classes_from_data:
+        found.append(
+            f"The number of classes, {file.classes}, was read off the votes; every statement "
+            "takes it as public knowledge. Give --classes to settle it."
+        )
+    if file.rows_from_data:
+        found.append(
+            "Votes may be missing in a long-form file, so which queries it holds depends on the "
+            "votes; every statement takes the list of queries as public knowledge."
+        )
+    return found
+
+
+def _growth(file: VoteFile, described: MechanismOptions, *, queries: int, delta: float) -> Any:
+    """The figure of cumulative costs, for every aggregator with a Rényi cost.
+
+    Each takes the command's own flags where it knows them, and its defaults otherwise.
+    """
+    from pate_cli.plots import growth_figure
+    from pate_cli.pricing.growth import measure_growth
+
+    curves = {}
+    for name in _CURVES:
+        options = described.restricted_to(name)
+        if options is None:
+            continue
+        mechanism = options.build(teachers=file.teachers, classes=file.classes)
+        curves[mechanism.name] = measure_growth(
+            bound_batches(file, mechanism, queries), delta=delta
+        )
+    return growth_figure(curves, delta=delta)

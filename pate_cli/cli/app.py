@@ -12,9 +12,9 @@ from typer.core import TyperGroup
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
-from pate_cli.cli.notes import aftermath, say
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
+from pate_cli.cli.terminal import aftermath, say
 from pate_cli.cli.tune import tune
 from pate_cli.errors import PateError
 

@@ -2,213 +2,310 @@
 
 from __future__ import annotations
 
-import enum
 import functools
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs, prints_json
-from pate_cli.cli.pictures import accuracy_result, check_accuracy, reserve_plot
-from pate_cli.cli.setup import (
+from pate_cli.cli.options import (
+    AccountOptions,
     MechanismOptions,
+    OutputOptions,
+    RenyiOptions,
+    ViewOptions,
+    VoteOptions,
+    Votes,
     bound_batches,
-    count_queries,
     refuse_overwriting,
+    spread,
 )
+from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 from pate_cli.errors import UsageError
-from pate_cli.label_format import LabelFormat
-from pate_cli.words import Analysis, MechanismName
+from pate_cli.words import Analysis, LabelFormat, MechanismName, OrderChoice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pate_cli.arrays import Floats
+    from pate_cli.files.transaction import Outputs
+    from pate_cli.mechanisms import Mechanism
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.pricing.accuracy import AccuracyPoint
+    from pate_cli.pricing.compare import Comparison
     from pate_cli.pricing.cost import CostSummary
+    from pate_cli.release.worst_case import DataIndependentCost
     from pate_cli.votes import VoteFile
+    from pate_cli.votes.truth import Truth
 
 __all__ = ["cost"]
 
 
-class OrderChoice(enum.StrEnum):
-    """Which Rényi orders to try."""
+@dataclass(frozen=True)
+class QuestionOptions:
+    """What is asked about the cost: its orders and queries, other mechanisms, or accuracy."""
 
-    DEFAULT = "default"
-    MOMENTS = "moments"
-
-
-def cost(
-    votes: opt.Votes,
-    mechanism: opt.Mechanism = MechanismName.CONFIDENT,
-    threshold: opt.Threshold = None,
-    sigma1: opt.Sigma1 = None,
-    sigma2: opt.Sigma2 = None,
-    laplace_scale: opt.LaplaceScale = None,
-    student: opt.Student = None,
-    confidence: opt.Confidence = None,
-    teachers_per_record: opt.TeachersPerRecord = 1,
-    max_queries: opt.MaxQueries = None,
-    max_answers: opt.MaxAnswers = None,
-    delta: opt.Delta = 1e-5,
-    analysis: opt.AnalysisOption = Analysis.TIGHT,
     order: Annotated[
         float | None, typer.Option("--order", help="One Renyi order only. Default: many.")
-    ] = None,
+    ] = None
     orders: Annotated[
         OrderChoice,
         typer.Option("--orders", help="moments: orders 2 to 9, the 2017 paper's lambda <= 8."),
-    ] = OrderChoice.DEFAULT,
+    ] = OrderChoice.DEFAULT
     per_query: Annotated[
         Path | None,
         typer.Option(
             "--per-query", help="Also write one row per query (.parquet, .csv, .jsonl; mode 0600)."
         ),
-    ] = None,
+    ] = None
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
             help="All mechanisms side by side, at as many expected answers as this one.",
         ),
-    ] = False,
+    ] = False
     accuracy: Annotated[
         bool,
         typer.Option(
             "--accuracy",
             help="How often labels are right and what they cost, over a range of noise.",
         ),
-    ] = False,
+    ] = False
     truth: Annotated[
         Path | None,
         typer.Option("--truth", help="True labels of the queries: NPY, or Parquet with `label`."),
-    ] = None,
-    plot: opt.Plot = None,
-    as_json: opt.Json = False,
-    layout: opt.LayoutOption = None,
-    classes: opt.Classes = None,
-    teachers: opt.Teachers = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.order is not None and self.orders is not OrderChoice.DEFAULT:
+            raise UsageError(f"give --order or --orders {self.orders}, not both")
+        if self.compare and self.per_query is not None:
+            raise UsageError("--per-query does not go with --compare, which describes no queries")
+        if self.accuracy != (self.truth is not None):
+            raise UsageError("--accuracy and --truth FILE go together")
+        if not self.accuracy:
+            return
+        for flag, given in (
+            ("--compare", self.compare),
+            ("--per-query", self.per_query is not None),
+            ("--order", self.order is not None),
+            ("--orders", self.orders is not OrderChoice.DEFAULT),
+        ):
+            if given:
+                raise UsageError(f"{flag} does not go with --accuracy")
+
+    def check(
+        self,
+        described: MechanismOptions,
+        reading: VoteOptions,
+        account: AccountOptions,
+        view: ViewOptions,
+    ) -> None:
+        """Refuse options of other groups that the answer would silently ignore."""
+        if self.compare and view.plot is not None:
+            raise UsageError("--plot does not go with --compare, which has no picture")
+        if not self.accuracy:
+            return
+        if described.given or account.analysis is not Analysis.TIGHT:
+            raise UsageError(
+                "--accuracy prices gnmax and lnmax over its own range of noise, by the tight "
+                "analysis; leave out the mechanism's flags and --analysis"
+            )
+        if reading.max_answers is not None:
+            raise UsageError("--max-answers does not go with --accuracy")
+
+    def wanted(self, analysis: Analysis) -> Floats:
+        """The Rényi orders to try, [orders]."""
+        import numpy as np
+
+        from pate_cli.pricing.cost import TIGHT_ORDERS
+        from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
+
+        if self.order is not None:
+            return np.array([self.order])
+        if self.orders is OrderChoice.MOMENTS:
+            return np.asarray(MOMENT_ORDERS, dtype=np.float64)
+        return TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
+
+
+@spread
+def cost(
+    votes: Votes,
+    described: RenyiOptions,
+    reading: VoteOptions,
+    account: AccountOptions,
+    question: QuestionOptions,
+    view: ViewOptions,
+    output: OutputOptions,
 ) -> None:
     """Price votes: by step, by order and by query. NOT releasable: it describes the votes.
 
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
-    import numpy as np
+    question.check(described, reading, account, view)
+    refuse_overwriting(votes, question.per_query, view.plot)
+    with output.outputs() as out:
+        view.reserve(out)
+        if question.per_query is not None:
+            LabelFormat.from_path(question.per_query)  # refused before any work is done
+            out.reserve(question.per_query, mode=0o600)
+        with reading.open(votes) as file:
+            output.note(file.describe())
+            queries, cap = reading.count(file)
+            priced = _Priced(file, described, account, queries, cap)
+            print_table: Callable[[dict[str, Any]], None]
+            if question.truth is not None:
+                result, print_table = priced.accuracy(question.truth, view, out), print_accuracy
+            elif question.compare:
+                result, print_table = priced.compare(question), print_compare
+            else:
+                result, print_table = priced.cost(question, view, out), print_cost
+    view.show(result, print_table)
 
-    from pate_cli.accounting.conversion import round_up
-    from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-    from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
-    from pate_cli.release.worst_case import Spending, data_independent_cost
-    from pate_cli.votes import open_votes
 
-    if order is not None and orders is not OrderChoice.DEFAULT:
-        raise UsageError(f"give --order or --orders {orders}, not both")
-    if order is not None:
-        wanted = np.array([order])
-    elif orders is OrderChoice.MOMENTS:
-        wanted = np.asarray(MOMENT_ORDERS, dtype=np.float64)
-    else:
-        wanted = TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
-    if compare and per_query is not None:
-        raise UsageError("--per-query does not go with --compare, which describes no queries")
-    if compare and plot is not None:
-        raise UsageError("--plot does not go with --compare, which has no picture")
-    refuse_overwriting(votes, per_query, plot)
-    described = MechanismOptions(
-        mechanism,
-        threshold,
-        sigma1,
-        sigma2,
-        laplace_scale,
-        student,
-        confidence,
-        teachers_per_record,
-    )
-    check_accuracy(
-        described,
-        accuracy=accuracy,
-        truth=truth,
-        analysis=analysis,
-        others={
-            "--compare": compare,
-            "--per-query": per_query is not None,
-            "--order": order is not None,
-            "--orders": orders is not OrderChoice.DEFAULT,
-            "--max-answers": max_answers is not None,
-        },
-    )
-    with outputs(force=force) as out:
-        reserve_plot(out, plot)
-        if per_query is not None:
-            per_query_format = LabelFormat.from_path(per_query)
-            out.reserve(per_query, mode=0o600)
-        with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
-            note(file.describe(), quiet=quiet)
-            queries, cap = count_queries(file, max_queries=max_queries, max_answers=max_answers)
-            if truth is not None:
-                table, points = accuracy_result(
-                    file,
-                    truth,
-                    queries=queries,
+@dataclass(frozen=True)
+class _Priced:
+    """The rows to be priced, with the mechanism described for them."""
+
+    file: VoteFile
+    described: MechanismOptions
+    account: AccountOptions
+    queries: int
+    cap: int
+
+    def cost(self, question: QuestionOptions, view: ViewOptions, out: Outputs) -> dict[str, Any]:
+        """The result of a plain `pate cost`; writes the rows per query and the picture, too."""
+        from pate_cli.plots import cost_figure
+        from pate_cli.release.worst_case import Spending, data_independent_cost
+
+        mechanism, summary = self._measured(question)
+        bound = data_independent_cost(
+            [Spending(mechanism, self.queries, self.cap)], delta=self.account.delta, plan=None
+        )
+        histogram = summary.histogram(self.file.teachers)
+        if question.per_query is not None:
+            ids = [each for batch in self.file.batches(limit=self.queries) for each in batch.ids]
+            out.write(question.per_query, _per_query(summary, ids, question.per_query))
+        view.draw(
+            out,
+            lambda: cost_figure(
+                histogram,
+                mechanism=mechanism.name,
+                order=summary.order,
+                teachers=self.file.teachers,
+            ),
+        )
+        return _cost_result(
+            summary, mechanism, bound, account=self.account, cap=self.cap, histogram=histogram
+        )
+
+    def compare(self, question: QuestionOptions) -> dict[str, Any]:
+        """Every mechanism that applies, each with its own flags or defaults."""
+        from pate_cli.pricing.compare import compare_mechanism, compare_stable
+
+        delta = self.account.delta
+        answers = min(float(self.cap), self._measured(question)[1].expected_answers)
+        rows = []
+        for name in MechanismName:
+            options = self.described.restricted_to(name)
+            if options is None:
+                continue
+            if options.stable:
+                rows.append(
+                    compare_stable(
+                        lambda: (batch.counts for batch in self.file.batches(limit=self.queries)),
+                        functools.partial(self._stable, options),
+                        answers=answers,
+                        delta=delta,
+                    )
+                )
+                continue
+            mechanism = options.build(teachers=self.file.teachers, classes=self.file.classes)
+            rows.append(
+                compare_mechanism(
+                    functools.partial(bound_batches, self.file, mechanism, self.queries),
+                    mechanism,
+                    answers=answers,
                     delta=delta,
-                    teachers_per_record=teachers_per_record,
                 )
-                if plot is not None:
-                    from pate_cli.figures import accuracy_figure
-                    from pate_cli.plots import encode_figure
-
-                    figure = accuracy_figure(points, queries=queries, delta=delta)
-                    out.write(plot, encode_figure(figure, plot))
-                _show(table, as_json=as_json)
-                return
-            aggregator = described.build(teachers=file.teachers, classes=file.classes)
-            summary = measure_cost(
-                lambda: bound_batches(file, aggregator, queries),
-                orders=wanted,
-                delta=delta,
-                analysis=analysis,
             )
-            if compare:
-                wanted_answers = min(float(cap), summary.expected_answers)
-                _show(
-                    _compared(
-                        file, described, queries=queries, answers=wanted_answers, delta=delta
-                    ),
-                    as_json=as_json,
-                )
-                return
-            bound = data_independent_cost(
-                [Spending(aggregator, queries, cap)], delta=delta, plan=None
-            )
-            if per_query is not None:
-                ids = [one for batch in file.batches(limit=queries) for one in batch.ids]
-                out.write(per_query, _per_query(summary, ids, per_query_format))
-            if plot is not None:
-                from pate_cli.figures import cost_figure
-                from pate_cli.plots import encode_figure
+        return _compare_result(rows, answers=answers, delta=delta)
 
-                figure = cost_figure(
-                    summary.histogram(file.teachers),
-                    mechanism=aggregator.name,
-                    order=summary.order,
-                    teachers=file.teachers,
-                )
-                out.write(plot, encode_figure(figure, plot))
-    result: dict[str, Any] = {
+    def accuracy(self, path: Path, view: ViewOptions, out: Outputs) -> dict[str, Any]:
+        """How often labels are right, over a range of noise; writes the picture, too."""
+        from pate_cli.plots import accuracy_figure
+        from pate_cli.pricing.accuracy import measure_accuracy
+        from pate_cli.votes.truth import load_truth
+
+        known, delta = load_truth(path), self.account.delta
+        points = measure_accuracy(
+            lambda: self._with_truth(known),
+            teachers=self.file.teachers,
+            classes=self.file.classes,
+            delta=delta,
+            teachers_per_record=self.described.teachers_per_record,
+        )
+        view.draw(out, lambda: accuracy_figure(points, queries=self.queries, delta=delta))
+        return _accuracy_result(points, queries=self.queries, delta=delta)
+
+    def _measured(self, question: QuestionOptions) -> tuple[Mechanism, CostSummary]:
+        from pate_cli.pricing.cost import measure_cost
+
+        mechanism = self.described.build(teachers=self.file.teachers, classes=self.file.classes)
+        summary = measure_cost(
+            lambda: bound_batches(self.file, mechanism, self.queries),
+            orders=question.wanted(self.account.analysis),
+            delta=self.account.delta,
+            analysis=self.account.analysis,
+        )
+        return mechanism, summary
+
+    def _stable(self, options: MechanismOptions, refusals: int) -> Stability | SparseVector:
+        """The stability mechanism, or sparse vector with so many refusals."""
+        if options.mechanism is MechanismName.SPARSE_VECTOR:
+            options = replace(options, refusals=refusals)
+        return options.build_stable(
+            teachers=self.file.teachers,
+            classes=self.file.classes,
+            queries=self.queries,
+            delta=self.account.delta,
+        )
+
+    def _with_truth(self, truth: Truth) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        for batch in self.file.batches(limit=self.queries):
+            yield batch.counts, truth.of(batch.ids, batch.first_row, classes=self.file.classes)
+
+
+def _cost_result(
+    summary: CostSummary,
+    mechanism: Mechanism,
+    bound: DataIndependentCost,
+    *,
+    account: AccountOptions,
+    cap: int,
+    histogram: list[dict[str, Any]],
+) -> dict[str, Any]:
+    from pate_cli.accounting.conversion import round_up
+
+    return {
         "schema_version": 1,
         "releasable": False,
-        "analysis": analysis.value,
-        "mechanism": aggregator.parameters(),
+        "analysis": account.analysis.value,
+        "mechanism": mechanism.parameters(),
         "queries": summary.queries,
         "max_answers": cap,
         "expected_answers": summary.expected_answers,
         "epsilon": summary.epsilon,
         "order": summary.order,
         "order_at_edge": summary.at_edge,
-        "delta": delta,
+        "delta": account.delta,
         "orders": summary.orders.tolist(),
         "rdp": summary.rdp.tolist(),
         "steps": {step: values.tolist() for step, values in summary.steps.items()},
@@ -220,55 +317,12 @@ def cost(
         "per_query": {
             "order": summary.order,
             "quantiles": summary.quantiles(),
-            "by_plurality": summary.histogram(file.teachers),
+            "by_plurality": histogram,
         },
     }
-    _show(result, as_json=as_json)
 
 
-def _show(result: dict[str, Any], *, as_json: bool) -> None:
-    """JSON for a pipe, a table for a person."""
-    if prints_json(result, as_json=as_json):
-        return
-    from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
-
-    for key, print_table in {"compare": print_compare, "accuracy": print_accuracy}.items():
-        if key in result:
-            print_table(result)
-            return
-    print_cost(result)
-
-
-def _compared(
-    file: VoteFile, described: MechanismOptions, *, queries: int, answers: float, delta: float
-) -> dict[str, Any]:
-    """Every mechanism that applies, each with its own flags or defaults."""
-    from pate_cli.pricing.compare import compare_mechanism, compare_stable
-
-    rows = []
-    for name in MechanismName:
-        options = described.restricted_to(name)
-        if options is None:
-            continue
-        if options.stable:
-            rows.append(
-                compare_stable(
-                    lambda: (batch.counts for batch in file.batches(limit=queries)),
-                    functools.partial(_stable, options, file, queries=queries, delta=delta),
-                    answers=answers,
-                    delta=delta,
-                )
-            )
-            continue
-        one = options.build(teachers=file.teachers, classes=file.classes)
-        rows.append(
-            compare_mechanism(
-                functools.partial(bound_batches, file, one, queries),
-                one,
-                answers=answers,
-                delta=delta,
-            )
-        )
+def _compare_result(rows: list[Comparison], *, answers: float, delta: float) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "releasable": False,
@@ -278,18 +332,18 @@ def _compared(
     }
 
 
-def _stable(
-    options: MechanismOptions, file: VoteFile, refusals: int, *, queries: int, delta: float
-) -> Stability | SparseVector:
-    """The stability mechanism, or sparse vector with so many refusals."""
-    if options.name is MechanismName.SPARSE_VECTOR:
-        options = replace(options, refusals=refusals)
-    return options.build_stable(
-        teachers=file.teachers, classes=file.classes, queries=queries, delta=delta
-    )
+def _accuracy_result(points: list[AccuracyPoint], *, queries: int, delta: float) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "releasable": False,
+        "queries": queries,
+        "delta": delta,
+        "accuracy": [asdict(point) for point in points],
+    }
 
 
-def _per_query(summary: CostSummary, ids: list[Any], table_format: LabelFormat) -> bytes:
+def _per_query(summary: CostSummary, ids: list[Any], path: Path) -> bytes:
+    """One row a query, in the format that the path names."""
     import numpy as np
 
     from pate_cli.results import encode_columns
@@ -301,4 +355,4 @@ def _per_query(summary: CostSummary, ids: list[Any], table_format: LabelFormat) 
         **{f"cost_{step}": values for step, values in summary.per_query.items()},
         "cost": summary.query_total,
     }
-    return encode_columns(columns, table_format)
+    return encode_columns(columns, LabelFormat.from_path(path))

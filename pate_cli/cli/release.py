@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs
-from pate_cli.cli.setup import refuse_overwriting, release_kind
+from pate_cli.cli.options import (
+    OutputOptions,
+    ReleaseOptions,
+    ReportOptions,
+    refuse_overwriting,
+    spread,
+)
 from pate_cli.errors import LedgerError, SpentError, UsageError
 from pate_cli.words import Analysis
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["release"]
 
 
+@spread
 def release(
     ledgers: Annotated[
         list[Path],
@@ -35,12 +40,9 @@ def release(
             show_default=False,
         ),
     ],
-    report: opt.Report = "-",
-    release_: opt.Release = None,
-    order: opt.Order = None,
-    beta: opt.Beta = None,
-    sigma_release: opt.SigmaRelease = None,
-    as_published: opt.AsPublished = False,
+    report: ReportOptions,
+    wanted: ReleaseOptions,
+    output: OutputOptions,
     spend: Annotated[
         Path | None,
         typer.Option(
@@ -52,9 +54,6 @@ def release(
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
     ] = False,
-    seed: opt.Seed = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
 ) -> None:
     """Compose ledgers and publish one sanitized (epsilon, delta) for all they hold.
 
@@ -62,20 +61,18 @@ def release(
     aggregate whose ledgers are to be composed. Order, beta and sigma-release come from flags or
     from a public rule, never from the ledgers' own numbers.
     """
-    import numpy as np
-
     from pate_cli.mechanisms import mechanism_from_parameters
-    from pate_cli.noise import Noise
     from pate_cli.release.door import release as release_report
     from pate_cli.release.rule import choose_plan_for
 
     if again and spend is None:
         raise UsageError("--again goes with --spend FILE, the record of earlier draws")
     for path in ledgers:
-        refuse_overwriting(path, report, what="one of the ledgers")
+        refuse_overwriting(path, report.report, what="one of the ledgers")
     total = functools.reduce(operator.add, [_read(path) for path in ledgers])
     analysis = Analysis(total.analysis)
-    kind = release_kind(release_, analysis=analysis, as_published=as_published)
+    kind = wanted.kind(analysis)
+    order = wanted.order
     if order is None:
         if total.orders.size > 1:
             held = ", ".join(f"{value:g}" for value in total.orders)
@@ -84,14 +81,14 @@ def release(
     total.row(order)
     plan = choose_plan_for(
         kind,
-        [(mechanism_from_parameters(one.mechanism), one.queries) for one in total.rounds],
+        [(mechanism_from_parameters(held.mechanism), held.queries) for held in total.rounds],
         delta=total.delta,
-        order=float(np.float64(order)),
-        beta=beta,
-        sigma=sigma_release,
+        order=order,
+        beta=wanted.beta,
+        sigma=wanted.sigma_release,
     )
-    plan = replace(plan, analysis=analysis, as_published=as_published)
-    with _alone(spend), outputs(force=force) as out:
+    plan = replace(plan, analysis=analysis, as_published=wanted.as_published)
+    with _alone(spend), output.outputs() as out:
         record = _read_record(spend)
         prior = record.touching(total)
         if prior and not again and plan.draws:
@@ -102,45 +99,43 @@ def release(
         # The record of what is spent is put in place before what spends it.
         if spend is not None:
             out.reserve(spend, mode=0o600, replace=True)
-        out.reserve(report)
-        noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
-        public = release_report(total, plan, noise, prior=[past.draw for past in prior])
+        out.reserve(report.report)
+        public = release_report(total, plan, report.noise(), prior=[past.draw for past in prior])
         if spend is not None:
             out.write(spend, record.after(total, plan).to_json().encode())
-        out.write(report, public.to_json().encode())
+        out.write(report.report, public.to_json().encode())
     if total.draws:
-        note(
+        output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
-            "aggregate --release none --ledger FILE saves that",
-            quiet=quiet,
+            "aggregate --release none --ledger FILE saves that"
         )
-    note(
+    output.note(
         f"{len(total.rounds)} round(s), {total.answers} answers: epsilon {public.epsilon:.4f} "
-        f"at delta {total.delta:g}",
-        quiet=quiet,
+        f"at delta {total.delta:g}"
     )
 
 
 def _read(path: Path) -> Ledger:
     from pate_cli.ledger import Ledger
 
-    try:
+    with _named(path):
         return Ledger.from_json(path.read_bytes())
-    except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{path}: {error}") from None
 
 
 def _read_record(path: Path | None) -> SpendRecord:
     from pate_cli.spending import SpendRecord
 
-    if path is None:
-        return SpendRecord()
+    if path is not None:
+        with _named(path), contextlib.suppress(FileNotFoundError):
+            return SpendRecord.from_json(path.read_bytes())
+    return SpendRecord()
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors in reading a file say which one it is."""
     try:
-        return SpendRecord.from_json(path.read_bytes())
-    except FileNotFoundError:
-        return SpendRecord()
+        yield
     except OSError as error:
         raise LedgerError(f"cannot read {path}: {error.strerror}") from None
     except LedgerError as error:

@@ -3,130 +3,145 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs, prints_json
-from pate_cli.cli.pictures import reserve_plot
-from pate_cli.cli.setup import MechanismOptions, bound_batches, count_queries, release_kind
+from pate_cli.cli.options import (
+    AccountOptions,
+    OutputOptions,
+    ReleaseOptions,
+    RenyiOptions,
+    ViewOptions,
+    VoteOptions,
+    Votes,
+    Without,
+    bound_batches,
+    spread,
+)
+from pate_cli.cli.tables import print_smooth
 from pate_cli.errors import UsageError, ValidityError
-from pate_cli.words import Analysis, MechanismName
+from pate_cli.words import Analysis, ReleaseKind
+
+if TYPE_CHECKING:
+    from pate_cli.mechanisms import Mechanism
+    from pate_cli.pricing.sensitivity import Sensitivity
+    from pate_cli.release.plan import ReleasePlan
 
 __all__ = ["smooth_sensitivity"]
 
 
+@spread
 def smooth_sensitivity(
-    votes: opt.Votes,
-    mechanism: opt.Mechanism = MechanismName.CONFIDENT,
-    threshold: opt.Threshold = None,
-    sigma1: opt.Sigma1 = None,
-    sigma2: opt.Sigma2 = None,
-    laplace_scale: opt.LaplaceScale = None,
-    student: opt.Student = None,
-    confidence: opt.Confidence = None,
-    teachers_per_record: opt.TeachersPerRecord = 1,
-    max_queries: opt.MaxQueries = None,
-    delta: opt.Delta = 1e-5,
-    analysis: opt.AnalysisOption = Analysis.TIGHT,
-    release: opt.Release = None,
-    order: opt.Order = None,
-    beta: opt.Beta = None,
-    plot: opt.Plot = None,
-    as_json: opt.Json = False,
-    layout: opt.LayoutOption = None,
-    classes: opt.Classes = None,
-    teachers: opt.Teachers = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
+    votes: Votes,
+    described: RenyiOptions,
+    reading: Annotated[VoteOptions, Without("max_answers")],
+    account: AccountOptions,
+    release: Annotated[ReleaseOptions, Without("sigma_release", "as_published")],
+    view: ViewOptions,
+    output: OutputOptions,
 ) -> None:
     """Smooth sensitivity of the cost, by distance. NOT releasable: it describes the votes.
 
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
-    import numpy as np
-
+    from pate_cli.plots import sensitivity_figure
     from pate_cli.pricing.sensitivity import measure_sensitivity
-    from pate_cli.published import check_conditions
-    from pate_cli.release.best import best_release
     from pate_cli.release.rule import choose_plan
-    from pate_cli.votes import open_votes
-    from pate_cli.words import ReleaseKind
 
-    kind = release_kind(release, analysis=analysis, as_published=False)
+    kind = release.kind(account.analysis)
     if kind is ReleaseKind.NONE:
         raise UsageError("--release none needs no smooth sensitivity; give upper or unbiased")
-    verdicts: list[dict[str, Any]] = []
-    with (
-        outputs(force=force) as out,
-        open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file,
-    ):
-        reserve_plot(out, plot)
-        note(file.describe(), quiet=quiet)
-        queries, _ = count_queries(file, max_queries=max_queries, max_answers=None)
-        aggregator = MechanismOptions(
-            mechanism,
-            threshold,
-            sigma1,
-            sigma2,
-            laplace_scale,
-            student,
-            confidence,
-            teachers_per_record,
-        ).build(teachers=file.teachers, classes=file.classes)
+    with output.outputs() as out, reading.open(votes) as file:
+        view.reserve(out)
+        output.note(file.describe())
+        queries, _ = reading.count(file)
+        mechanism = described.build(teachers=file.teachers, classes=file.classes)
         plan = choose_plan(
-            kind, mechanism=aggregator, queries=queries, delta=delta, order=order, beta=beta
+            kind,
+            mechanism=mechanism,
+            queries=queries,
+            delta=account.delta,
+            order=release.order,
+            beta=release.beta,
         )
-        if analysis is Analysis.PAPER and "sigma2" in aggregator.parameters():
-            verdicts = [
-                asdict(verdict)
-                for verdict in check_conditions(
-                    sigma=aggregator.parameters()["sigma2"],
-                    classes=file.classes,
-                    orders=np.array([plan.order]),
-                )
-            ]
-        for verdict in verdicts:
-            if not verdict["holds"]:
-                raise ValidityError(
-                    f"smooth sensitivity is not valid at order {plan.order:g}: "
-                    f"{verdict['reason']}; try another order or --analysis tight"
-                )
+        verdicts = _conditions(mechanism, plan.order, account.analysis)
         found = measure_sensitivity(
-            bound_batches(file, aggregator, queries),
-            aggregator,
+            bound_batches(file, mechanism, queries),
+            mechanism,
             order=plan.order,
             beta=plan.beta,
-            analysis=analysis,
+            analysis=account.analysis,
         )
-        discounted = found.discounted(plan.beta)
-        if plot is not None:
-            from pate_cli.figures import sensitivity_figure
-            from pate_cli.plots import encode_figure
-
-            figure = sensitivity_figure(
+        view.draw(
+            out,
+            lambda: sensitivity_figure(
                 found.curve,
-                discounted,
-                mechanism=aggregator.name,
+                found.discounted(plan.beta),
+                mechanism=mechanism.name,
                 order=plan.order,
                 beta=plan.beta,
+            ),
+        )
+    result = _result(found, mechanism, plan, kind, account, queries=queries, conditions=verdicts)
+    view.show(result, print_smooth)
+
+
+def _conditions(mechanism: Mechanism, order: float, analysis: Analysis) -> list[dict[str, Any]]:
+    """Verdicts on C5 and C6 at this order, all of which hold; none but in the paper's analysis.
+
+    Raises:
+        ValidityError: one fails, so that the published smooth sensitivity is not valid.
+    """
+    import numpy as np
+
+    from pate_cli.published import check_conditions
+
+    parameters = mechanism.parameters()
+    if analysis is not Analysis.PAPER or "sigma2" not in parameters:
+        return []
+    verdicts = check_conditions(
+        sigma=parameters["sigma2"], classes=mechanism.classes, orders=np.array([order])
+    )
+    for verdict in verdicts:
+        if not verdict.holds:
+            raise ValidityError(
+                f"smooth sensitivity is not valid at order {order:g}: {verdict.reason}; "
+                "try another order or --analysis tight"
             )
-            out.write(plot, encode_figure(figure, plot))
+    return [asdict(verdict) for verdict in verdicts]
+
+
+def _result(
+    found: Sensitivity,
+    mechanism: Mechanism,
+    plan: ReleasePlan,
+    kind: ReleaseKind,
+    account: AccountOptions,
+    *,
+    queries: int,
+    conditions: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """The curve with its smooth maximum, and the release that serves this order best."""
+    import numpy as np
+
+    from pate_cli.release.best import best_release
+
+    discounted = found.discounted(plan.beta)
     best = best_release(
         kind,
         rdp=found.rdp,
         curve=found.curve,
         distances=np.arange(found.curve.size),
         order=plan.order,
-        delta=delta,
-        analysis=analysis,
+        delta=account.delta,
+        analysis=account.analysis,
     )
-    result: dict[str, Any] = {
+    return {
         "schema_version": 1,
         "releasable": False,
-        "analysis": analysis.value,
-        "mechanism": aggregator.parameters(),
+        "analysis": account.analysis.value,
+        "mechanism": mechanism.parameters(),
         "queries": queries,
-        "delta": delta,
+        "delta": account.delta,
         "order": plan.order,
         "beta": plan.beta,
         "smooth_sensitivity": found.smooth(plan.beta),
@@ -142,12 +157,8 @@ def smooth_sensitivity(
             "mean": best.mean,
             "sd": best.sd,
         },
-        "conditions": verdicts,
+        "conditions": conditions,
         "local_sensitivity": found.curve.tolist(),
         "discounted": discounted.tolist(),
         "ceiling": found.ceiling,
     }
-    if not prints_json(result, as_json=as_json):
-        from pate_cli.cli.tables import print_smooth
-
-        print_smooth(result)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import Report
+    from pate_cli.release.report import Report
     from pate_cli.errors import PateError
     from pate_cli.labels import Labels
     from pate_cli.ledger import Ledger, SpendRecord
@@ -84,7 +84,7 @@ _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
     "PateError": "errors",
-    "Report": "disclosure.report",
+    "Report": "release.report",
     "SpendRecord": "ledger",
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",

@@ -12,9 +12,12 @@ or charged. It holds nothing secret about votes, but the ids of rounds belong wi
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -254,6 +257,12 @@ class Ledger(Result):
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
+    def read(cls, path: str | PathLike[str]) -> Ledger:
+        """The ledger in a file; LedgerError, naming the file, where there is none."""
+        with _named(path):
+            return cls.from_json(Path(path).read_bytes())
+
+    @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
         """Read a ledger file.
 
@@ -265,7 +274,7 @@ class Ledger(Result):
         except (ValueError, RecursionError):
             raise LedgerError("not a ledger, or a truncated one: it is not valid JSON") from None
         if not isinstance(data, dict) or data.get("kind") != _KIND:
-            raise LedgerError("not a ledger: give a file that pate wrote with --ledger")
+            raise LedgerError("not a ledger: give a file that pate wrote with `ledger`")
         version = data.get("schema_version")
         if version != SCHEMA_VERSION:
             raise LedgerError(
@@ -333,6 +342,13 @@ class SpendRecord:
         return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
     @classmethod
+    def read(cls, path: str | PathLike[str]) -> SpendRecord:
+        """The record in a file, nothing where there is no such file; LedgerError, naming it."""
+        with _named(path), contextlib.suppress(FileNotFoundError):
+            return cls.from_json(Path(path).read_bytes())
+        return cls()
+
+    @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
         try:
@@ -340,7 +356,7 @@ class SpendRecord:
         except (ValueError, RecursionError):
             raise LedgerError("not a record of releases, or a truncated one") from None
         if not isinstance(data, dict) or data.get("kind") != _SPEND_KIND:
-            raise LedgerError("not a record of releases: give the file that --spend wrote")
+            raise LedgerError("not a record of releases: give the file that `spend` wrote")
         if data.get("schema_version") != _SPEND_VERSION:
             raise LedgerError(
                 f"the record has schema version {data.get('schema_version')}, this tool reads "
@@ -351,6 +367,17 @@ class SpendRecord:
         except (KeyError, TypeError, OverflowError, ParameterError):
             raise LedgerError("the record of releases is damaged") from None
         return cls(releases)
+
+
+@contextlib.contextmanager
+def _named(path: str | PathLike[str]) -> Iterator[None]:
+    """Errors in reading a file say which one it is."""
+    try:
+        yield
+    except OSError as error:
+        raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
+    except LedgerError as error:
+        raise LedgerError(f"{Path(path)}: {error}") from None
 
 
 def _round_from(data: Mapping[str, Any]) -> Round:

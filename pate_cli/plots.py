@@ -47,13 +47,20 @@ _STYLE: Final = {
 
 _BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 _GREY, _BLACK = "#BBBBBB", "#000000"
-_MECHANISMS = {
+_MECHANISMS: Final[dict[str, tuple[str, str, Any, str]]] = {
     "lnmax": ("LNMax", _VERMILION, "--", "s"),
     "gnmax": ("GNMax", _BLUE, "-", "o"),
     "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
     "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
+    "permute-and-flip": ("Permute-and-flip", _SKY, (0, (5, 1)), "v"),
 }
 _MARKS = 8
+
+
+def _style(mechanism: str) -> tuple[str, str, Any, str]:
+    """Title, colour, line and marker of a mechanism; a plain one where none is set aside."""
+    return _MECHANISMS.get(mechanism, (mechanism, _BLACK, "-", "x"))
+
 
 _FORMATS = (".png", ".svg")
 _SIZE = (8.0, 5.0)
@@ -71,7 +78,7 @@ def _matplotlib() -> Any:
         return importlib.import_module("matplotlib")
     except ImportError:
         raise UsageError(
-            "--plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
+            "`plot` needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
         ) from None
 
 
@@ -83,7 +90,7 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _FORMATS:
-        raise UsageError(f"--plot writes {' or '.join(_FORMATS)}, got '{os.fspath(path)}'")
+        raise UsageError(f"`plot` writes {' or '.join(_FORMATS)}, got '{os.fspath(path)}'")
     _matplotlib()
     return suffix[1:]
 
@@ -130,7 +137,7 @@ def cost_figure(
         order: Rényi order of the costs.
         teachers: τ, the end of the axis.
     """
-    figure, axes = _new_axes(f"{_MECHANISMS[mechanism][0]}: which queries cost what")
+    figure, axes = _new_axes(f"{_style(mechanism)[0]}: which queries cost what")
     with _matplotlib().rc_context(_STYLE):
         left = np.array([row["from"] for row in bins], dtype=np.float64)
         width = np.array([row["to"] for row in bins], dtype=np.float64) - left
@@ -173,7 +180,7 @@ def sensitivity_figure(
         order: Rényi order.
         beta: β per vote.
     """
-    figure, axes = _new_axes(f"{_MECHANISMS[mechanism][0]}: smooth sensitivity at order {order:g}")
+    figure, axes = _new_axes(f"{_style(mechanism)[0]}: smooth sensitivity at order {order:g}")
     with _matplotlib().rc_context(_STYLE):
         distances = np.arange(curve.size)
         top = int(np.argmax(discounted))
@@ -211,7 +218,7 @@ def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
     figure, axes = _new_axes("What the answers cost as they add up")
     with _matplotlib().rc_context(_STYLE):
         for name, curve in curves.items():
-            title, colour, line, marker = _MECHANISMS[name]
+            title, colour, line, marker = _style(name)
             axes.plot(
                 curve.answers,
                 curve.epsilon,
@@ -239,14 +246,14 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
     """
     figure, axes = _new_axes(f"Labelling all {queries} queries: accuracy and cost")
     with _matplotlib().rc_context(_STYLE):
-        for name in dict.fromkeys(point.mechanism for point in points):
-            title, colour, line, marker = _MECHANISMS[name]
+        for number, name in enumerate(dict.fromkeys(point.mechanism for point in points)):
+            title, colour, line, marker = _style(name)
             mine = [point for point in points if point.mechanism == name]
             epsilon = [point.epsilon for point in mine]
             right = [100.0 * point.accuracy for point in mine]
             axes.plot(epsilon, right, line, color=colour, marker=marker, label=title)
-            # Labels of one curve go up and left, of the other down and right: they may coincide.
-            side = -1 if name == "lnmax" else 1
+            # Labels of one curve go up and left, of the next down and right: they may coincide.
+            side = -1 if number % 2 == 0 else 1
             for point, x, y in zip(mine, epsilon, right, strict=True):
                 axes.annotate(
                     f"{point.deviation:.3g}",

@@ -20,9 +20,9 @@ import numpy as np
 
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_orders
-from pate_cli.errors import LedgerError, ParameterError, SpentError, UsageError, ValidityError
+from pate_cli.errors import ParameterError, SpentError, UsageError, ValidityError
 from pate_cli.ledger import Ledger, SpendRecord
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class, scored_from_parameters
+from pate_cli.mechanisms import CLASSES, MechanismChoice, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
@@ -323,7 +323,7 @@ def growth(
         for name in CLASSES:
             other = choice.among(name)
             asked = _Asked(file, other, queries, queries, delta)
-            if other.complete and isinstance(asked.mechanism, ScoredMechanism):
+            if other.complete and not other.composed:
                 curves[name.value] = measure_growth(asked.batches(asked.scored), delta=delta)
         return curves
 
@@ -419,7 +419,9 @@ def release(
         LedgerError: a ledger is damaged, or does not fit the others.
     """
     given = [ledgers] if isinstance(ledgers, Ledger | str | PathLike) else list(ledgers)
-    total = functools.reduce(operator.add, [_ledger(item) for item in given])
+    total = functools.reduce(
+        operator.add, [item if isinstance(item, Ledger) else Ledger.read(item) for item in given]
+    )
     analysis = Analysis(total.analysis)
     kind = _kind(release, analysis, published=as_published)
     if order is None:
@@ -614,7 +616,7 @@ def _cost_analysis(analysis: Analysis) -> CostAnalysis:
 
 def _compared(asked: _Asked, choice: MechanismChoice, answers: float) -> Comparison:
     """One mechanism at the matched number of answers."""
-    if issubclass(mechanism_class(choice.name), ComposedMechanism):
+    if choice.composed:
 
         def build(refusals: int) -> Any:
             afforded = choice.affording(refusals)
@@ -645,18 +647,6 @@ def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str,
                 "try another `order` or `analysis` tight"
             )
     return [asdict(verdict) for verdict in verdicts]
-
-
-def _ledger(source: Ledger | str | PathLike[str]) -> Ledger:
-    if isinstance(source, Ledger):
-        return source
-    path = Path(source)
-    try:
-        return Ledger.from_json(path.read_bytes())
-    except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{path}: {error}") from None
 
 
 def _assumptions(file: VoteFile) -> list[str]:

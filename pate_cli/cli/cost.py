@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,31 +16,12 @@ from pate_cli.cli.options import (
     ViewOptions,
     VoteOptions,
     Votes,
-    bound_batches,
     refuse_overwriting,
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 from pate_cli.errors import UsageError
-from pate_cli.words import Analysis, LabelFormat, MechanismName, OrderChoice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from pate_cli.arrays import Floats
-    from pate_cli.files.transaction import Outputs
-    from pate_cli.mechanisms import Mechanism
-    from pate_cli.mechanisms.sparse_vector import SparseVector
-    from pate_cli.mechanisms.stability import Stability
-    from pate_cli.pricing.accuracy import AccuracyPoint
-    from pate_cli.pricing.compare import Comparison
-    from pate_cli.pricing.cost import CostSummary
-    from pate_cli.release.worst_case import DataIndependentCost
-    from pate_cli.votes import VoteFile
-    from pate_cli.votes.truth import Truth
+from pate_cli.words import Analysis, LabelFormat, OrderChoice
 
 __all__ = ["cost"]
 
@@ -121,18 +100,10 @@ class QuestionOptions:
         if reading.max_answers is not None:
             raise UsageError("--max-answers does not go with --accuracy")
 
-    def wanted(self, analysis: Analysis) -> Floats:
-        """The Rényi orders to try, [orders]."""
-        import numpy as np
-
-        from pate_cli.pricing.cost import TIGHT_ORDERS
-        from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
-
-        if self.order is not None:
-            return np.array([self.order])
-        if self.orders is OrderChoice.MOMENTS:
-            return np.asarray(MOMENT_ORDERS, dtype=np.float64)
-        return TIGHT_ORDERS if analysis is Analysis.TIGHT else np.asarray(TABLE_ORDERS)
+    @property
+    def tried(self) -> list[float] | OrderChoice:
+        """The Rényi orders to try."""
+        return self.orders if self.order is None else [self.order]
 
 
 @spread
@@ -149,8 +120,12 @@ def cost(
 
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
+    from pate_cli import plots, verbs
+
     question.check(described, reading, account, view)
     refuse_overwriting(votes, question.per_query, view.plot)
+    choice = described.choice()
+    delta = account.delta
     with output.outputs() as out:
         view.reserve(out)
         if question.per_query is not None:
@@ -158,201 +133,36 @@ def cost(
             out.reserve(question.per_query, mode=0o600)
         with reading.open(votes) as file:
             output.note(file.describe())
-            queries, cap = reading.count(file)
-            priced = _Priced(file, described, account, queries, cap)
-            print_table: Callable[[dict[str, Any]], None]
             if question.truth is not None:
-                result, print_table = priced.accuracy(question.truth, view, out), print_accuracy
-            elif question.compare:
-                result, print_table = priced.compare(question), print_compare
-            else:
-                result, print_table = priced.cost(question, view, out), print_cost
-    view.show(result, print_table)
-
-
-@dataclass(frozen=True)
-class _Priced:
-    """The rows to be priced, with the mechanism described for them."""
-
-    file: VoteFile
-    described: MechanismOptions
-    account: AccountOptions
-    queries: int
-    cap: int
-
-    def cost(self, question: QuestionOptions, view: ViewOptions, out: Outputs) -> dict[str, Any]:
-        """The result of a plain `pate cost`; writes the rows per query and the picture, too."""
-        from pate_cli.plots import cost_figure
-        from pate_cli.release.worst_case import Spending, data_independent_cost
-
-        mechanism, summary = self._measured(question)
-        bound = data_independent_cost(
-            [Spending(mechanism, self.queries, self.cap)], delta=self.account.delta, plan=None
-        )
-        histogram = summary.histogram(self.file.teachers)
-        if question.per_query is not None:
-            ids = [each for batch in self.file.batches(limit=self.queries) for each in batch.ids]
-            out.write(question.per_query, _per_query(summary, ids, question.per_query))
-        view.draw(
-            out,
-            lambda: cost_figure(
-                histogram,
-                mechanism=mechanism.name,
-                order=summary.order,
-                teachers=self.file.teachers,
-            ),
-        )
-        return _cost_result(
-            summary, mechanism, bound, account=self.account, cap=self.cap, histogram=histogram
-        )
-
-    def compare(self, question: QuestionOptions) -> dict[str, Any]:
-        """Every mechanism that applies, each with its own flags or defaults."""
-        from pate_cli.pricing.compare import compare_mechanism, compare_stable
-
-        delta = self.account.delta
-        answers = min(float(self.cap), self._measured(question)[1].expected_answers)
-        rows = []
-        for name in MechanismName:
-            options = self.described.restricted_to(name)
-            if options is None:
-                continue
-            if options.stable:
-                rows.append(
-                    compare_stable(
-                        lambda: (batch.counts for batch in self.file.batches(limit=self.queries)),
-                        functools.partial(self._stable, options),
-                        answers=answers,
-                        delta=delta,
-                    )
-                )
-                continue
-            mechanism = options.build(teachers=self.file.teachers, classes=self.file.classes)
-            rows.append(
-                compare_mechanism(
-                    functools.partial(bound_batches, self.file, mechanism, self.queries),
-                    mechanism,
-                    answers=answers,
+                accuracy = verbs.accuracy(
+                    file,
+                    question.truth,
                     delta=delta,
+                    max_queries=reading.max_queries,
+                    teachers_per_record=described.teachers_per_record,
                 )
+                view.draw(
+                    out,
+                    lambda: plots.accuracy_figure(
+                        accuracy.points, queries=accuracy.queries, delta=delta
+                    ),
+                )
+                view.show(accuracy.to_dict(), print_accuracy)
+                return
+            asked: dict[str, Any] = {"orders": question.tried, **account.wanted, **reading.caps}
+            if question.compare:
+                view.show(verbs.compare(file, choice, **asked).to_dict(), print_compare)
+                return
+            found = verbs.cost(file, choice, **asked)
+            if question.per_query is not None:
+                out.write(question.per_query, found.encode(question.per_query))
+            view.draw(
+                out,
+                lambda: plots.cost_figure(
+                    found.summary.histogram(file.teachers),
+                    mechanism=choice.name,
+                    order=found.summary.order,
+                    teachers=file.teachers,
+                ),
             )
-        return _compare_result(rows, answers=answers, delta=delta)
-
-    def accuracy(self, path: Path, view: ViewOptions, out: Outputs) -> dict[str, Any]:
-        """How often labels are right, over a range of noise; writes the picture, too."""
-        from pate_cli.plots import accuracy_figure
-        from pate_cli.pricing.accuracy import measure_accuracy
-        from pate_cli.votes.truth import load_truth
-
-        known, delta = load_truth(path), self.account.delta
-        points = measure_accuracy(
-            lambda: self._with_truth(known),
-            teachers=self.file.teachers,
-            classes=self.file.classes,
-            delta=delta,
-            teachers_per_record=self.described.teachers_per_record,
-        )
-        view.draw(out, lambda: accuracy_figure(points, queries=self.queries, delta=delta))
-        return _accuracy_result(points, queries=self.queries, delta=delta)
-
-    def _measured(self, question: QuestionOptions) -> tuple[Mechanism, CostSummary]:
-        from pate_cli.pricing.cost import measure_cost
-
-        mechanism = self.described.build(teachers=self.file.teachers, classes=self.file.classes)
-        summary = measure_cost(
-            lambda: bound_batches(self.file, mechanism, self.queries),
-            orders=question.wanted(self.account.analysis),
-            delta=self.account.delta,
-            analysis=self.account.analysis,
-        )
-        return mechanism, summary
-
-    def _stable(self, options: MechanismOptions, refusals: int) -> Stability | SparseVector:
-        """The stability mechanism, or sparse vector with so many refusals."""
-        if options.mechanism is MechanismName.SPARSE_VECTOR:
-            options = replace(options, refusals=refusals)
-        return options.build_stable(
-            teachers=self.file.teachers,
-            classes=self.file.classes,
-            queries=self.queries,
-            delta=self.account.delta,
-        )
-
-    def _with_truth(self, truth: Truth) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        for batch in self.file.batches(limit=self.queries):
-            yield batch.counts, truth.of(batch.ids, batch.first_row, classes=self.file.classes)
-
-
-def _cost_result(
-    summary: CostSummary,
-    mechanism: Mechanism,
-    bound: DataIndependentCost,
-    *,
-    account: AccountOptions,
-    cap: int,
-    histogram: list[dict[str, Any]],
-) -> dict[str, Any]:
-    from pate_cli.accounting.conversion import round_up
-
-    return {
-        "schema_version": 1,
-        "releasable": False,
-        "analysis": account.analysis.value,
-        "mechanism": mechanism.parameters(),
-        "queries": summary.queries,
-        "max_answers": cap,
-        "expected_answers": summary.expected_answers,
-        "epsilon": summary.epsilon,
-        "order": summary.order,
-        "order_at_edge": summary.at_edge,
-        "delta": account.delta,
-        "orders": summary.orders.tolist(),
-        "rdp": summary.rdp.tolist(),
-        "steps": {step: values.tolist() for step, values in summary.steps.items()},
-        "data_independent": {
-            "epsilon": round_up(bound.epsilon),
-            "order": bound.order,
-            "method": bound.method,
-        },
-        "per_query": {
-            "order": summary.order,
-            "quantiles": summary.quantiles(),
-            "by_plurality": histogram,
-        },
-    }
-
-
-def _compare_result(rows: list[Comparison], *, answers: float, delta: float) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "releasable": False,
-        "matched_answers": answers,
-        "delta": delta,
-        "compare": [asdict(row) for row in rows],
-    }
-
-
-def _accuracy_result(points: list[AccuracyPoint], *, queries: int, delta: float) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "releasable": False,
-        "queries": queries,
-        "delta": delta,
-        "accuracy": [asdict(point) for point in points],
-    }
-
-
-def _per_query(summary: CostSummary, ids: list[Any], path: Path) -> bytes:
-    """One row a query, in the format that the path names."""
-    import numpy as np
-
-    from pate_cli.results import encode_columns
-
-    columns = {
-        "query_id": np.array(ids),
-        "plurality": summary.plurality,
-        "answer_probability": summary.answer,
-        **{f"cost_{step}": values for step, values in summary.per_query.items()},
-        "cost": summary.query_total,
-    }
-    return encode_columns(columns, LabelFormat.from_path(path))
+    view.show(found.to_dict(), print_cost)

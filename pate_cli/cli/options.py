@@ -12,19 +12,20 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from pate_cli.cli import terminal
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import UsageError
 from pate_cli.words import (
     CONFIDENCE,
     DELTA,
+    EXPONENTIAL_SHARE,
     LAPLACE_SHARE,
     REFUSALS,
     SIGMA1_SHARE,
@@ -37,14 +38,8 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pate_cli.files.transaction import Outputs
-    from pate_cli.mechanisms import Mechanism
-    from pate_cli.mechanisms.sparse_vector import SparseVector
-    from pate_cli.mechanisms.stability import Stability
-    from pate_cli.noise import Noise
+    from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
 
 __all__ = [
@@ -61,16 +56,17 @@ __all__ = [
     "VoteOptions",
     "Votes",
     "Without",
-    "bound_batches",
+    "flag",
+    "flagged",
     "in_panel",
     "refuse_overwriting",
     "spread",
     "stem_of",
 ]
 
-# The stability family asks for half the distance of a unanimous vote: less noise per query than
-# a third of it, and still within reach of confident queries.
-_STABLE_SHARE = 0.5
+
+# Parameters of the library that some command has a flag for.
+_PARAMETERS = {"predictions"}
 
 
 class Without:
@@ -115,6 +111,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
+    _PARAMETERS.update(parameter.name for parameter in parameters)
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -190,31 +187,26 @@ class VoteOptions:
 
         return open_votes(votes, layout=self.layout, classes=self.classes, teachers=self.teachers)
 
-    def count(self, file: VoteFile) -> tuple[int, int]:
-        """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
-        for flag, value in (
-            ("--max-queries", self.max_queries),
-            ("--max-answers", self.max_answers),
-        ):
-            if value is not None and value < 1:
-                raise ParameterError(f"{flag} must be at least 1, got {value}")
-        queries = min(file.queries, self.max_queries or file.queries)
-        return queries, min(queries, self.max_answers or queries)
+    def rows(self, file: VoteFile) -> int:
+        """How many rows are asked, for a bar of progress."""
+        return min(file.queries, self.max_queries or file.queries)
+
+    @property
+    def caps(self) -> dict[str, int | None]:
+        """The public caps, by the names the library gives them."""
+        return {"max_queries": self.max_queries, "max_answers": self.max_answers}
 
 
-# What each mechanism can be told.
-_TAKES: Final = {
-    MechanismName.CONFIDENT: ("threshold", "sigma1", "sigma2"),
-    MechanismName.INTERACTIVE: ("student", "confidence", "threshold", "sigma1", "sigma2"),
-    MechanismName.GNMAX: ("sigma2",),
-    MechanismName.LNMAX: ("laplace_scale",),
-    MechanismName.STABILITY: ("query_epsilon", "query_delta"),
-    MechanismName.SPARSE_VECTOR: ("query_epsilon", "query_delta", "refusals"),
-}
+def flag(name: str) -> str:
+    """The flag of a parameter of the library; the predictions are those of a file."""
+    return "--" + _option(name).replace("_", "-")
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def flagged(message: str) -> str:
+    """A message of the library, whose parameters stand in backticks, with flags for them."""
+    return re.sub(
+        r"`(\w+)`", lambda name: flag(name[1]) if name[1] in _PARAMETERS else name[0], message
+    )
 
 
 @dataclass(frozen=True)
@@ -226,8 +218,8 @@ class MechanismOptions:
         _mechanism(
             "--mechanism",
             help="confident: answer where teachers agree; interactive: where they correct the "
-            "student; gnmax, lnmax: answer every query; stability, sparse-vector: the exact "
-            "plurality where no few votes could change it.",
+            "student; gnmax, lnmax, permute-and-flip: answer every query; stability, "
+            "sparse-vector: the exact plurality where no few votes could change it.",
         ),
     ] = MechanismName.CONFIDENT
     threshold: Annotated[
@@ -259,6 +251,14 @@ class MechanismOptions:
             "--laplace-scale",
             help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
             f"Default {LAPLACE_SHARE} x teachers.",
+        ),
+    ] = None
+    exponential_scale: Annotated[
+        float | None,
+        _mechanism(
+            "--exponential-scale",
+            help="b of permute-and-flip: exponential noise on each count. "
+            f"Default {EXPONENTIAL_SHARE} x teachers.",
         ),
     ] = None
     student: Annotated[
@@ -301,95 +301,50 @@ class MechanismOptions:
         ),
     ] = None
 
-    def __post_init__(self) -> None:
-        takes = _TAKES[self.mechanism]
-        for name in (name for names in _TAKES.values() for name in names):
+    def choice(self) -> MechanismChoice:
+        """What the library is asked for, with the student's predictions read.
+
+        Raises:
+            UsageError: an option that the mechanism does not take, or one that it needs.
+            VoteError: the predictions cannot be read.
+        """
+        from pate_cli.mechanisms import MechanismChoice, mechanism_class
+        from pate_cli.votes.side_files import load_predictions
+
+        kind = mechanism_class(self.mechanism)
+        takes = [_option(name) for name in kind.options()]
+        for name in self._own:
             if name not in takes and getattr(self, name) is not None:
                 raise UsageError(
-                    f"{_flag(name)} does not go with --mechanism {self.mechanism}, "
-                    f"which takes {', '.join(map(_flag, takes))}"
+                    f"{flag(name)} does not go with --mechanism {self.mechanism}, "
+                    f"which takes {', '.join(map(flag, takes))}"
                 )
-        if self.mechanism is MechanismName.INTERACTIVE and self.student is None:
-            raise UsageError("--mechanism interactive needs --student FILE, the predictions")
+        for name in kind.required:
+            if getattr(self, _option(name)) is None:
+                raise UsageError(f"--mechanism {self.mechanism} needs {flag(name)} FILE")
+        given = {
+            name: getattr(self, _option(name))
+            for name in kind.options()
+            if getattr(self, _option(name)) is not None
+        }
+        if self.student is not None:
+            given["predictions"] = load_predictions(self.student)
+        return MechanismChoice(self.mechanism, given, self.teachers_per_record)
 
     @property
-    def stable(self) -> bool:
-        """Whether this is one of the stability family, which is accounted for differently."""
-        return self.mechanism in (MechanismName.STABILITY, MechanismName.SPARSE_VECTOR)
+    def _own(self) -> list[str]:
+        shared = ("mechanism", "teachers_per_record")
+        return [field.name for field in dataclasses.fields(self) if field.name not in shared]
 
     @property
     def given(self) -> bool:
         """Whether anything is said about the mechanism itself."""
         return self != MechanismOptions(teachers_per_record=self.teachers_per_record)
 
-    def restricted_to(self, name: MechanismName) -> MechanismOptions | None:
-        """The same options for another mechanism, as far as it has them; None if it lacks input."""
-        if name is MechanismName.INTERACTIVE and self.student is None:
-            return None
-        kept = {option: getattr(self, option) for option in _TAKES[name]}
-        return MechanismOptions(name, teachers_per_record=self.teachers_per_record, **kept)
 
-    def build_stable(
-        self, *, teachers: int, classes: int, queries: int, delta: float
-    ) -> Stability | SparseVector:
-        """The stability or sparse-vector mechanism, with defaults in proportion to the run.
-
-        Half of δ goes to the queries' (or epochs') own δ's, the rest to composition.
-        """
-        from pate_cli.mechanisms.sparse_vector import SparseVector
-        from pate_cli.mechanisms.stability import Stability
-
-        shared = self.teachers_per_record
-        if self.mechanism is MechanismName.STABILITY:
-            query_delta = delta / queries if self.query_delta is None else self.query_delta
-            query_epsilon = self.query_epsilon
-            if query_epsilon is None:
-                query_epsilon = Stability.default_query_epsilon(
-                    teachers, query_delta=query_delta, reach=shared, share=_STABLE_SHARE
-                )
-            return Stability(teachers, classes, query_epsilon, query_delta, shared)
-        refusals = REFUSALS if self.refusals is None else self.refusals
-        query_delta = (
-            delta / (2 * max(refusals, 1)) if self.query_delta is None else self.query_delta
-        )
-        query_epsilon = self.query_epsilon
-        if query_epsilon is None:
-            query_epsilon = SparseVector.default_query_epsilon(
-                teachers, query_delta=query_delta, reach=shared, share=_STABLE_SHARE
-            )
-        return SparseVector(teachers, classes, query_epsilon, query_delta, refusals, shared)
-
-    def build(self, *, teachers: int, classes: int) -> Mechanism:
-        """The mechanism; ParameterError for a number out of range."""
-        from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-        from pate_cli.votes.student import load_predictions
-
-        def scaled(value: float | None, share: float) -> float:
-            return share * teachers if value is None else value
-
-        if self.stable:
-            raise UsageError(
-                f"{self.mechanism} has no Renyi cost; pate aggregate --dry-run prints its epsilon"
-            )
-        common: dict[str, Any] = {
-            "teachers": teachers,
-            "classes": classes,
-            "teachers_per_record": self.teachers_per_record,
-        }
-        if self.mechanism is MechanismName.LNMAX:
-            return LNMax(laplace_scale=scaled(self.laplace_scale, LAPLACE_SHARE), **common)
-        common["sigma2"] = scaled(self.sigma2, SIGMA2_SHARE)
-        if self.mechanism is MechanismName.GNMAX:
-            return GNMax(**common)
-        common["threshold"] = scaled(self.threshold, THRESHOLD_SHARE)
-        common["sigma1"] = scaled(self.sigma1, SIGMA1_SHARE)
-        if self.student is None:
-            return ConfidentGNMax(**common)
-        return InteractiveGNMax(
-            predictions=load_predictions(self.student),
-            confidence=CONFIDENCE if self.confidence is None else self.confidence,
-            **common,
-        )
+def _option(name: str) -> str:
+    """The field of the options that settles a parameter of a mechanism."""
+    return {"predictions": "student"}.get(name, name)
 
 
 # Of the commands about Rényi costs, which the stability family has not.
@@ -408,6 +363,11 @@ class AccountOptions:
             help="tight: sharp and sound. paper: as published in 2018, for comparison only.",
         ),
     ] = Analysis.TIGHT
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """Both, by the names the library gives them."""
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -437,12 +397,10 @@ class ReleaseOptions:
         ),
     ] = False
 
-    def kind(self, analysis: Analysis) -> ReleaseKind:
-        """What --release says, or a bound, except where the paper has estimates only."""
-        if self.as_published and analysis is not Analysis.PAPER:
-            raise UsageError("--as-published goes with --analysis paper")
-        default = ReleaseKind.UNBIASED if self.as_published else ReleaseKind.UPPER
-        return self.release or default
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """All of it, by the names the library gives it."""
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -457,12 +415,6 @@ class ReportOptions:
             help="Reproducible noise for tests and papers; the report says private: false.",
         ),
     ] = None
-
-    def noise(self) -> Noise:
-        """Noise from the operating system, or from the seed where one is given."""
-        from pate_cli.noise import Noise
-
-        return Noise.from_entropy() if self.seed is None else Noise.from_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -518,19 +470,11 @@ class OutputOptions:
     def note(self, message: str) -> None:
         """One line on stderr, unless the user asked for quiet."""
         if not self.quiet:
-            terminal.say(message)
+            terminal.say(flagged(message))
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
-
-
-def bound_batches(
-    file: VoteFile, mechanism: Mechanism, queries: int
-) -> Iterator[tuple[Mechanism, NDArray[np.int64]]]:
-    """The first rows of a file in batches, each with the mechanism bound to its rows."""
-    for batch in file.batches(limit=queries):
-        yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
 
 
 def stem_of(source: str) -> str:

@@ -83,6 +83,13 @@ class MechanismChoice:
         """Whether every input that has no default is given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
 
+    @property
+    def composed(self) -> bool:
+        """Whether its cost is a composition for all votes, with nothing to sanitize or to keep."""
+        from pate_cli.mechanisms.base import ComposedMechanism
+
+        return issubclass(mechanism_class(self.name), ComposedMechanism)
+
     def affording(self, refusals: int) -> MechanismChoice:
         """The same with so many refusals afforded, if it counts them."""
         if "refusals" not in mechanism_class(self.name).options():

@@ -59,7 +59,7 @@ class InteractiveGNMax(ConfidentGNMax):
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
         """This mechanism with the predictions of these rows only, in their order."""
         if self.predictions is None:
-            raise ParameterError("interactive needs the student's predictions; give --student FILE")
+            raise ParameterError("interactive needs the student's predictions; give `predictions`")
         return replace(self, predictions=StudentPredictions(self.predictions.of(ids, first_row)))
 
     def for_reference(self, counts: Counts, seed: int) -> InteractiveGNMax:

@@ -57,7 +57,7 @@ class PublishedPlan(ReleasePlan):
         super().__post_init__()
         if self.as_published and self.kind is ReleaseKind.UPPER:
             raise UsageError(
-                "--as-published goes with --analysis paper and --release unbiased, "
+                "`as_published` goes with `analysis` paper and `release` unbiased, "
                 "the only release the paper has"
             )
         if self.publishes_draw:
@@ -175,8 +175,8 @@ def require_disjoint_teachers(mechanism: Mechanism) -> None:
     """
     if mechanism.teachers_per_record != 1:
         raise UsageError(
-            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-            "--analysis tight"
+            "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
+            "`analysis` tight"
         )
 
 
@@ -191,7 +191,7 @@ def require_published_sensitivity(mechanism: Mechanism, orders: Floats) -> None:
     if known is None or known.sensitivity is None:
         raise UsageError(
             f"the published analysis has no smooth sensitivity for {mechanism.name}; "
-            "use --analysis tight"
+            "use `analysis` tight"
         )
     require_disjoint_teachers(mechanism)
     sigma = mechanism.parameters()["sigma2"]
@@ -215,7 +215,7 @@ class PublishedCost:
         known = _KNOWN.get(mechanism.name)
         if known is None:
             raise UsageError(
-                f"the published analysis does not cover {mechanism.name}; use --analysis tight"
+                f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
             )
         return known.steps(mechanism, counts, orders)
 

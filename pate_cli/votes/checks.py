@@ -104,7 +104,7 @@ def check_counts(
     if not missing_allowed and not totals.all():
         row = first_bad(totals == 0, first_row)
         raise VoteError(
-            f"{where.at(row)} has no votes at all; if teachers may be missing, give --teachers N"
+            f"{where.at(row)} has no votes at all; if teachers may be missing, give `teachers` N"
         )
     absurd = totals > LARGEST
     if absurd.any():
@@ -114,14 +114,14 @@ def check_counts(
         over = totals > teachers
         if over.any():
             row = first_bad(over, first_row)
-            raise VoteError(f"{where.at(row)} has more votes than --teachers {teachers}")
+            raise VoteError(f"{where.at(row)} has more votes than `teachers` {teachers}")
         return
     unequal = totals != teachers
     if unequal.any():
         row = first_bad(unequal, first_row)
         raise VoteError(
             f"{where.at(row)} is the first whose total is not the {teachers} votes of "
-            f"{where.noun} 0; if teachers may be missing, give --teachers N"
+            f"{where.noun} 0; if teachers may be missing, give `teachers` N"
         )
 
 
@@ -135,7 +135,7 @@ def check_labels(values: Ints, first_row: int, where: Where, *, classes: int) ->
         row = first_bad(values >= classes, first_row)
         raise VoteError(
             f"{where.at(row)} has a label outside 0..{classes - 1}; "
-            "labels count from 0: check --classes and the file"
+            "labels count from 0: check `classes` and the file"
         )
 
 

@@ -16,7 +16,7 @@ labels  Column names may say so; then only the shape and the flags are asked: th
         counts must be ruled out, by `classes` not being the number of columns, or by most totals
         exceeding `teachers`. (Unequal totals rule nothing out: counts may lack votes.)
         Every label must be below `classes`, or, if that is not told, below the number of teachers,
-        and no total may be common to half the rows: a wrong --teachers must not turn counts over.
+        and no total may be common to half the rows: a wrong `teachers` must not turn counts over.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
@@ -88,7 +88,7 @@ def _undecided(name: str, sample: Ints, known: Evidence) -> VoteError:
         choices.append(Layout.LABELS_BY_TEACHER)
     return VoteError(
         f"{name}: the layout cannot be told from the numbers; "
-        f"say --layout {'|'.join(choices)}{_hint(sample, known)}"
+        f"say `layout` {'|'.join(choices)}{_hint(sample, known)}"
     )
 
 
@@ -145,5 +145,5 @@ def _hint(sample: Ints, known: Evidence) -> str:
     if known.classes in (None, known.columns) and 0 < np.count_nonzero(odd) * 2 < totals.size:
         return f" (as counts, row {int(np.argmax(odd))} is the first with another total)"
     if known.teachers is None:
-        return "; --teachers and --classes help to tell"
+        return "; `teachers` and `classes` help to tell"
     return ""

@@ -90,11 +90,11 @@ def read_long(
         if top > limit:
             raise VoteError(
                 f"{where.at(first_bad(labels > limit, row))} has a label outside 0..{limit}; "
-                "labels count from 0: check --classes and the file"
+                "labels count from 0: check `classes` and the file"
             )
     found = len(voters.ids)
     if teachers is not None and found > teachers:
-        raise VoteError(f"{where.name}: has {found} teacher ids, more than --teachers {teachers}")
+        raise VoteError(f"{where.name}: has {found} teacher ids, more than `teachers` {teachers}")
     queries.sort()
     width = top + 1 if classes is None else classes
     counts, first_votes = _count(parts, queries, voters, width)
@@ -103,7 +103,7 @@ def read_long(
         row = int(first_votes[totals != found].min())
         raise VoteError(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
-            "on; if teachers may be missing, give --teachers N"
+            "on; if teachers may be missing, give `teachers` N"
         )
     counts.flags.writeable = False
     return LongVotes(plain_ids(queries.ids), counts, found, top)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
-"""Without --classes a label above this is damage: the histograms would be as wide as it is."""
+"""Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
 ENTRIES_PER_BATCH = 1 << 22
 """At most this many int64 in one batch: 32 MB."""
@@ -59,10 +59,10 @@ class VoteBatch:
 class VoteFile:
     """An opened file: its shape, how it was read, and its batches.
 
-    `teachers` is --teachers, else what the file says: the total of the first row, the number of
+    `teachers` is `teachers`, else what the file says: the total of the first row, the number of
     labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
     `classes_from_data` is true when the number of classes is one more than the largest label
-    seen; it then depends on the votes, so --classes is the better source wherever the number of
+    seen; it then depends on the votes, so `classes` is the better source wherever the number of
     classes is known. `rows_from_data` is true where votes may be missing in long form: a query is
     there only if somebody voted on it, so one teacher can make a query appear, and `queries` and
     the place of later queries depend on the votes.
@@ -94,7 +94,7 @@ class VoteFile:
         if self.rows_from_data:
             line += "; queries without any vote are not known"
         if self.classes_from_data:
-            line += "; the number of classes was taken from the data, --classes is safer"
+            line += "; the number of classes was taken from the data, `classes` is safer"
         return line
 
     def batches(self, *, limit: int | None = None) -> Iterator[VoteBatch]:
@@ -148,10 +148,10 @@ class _Told:
     def __post_init__(self) -> None:
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
             raise ParameterError(
-                f"--classes must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
+                f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
             )
         if self.teachers is not None and self.teachers < 1:
-            raise ParameterError(f"--teachers must be at least 1, got {self.teachers}")
+            raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
 
@@ -307,8 +307,8 @@ def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
     if told.teachers is not None and here != told.teachers == there:
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
         raise VoteError(
-            f"{matrix.where.name}: with --teachers {told.teachers} an array of {matrix.rows} x "
-            f"{matrix.width} is --layout {other[layout]}, not {layout}"
+            f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
 
@@ -316,7 +316,7 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
     where, classes = matrix.where, matrix.width
     if told.classes not in (None, classes):
         raise VoteError(
-            f"{where.name}: has counts of {classes} classes, but --classes {told.classes}"
+            f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
         )
     if classes == 0:
         raise VoteError(f"{where.at(0)} has no entries")
@@ -348,7 +348,7 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
     where, width = matrix.where, matrix.width
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
-            f"{where.name}: as {layout} it has {width} teachers, more than --teachers "
+            f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "
             f"{told.teachers}"
         )
     classes = told.classes or _classes_seen(matrix, told)
@@ -375,14 +375,14 @@ def _classes_seen(matrix: Matrix, told: _Told) -> int:
             row = first_bad(labels > LARGEST_UNTOLD_LABEL, first_row)
             raise VoteError(
                 f"{matrix.where.at(row)} has a label above {LARGEST_UNTOLD_LABEL}; "
-                "if that is right, give --classes"
+                "if that is right, give `classes`"
             )
     return _at_least_two(top + 1, matrix.where.name)
 
 
 def _at_least_two(classes: int, name: str) -> int:
     if classes < 2:
-        raise VoteError(f"{name}: only label 0 occurs; give --classes")
+        raise VoteError(f"{name}: only label 0 occurs; give `classes`")
     return classes
 
 

@@ -221,7 +221,7 @@ class ParquetMatrix:
         missing = bool(absent.any())
         if missing and absent_limit is None:
             raise VoteError(
-                f"{where.at(first_bad(absent, row))} has a null; fill it in, or give --teachers N "
+                f"{where.at(first_bad(absent, row))} has a null; fill it in, or give `teachers` N "
                 "if the file holds labels and teachers may be missing"
             )
         values = whole_numbers(raw, row, where)
@@ -289,12 +289,12 @@ def _from_lists(
     if absent_limit is None:
         raise VoteError(
             f"{where.at(first_bad(unusual, row))} is the first whose list is not as long as "
-            "row 0's; give --teachers N if the file holds labels and teachers may be missing"
+            "row 0's; give `teachers` N if the file holds labels and teachers may be missing"
         )
     long = unusual & (lengths > absent_limit)
     if long.any():
         raise VoteError(
-            f"{where.at(first_bad(long, row))} has more entries than --teachers {absent_limit}"
+            f"{where.at(first_bad(long, row))} has more entries than `teachers` {absent_limit}"
         )
     filled = np.arange(max(int(lengths.max()), 1)) < lengths[:, np.newaxis]
     raw = np.zeros(filled.shape, dtype=flat.dtype)

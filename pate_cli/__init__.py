@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pate_cli.release.report import Report
     from pate_cli.errors import PateError
     from pate_cli.labels import Labels
     from pate_cli.ledger import Ledger, SpendRecord
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.release.report import Report
     from pate_cli.synthetic import SyntheticEnsemble
     from pate_cli.verbs import (
         accuracy,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pate_cli import checks
-from pate_cli.accounting import conversion, gaussian_dp, gnss
+from pate_cli.accounting import conversion, gnss
 from pate_cli.accounting.confident import confident_rdp
 from pate_cli.accounting.gaussian import noisy_max
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
@@ -33,8 +33,8 @@ SIGMA = {
     "gnss": lambda s: gnss.gnss_rdp(beta=0.01, sigma=s, order=10.0),
     "beta": lambda b: gnss.gnss_rdp(beta=b, sigma=10.0, order=10.0),
     "largest order": gnss.largest_order,
-    "mu": lambda m: gaussian_dp.gaussian_epsilon(mu=m, delta=1e-5),
-    "mu of delta": lambda m: gaussian_dp.gaussian_delta(mu=m, epsilon=1.0),
+    "mu": lambda m: conversion.gaussian_epsilon(mu=m, delta=1e-5),
+    "mu of delta": lambda m: conversion.gaussian_delta(mu=m, epsilon=1.0),
 }
 ORDER = {
     "two tails": lambda o: two_tail_rdp(ONE, sigma=9.0, orders=np.array([2.0, o])),
@@ -50,7 +50,7 @@ ORDER = {
 DELTA = {
     "conversion": lambda d: conversion.conversion_cost(TEN, delta=d),
     "best order": lambda d: conversion.best_order(ONE, orders=TEN, delta=d),
-    "gaussian": lambda d: gaussian_dp.gaussian_epsilon(mu=1.0, delta=d),
+    "gaussian": lambda d: conversion.gaussian_epsilon(mu=1.0, delta=d),
 }
 
 

@@ -32,17 +32,17 @@ def every_histogram(teachers, classes):
     return Graph(histograms, np.argwhere(gaps == 2))
 
 
-def curves_of(surface, cells, distances):
+def curves_of(table, cells, distances):
     """LS_d of single queries in given cells, [cells, distances], and the bound for every d."""
-    blocks = surface.blocks
+    blocks = table.blocks
     distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
     rows = [
         sensitivity_curve(
             blocks,
             cells=cell[None],
             weights=np.ones(1, dtype=np.int64),
-            grid=surface.grid,
-            rows_per_block=surface.rows_per_block,
+            grid=table.grid,
+            rows_per_block=table.rows_per_block,
             distances=np.arange(distances),
         )
         for cell in distinct

@@ -100,16 +100,16 @@ class Graph:
         return bound(self.mechanism, self.predictions).score(self.counts)
 
     @cached_property
-    def surface(self):
+    def table(self):
         return self.mechanism.cost_table(ORDER)
 
     @cached_property
     def cells(self):
-        return self.mechanism.cells(self.score, self.surface)
+        return self.mechanism.cells(self.score, self.table)
 
     @cached_property
     def cost(self):
-        return self.surface.cost(self.cells)
+        return self.table.cost(self.cells)
 
     @cached_property
     def divergence(self):
@@ -150,7 +150,7 @@ def test_costs_are_not_negative_and_at_most_that_of_seeing_the_noisy_counts(grap
         cap += reach**2 * ORDER / (2.0 * one.sigma1**2)
     assert np.all((graph.cost >= 0.0) & (graph.cost <= cap * (1.0 + 1e-12)))
     assert worst(one) <= cap * (1.0 + 1e-12)
-    everywhere = graph.surface.rows(0, graph.surface.votes)
+    everywhere = graph.table.rows(0, graph.table.lattice_rows)
     assert np.all((everywhere >= 0.0) & (everywhere <= cap * (1.0 + 1e-12)))
     by_score = bound(one, graph.predictions).rdp(graph.score, np.array([ORDER]))[0]
     np.testing.assert_allclose(by_score, graph.cost, rtol=3e-6)
@@ -165,7 +165,7 @@ def test_neighbours_move_the_score_by_at_most_its_lipschitz_constants(graph):
     # Some neighbour comes near it in the first dimension, so the constant is not generous.
     assert moved[0] >= 0.55 * graph.mechanism.lipschitz[0]
     assert np.abs(graph.cells[here, 0] - graph.cells[there, 0]).max() <= 1
-    assert np.abs(graph.cells[here, 1] - graph.cells[there, 1]).max() <= graph.surface.grid.stride
+    assert np.abs(graph.cells[here, 1] - graph.cells[there, 1]).max() <= graph.table.grid.stride
 
 
 def test_the_cost_covers_the_exact_divergence_from_either_side(graph):
@@ -178,9 +178,9 @@ def test_the_cost_covers_the_exact_divergence_from_either_side(graph):
 
 def test_neighbours_change_the_cost_by_at_most_its_local_sensitivity(graph):
     here, there = graph.edges.T
-    blocks, surface = graph.surface.blocks, graph.surface
+    blocks, table = graph.table.blocks, graph.table
     local = blocks[
-        graph.cells[:, 0] // surface.rows_per_block, graph.cells[:, 1] // surface.grid.block
+        graph.cells[:, 0] // table.rows_per_block, graph.cells[:, 1] // table.grid.block
     ]
     change = np.abs(graph.cost[here] - graph.cost[there])
     assert change.max() > 1e-2 * graph.cost.max()
@@ -193,7 +193,7 @@ def test_sensitivity_at_a_distance_is_within_that_of_a_neighbour_one_farther(
     name, reach, exact_law, single_curves
 ):
     graph = Graph(build(name, 3, reach), exact_law)
-    curves, ceiling = single_curves(graph.surface, graph.cells, 6)
+    curves, ceiling = single_curves(graph.table, graph.cells, 6)
     here, there = graph.edges.T
     assert np.all(curves[here, :-1] <= curves[there, 1:] * (1.0 + 1e-12))
     assert np.all(np.diff(curves, axis=1) >= 0.0)

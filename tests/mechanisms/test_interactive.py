@@ -56,13 +56,13 @@ def test_whole_scores_understate_the_largest_step():
     assert step.max() == pytest.approx(0.484, abs=5e-4)
     assert whole.max() == pytest.approx(0.456, abs=5e-4)
     # The cost charged is the supremum over a cell a vote wide; its own changes are what counts.
-    surface = TRAP.cost_table(3.0)
-    blocks = surface.blocks
-    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), surface)[:, 0]
-    charged = surface.rows(0, surface.votes)[rows, 0]
+    table = TRAP.cost_table(3.0)
+    blocks = table.blocks
+    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), table)[:, 0]
+    charged = table.rows(0, table.lattice_rows)[rows, 0]
     inside = (fine >= -12.0) & (fine <= 12.0)
     assert np.all(charged[inside] >= cost[inside] - 1e-12)
-    local = blocks.max(axis=1)[rows // surface.rows_per_block]
+    local = blocks.max(axis=1)[rows // table.rows_per_block]
     for apart in range(1, 201):
         change = np.abs(charged[apart:] - charged[:-apart])
         assert np.all(change <= np.minimum(local[apart:], local[:-apart]))
@@ -104,7 +104,7 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(reach, counts, s
     order = 3.0
     scores = bound.score(both)
     cost = np.min(bound.rdp(scores, np.array([order])))
-    lattice = SURFACES.setdefault(reach, mechanism.cost_table(order))
+    lattice = TABLES.setdefault(reach, mechanism.cost_table(order))
     assert cost == pytest.approx(lattice.cost(mechanism.cells(scores, lattice)).min(), rel=3e-6)
     v = (both - 12 * student).max(axis=1)
     np.testing.assert_array_equal(scores[:, 0], v)
@@ -119,7 +119,7 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(reach, counts, s
         assert exact <= cost * (1.0 + 1e-9)
 
 
-SURFACES: dict[int, object] = {}
+TABLES: dict[int, object] = {}
 
 
 def test_the_score_is_the_largest_correction_of_the_student():

@@ -83,10 +83,10 @@ def case(request, all_histograms, single_curves):
 
     class Case:
         graph = all_histograms(mechanism.teachers, mechanism.classes)
-        surface = mechanism.cost_table(order)
-        cells = mechanism.cells(mechanism.score(graph.histograms), surface)
-        cost = surface.cost(cells)
-        curves, ceiling = single_curves(surface, cells, mechanism.teachers + 1)
+        table = mechanism.cost_table(order)
+        cells = mechanism.cells(mechanism.score(graph.histograms), table)
+        cost = table.cost(cells)
+        curves, ceiling = single_curves(table, cells, mechanism.teachers + 1)
 
     result = Case()
     result.mechanism, result.order, result.beta = mechanism, order, beta
@@ -97,7 +97,7 @@ def test_neighbours_are_within_reach_and_the_cost_within_its_sensitivity(case):
     here, there = case.graph.edges.T
     scores = case.mechanism.score(case.graph.histograms)[:, 0]
     assert np.abs(scores[here] - scores[there]).max() <= case.mechanism.lipschitz[0]
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.stride
+    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.table.grid.stride
     change = np.abs(case.cost[here] - case.cost[there])
     assert change.max() > 1e-3 * case.cost.max()
     largest = np.zeros(len(case.cost))

@@ -139,11 +139,11 @@ def test_parameters_out_of_range(field, value, message):
 def test_little_noise_and_high_orders_overflow_nothing(sigma1, sigma2, order):
     """Where a moment leaves float64 the cost is that of seeing all noisy values."""
     mechanism = ConfidentGNMax(20, 3, threshold=15.0, sigma1=sigma1, sigma2=sigma2)
-    surface = mechanism.cost_table(order)
-    cost = surface.rows(0, 21)
+    table = mechanism.cost_table(order)
+    cost = table.rows(0, 21)
     cap = order / (2.0 * sigma1**2) + order / sigma2**2
     assert np.all((cost >= 0.0) & (cost <= cap * (1.0 + 1e-12)))
-    assert np.all(np.isfinite(surface.blocks))
+    assert np.all(np.isfinite(table.blocks))
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))
     assert np.all((worst > 0.0) & (worst <= cap * (1.0 + 1e-12)))
 

@@ -13,7 +13,7 @@ from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.score_grid import COARSE, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax
+from pate_cli.mechanisms.gnmax import ScoreTable, GNMax
 
 # (mechanism, λ, β). The first is the one at which a maximum that stops at τ is not smooth.
 CONFIDENT = [
@@ -49,10 +49,10 @@ def case(request, all_histograms, single_curves):
 
     class Case:
         graph = all_histograms(mechanism.teachers, mechanism.classes)
-        surface = mechanism.cost_table(order)
-        cells = mechanism.cells(mechanism.score(graph.histograms), surface)
-        cost = surface.cost(cells)
-        curves, ceiling = single_curves(surface, cells, mechanism.teachers + 6)
+        table = mechanism.cost_table(order)
+        cells = mechanism.cells(mechanism.score(graph.histograms), table)
+        cost = table.cost(cells)
+        curves, ceiling = single_curves(table, cells, mechanism.teachers + 6)
 
     result = Case()
     result.mechanism, result.order, result.beta = mechanism, order, beta
@@ -86,7 +86,7 @@ def test_the_score_of_neighbours_is_within_its_lipschitz_constants(case):
     moved = np.abs(scores[here] - scores[there]).max(axis=0)
     assert np.all(moved <= np.array(case.mechanism.lipschitz))
     assert np.abs(case.cells[here, 0] - case.cells[there, 0]).max() <= 1
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.stride
+    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.table.grid.stride
 
 
 def test_the_cost_covers_the_exact_divergence_of_every_pair(case, exact_law):
@@ -144,8 +144,8 @@ def test_the_cost_by_score_is_the_cost_on_the_lattice(case):
     assert by_score.shape == (2, len(scores))
     # `rdp` evaluates only the nodes in use, so the table may be higher by the search's slack.
     np.testing.assert_allclose(by_score[0], case.cost, rtol=3e-6)
-    rows = case.surface.rows(0, case.surface.votes)
-    assert rows.shape == (case.surface.votes, case.surface.grid.size)
+    rows = case.table.rows(0, case.table.lattice_rows)
+    assert rows.shape == (case.table.lattice_rows, case.table.grid.size)
     np.testing.assert_allclose(rows[tuple(case.cells.T)], case.cost, rtol=1e-13)
 
 
@@ -196,9 +196,9 @@ def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it(
 ):
     mechanism, order, beta = GNMax(6, 4, sigma2=20.0), 8.0, 0.02
     graph = all_histograms(6, 4)
-    surface = mechanism.cost_table(order)
-    cells = mechanism.cells(mechanism.score(graph.histograms), surface)
-    curves, ceiling = single_curves(surface, cells, 7)
+    table = mechanism.cost_table(order)
+    cells = mechanism.cells(mechanism.score(graph.histograms), table)
+    curves, ceiling = single_curves(table, cells, 7)
     here, there = graph.edges.T
     stopped = (curves * np.exp(-beta * np.arange(7))).max(axis=1)
     assert (stopped[here] / stopped[there]).max() > 1.1 > math.exp(beta)
@@ -218,24 +218,24 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
     reach = 4
     step = lipschitz / reach
     grid = ScoreGrid(step=step, teachers_per_record=reach, block=1, first=-120, size=140)
-    surface = ArgmaxSurface(order=order, classes=3, sigma=1.6, grid=grid)
-    local = local_sensitivity_blocks(surface.rows, votes=1, grid=grid, rows_per_block=1)[0]
+    table = ScoreTable(order=order, classes=3, sigma=1.6, grid=grid)
+    local = local_sensitivity_blocks(table.rows, rows=1, grid=grid, rows_per_block=1)[0]
     z = np.linspace(-20.0, 0.0, 4001)
-    exact = np.maximum.accumulate(surface.at(z)), np.maximum.accumulate(surface.at(z - lipschitz))
+    exact = np.maximum.accumulate(table.at(z)), np.maximum.accumulate(table.at(z - lipschitz))
     change = exact[0] - exact[1]
     cells = grid.cells(z)
     assert (change / local[cells]).max() > 1.02
-    gridded = surface.table[cells] - surface.table[grid.cells(z - lipschitz * (1.0 - 1e-9))]
+    gridded = table.values[cells] - table.values[grid.cells(z - lipschitz * (1.0 - 1e-9))]
     assert np.all(gridded <= local[cells])
-    # And the project's own surfaces, at both resolutions, on histograms of neighbours.
-    for surface in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
+    # And the project's own tables, at both resolutions, on histograms of neighbours.
+    for table in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
         blocks = local_sensitivity_blocks(
-            surface.rows, votes=1, grid=surface.grid, rows_per_block=1
+            table.rows, rows=1, grid=table.grid, rows_per_block=1
         )
         tops = np.arange(20, 40)
         counts = np.column_stack([tops, 40 - tops, np.zeros_like(tops)])
         moved = counts + np.array([1, -1, 0])
-        pair = [mechanism.cells(mechanism.score(one), surface) for one in (counts, moved)]
-        gap = np.abs(surface.cost(pair[0]) - surface.cost(pair[1]))
+        pair = [mechanism.cells(mechanism.score(one), table) for one in (counts, moved)]
+        gap = np.abs(table.cost(pair[0]) - table.cost(pair[1]))
         for cells_of_one in pair:
-            assert np.all(gap <= blocks[0, cells_of_one[:, 1] // surface.grid.block])
+            assert np.all(gap <= blocks[0, cells_of_one[:, 1] // table.grid.block])

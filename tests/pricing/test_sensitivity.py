@@ -30,10 +30,10 @@ def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysi
 @pytest.mark.parametrize("beta", [0.01, 0.05, 2.0])
 def test_it_is_what_a_run_would_have_charged(mechanism, beta):
     found = measured(mechanism, beta=beta)
-    surface = mechanism.cost_table(4.0)
+    table = mechanism.cost_table(4.0)
     ledger = charge(
         mechanism,
-        {4.0: Tally.of(mechanism.cells(mechanism.score(COUNTS), surface))},
+        {4.0: Tally.of(mechanism.cells(mechanism.score(COUNTS), table))},
         delta=1e-5,
         distances=distances_for(beta, teachers=20),
         max_answers=70,
@@ -41,7 +41,7 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
         private=True,
     )
     assert found.rdp == ledger.rdp[0]
-    assert found.ceiling == ledger.ceiling[0] == 70 * surface.blocks.max()
+    assert found.ceiling == ledger.ceiling[0] == 70 * table.blocks.max()
     np.testing.assert_array_equal(found.curve, ledger.sensitivity[0])
     assert np.all(np.diff(found.curve) >= 0.0)
     assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))

@@ -263,8 +263,8 @@ def numbers_and_texts(value):
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
 def test_no_secret_of_the_ledger_is_in_the_report(kind):
     counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
-    surface = MECHANISM.cost_table(9.0)
-    tally = Tally.of(MECHANISM.cells(MECHANISM.score(counts), surface))
+    table = MECHANISM.cost_table(9.0)
+    tally = Tally.of(MECHANISM.cells(MECHANISM.score(counts), table))
     ledger = charge(
         MECHANISM,
         {9.0: tally},
@@ -337,10 +337,10 @@ def largest_excess(mechanism, plan):
     laws, means, sds = [], [], []
     for first in range(tau + 1):
         counts = np.array([[first, tau - first]])
-        surface = mechanism.cost_table(plan.order)
+        table = mechanism.cost_table(plan.order)
         ledger = charge(
             mechanism,
-            {plan.order: Tally.of(mechanism.cells(mechanism.score(counts), surface))},
+            {plan.order: Tally.of(mechanism.cells(mechanism.score(counts), table))},
             delta=plan.delta,
             distances=tau,
             max_answers=1,

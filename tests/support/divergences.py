@@ -14,7 +14,7 @@ def renyi(log_p, log_q, order):
         excess = np.exp(log_q) * (np.expm1(order * u) - order * np.expm1(u))
         # q may underflow where its product does not; so far apart the three parts differ in size.
         parts = np.exp(order * log_p - (order - 1.0) * log_q) - order * np.exp(log_p)
-        excess = np.where(u > 20.0, parts + (order - 1.0) * np.exp(log_q), excess)
+        excess = np.where(order * u > 20.0, parts + (order - 1.0) * np.exp(log_q), excess)
         near = np.log1p(excess.sum(axis=-1))
     far = logsumexp(order * log_p - (order - 1.0) * log_q, axis=-1)
     return np.where(far > 5.0, far, near) / (order - 1.0)

@@ -57,7 +57,7 @@ def test_the_cost_of_a_coin_has_its_peak_away_from_a_tie():
 
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 40.0, 200.0])
 def test_the_envelope_is_the_running_supremum(sigma):
-    # Two humps of equal height, a vote apart, with a dip between: σ = 0.5, λ = 1.1 dips by a quarter.
+    # Two equal humps a vote apart with a dip between: σ = 0.5, λ = 1.1 dips by a quarter.
     z = np.linspace(-45.0, 1.0, 9201)
     for order in (1.1, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0, 30.0, 60.0):
         orders = np.array([order])

@@ -169,7 +169,7 @@ class Epochs:
     above: int
     last: int
 
-    def audit(self, noise, runs=70_000):
+    def audit(self, noise, runs=40_000):
         sound = SparseVector(
             300, 2, query_epsilon=self.query_epsilon, query_delta=1e-9, refusals=self.epochs
         )
@@ -190,7 +190,7 @@ TWO_EPOCHS = Epochs(2, 1.0, rows=2, above=1, last=-1)
 
 @pytest.mark.parametrize("epochs", [ONE_EPOCH, TWO_EPOCHS], ids=["one", "two"])
 def test_sparse_vector_keeps_its_promise(epochs):
-    found, promised = epochs.audit(Noise.from_seed(104), runs=40_000)
+    found, promised = epochs.audit(Noise.from_seed(104))
     assert 0.2 * promised < found <= promised
 
 

@@ -68,9 +68,9 @@ def plurality_law(counts):
 def epoch_law(mechanism, distances):
     """Exact law of one sparse-vector epoch over each row of distances: Pr[r rows answered], r ≤ K.
 
-    Row i is answered while d_i + Lap(2b) > T + ρ; the law is an integral over ρ ~ Lap(b).
+    Row i is answered while d_i + Lap(2b) > T + ρ, b = 2/ε0; the law is an integral over ρ ~ Lap(b).
     """
-    b, rows = mechanism.scale, distances.shape[1]
+    b, rows = 2.0 / mechanism.query_epsilon, distances.shape[1]
     levels = np.arange(distances.max() + 1)
     # Gauss–Legendre panels over the threshold's noise, none across a kink of the integrand.
     kinks = np.append(levels - mechanism.threshold, 0.0)

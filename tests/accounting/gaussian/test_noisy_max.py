@@ -80,7 +80,7 @@ def test_wide_gaps_against_multiple_precision(counts, sigma):
 
 
 def test_a_range_of_nodes_that_stops_at_a_fixed_depth_misses_wide_gaps():
-    # The trap: nodes from 9 below the top, whatever the gap.
+    # The trap: nodes from 9 below the top for every gap.
     sigma, gap = 2.0, 60
     t = np.arange(-9.0, 9.0, 0.05)
     stay = log_ndtr(t)[:, None] + 4 * log_ndtr(t + gap / sigma)[:, None]

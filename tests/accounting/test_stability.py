@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graphs import every_histogram, votes_apart
 from pate_cli.accounting.stability import (
     distance_to_instability,
-    epsilon_for_share,
+    epsilon_for_half,
     farthest_distance,
     sparse_vector_leak,
     sparse_vector_threshold,
@@ -124,9 +124,9 @@ def test_thresholds_fall_in_epsilon_and_in_delta(delta, epsilon, factor):
     assert sparse_vector_threshold(query_epsilon=epsilon, query_delta=0.5) == 0.0
 
 
-def test_epsilon_for_a_share_of_the_farthest_distance():
-    epsilon = epsilon_for_share(6.0, teachers=250, teachers_per_record=1, share=0.25)
-    assert 6.0 / epsilon == pytest.approx(0.25 * 124, rel=1e-14)
+def test_epsilon_for_half_the_farthest_distance():
+    epsilon = epsilon_for_half(6.0, teachers=250, teachers_per_record=1)
+    assert 6.0 / epsilon == pytest.approx(0.5 * 124, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,8 @@ def test_epsilon_for_a_share_of_the_farthest_distance():
             "threshold must be at least 0 and finite, got -1.0",
         ),
         (
-            lambda: epsilon_for_share(1.0, teachers=4, teachers_per_record=2, share=0.3),
+            lambda: epsilon_for_half(1.0, teachers=4, teachers_per_record=2),
             "4 teachers are too few for a stable vote: at least 5 needed",
-        ),
-        (
-            lambda: epsilon_for_share(1.0, teachers=9, teachers_per_record=1, share=1.0),
-            "share must be between 0 and 1, both excluded, got 1.0",
         ),
     ],
 )

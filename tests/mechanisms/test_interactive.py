@@ -225,7 +225,7 @@ def test_it_must_be_bound_to_its_rows():
     unbound = InteractiveGNMax(10, 2, threshold=5.0, sigma1=1.0, sigma2=1.0)
     with pytest.raises(ParameterError) as caught:
         unbound.for_rows(np.arange(3), 0)
-    assert str(caught.value) == "interactive needs the student's predictions; give --student FILE"
+    assert str(caught.value) == "interactive needs the student's predictions; give `predictions`"
     bound = InteractiveGNMax(
         10,
         2,

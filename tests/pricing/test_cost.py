@@ -158,8 +158,8 @@ def test_the_published_analysis_is_not_for_shared_records():
     ):
         assert query_costs(shared, COUNTS, orders=ORDERS, analysis=TIGHT).total.shape == (3, 70)
         assert refusal(UsageError, query_costs, shared, COUNTS, orders=ORDERS, analysis=PAPER) == (
-            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-            "--analysis tight"
+            "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
+            "`analysis` tight"
         )
 
 
@@ -169,7 +169,7 @@ def test_an_aggregator_the_paper_does_not_know():
 
     unknown = Unknown(20, 3, sigma2=3.0)
     assert refusal(UsageError, query_costs, unknown, COUNTS, orders=ORDERS, analysis=PAPER) == (
-        "the published analysis does not cover majority; use --analysis tight"
+        "the published analysis does not cover majority; use `analysis` tight"
     )
 
 

@@ -82,7 +82,7 @@ def test_the_published_curve_stops_at_the_number_of_teachers():
 
 def test_what_the_paper_has_no_sensitivity_for_is_refused():
     assert refusal(UsageError, measured, TIGHT[2], analysis=Analysis.PAPER) == (
-        "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
+        "the published analysis has no smooth sensitivity for lnmax; use `analysis` tight"
     )
     with pytest.raises(ValidityError):
         measured(GNMax(20, 3, sigma2=1.0), order=3.0, analysis=Analysis.PAPER)

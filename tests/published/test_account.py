@@ -85,7 +85,7 @@ def test_a_student_changes_the_published_cost(order):
 def test_what_the_paper_does_not_cover_is_refused_at_once():
     lnmax, plan = LNMax(20, 3, laplace_scale=2.0), plan_of(2.0)
     assert refusal(UsageError, PublishedAccount, lnmax, plan) == (
-        "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
+        "the published analysis has no smooth sensitivity for lnmax; use `analysis` tight"
     )
     shared = GNMax(20, 3, sigma2=3.0, teachers_per_record=2)
     assert "knows disjoint teachers only" in refusal(UsageError, PublishedAccount, shared, plan)
@@ -108,7 +108,7 @@ def test_conditions_are_checked_at_every_order(mechanism):
 
 def test_the_published_charge_is_for_the_release_that_the_paper_has():
     text = refusal(UsageError, plan_of, 4.0, ReleaseKind.UPPER, as_published=True)
-    assert text.startswith("--as-published goes with --analysis paper")
+    assert text.startswith("`as_published` goes with `analysis` paper")
     assert UsageError.exit_code == 2
     charged = [plan_of(4.0, as_published=choice) for choice in (False, True)]
     assert charged[0].overhead - charged[1].overhead == pytest.approx(

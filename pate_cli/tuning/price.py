@@ -1,0 +1,447 @@
+"""A setting priced: which release and how many rows serve a goal, coarsely or as a run would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.accounting.cost_table import CostTable, Price, ScoreTable, Tally
+from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.sensitivity import (
+    distances_for,
+    local_sensitivity_blocks,
+    sparse_distances,
+)
+from pate_cli.arrays import Floats, Ints
+from pate_cli.mechanisms.confident import ConfidentTable
+from pate_cli.release.best import SPREADS, BestRelease, best_release, candidate_betas
+from pate_cli.release.plan import ReleasePlan, failure_delta
+from pate_cli.release.worst_case import Spending, data_independent_cost
+from pate_cli.tuning.goal import Goal
+from pate_cli.tuning.sample import VoteSample, Yield
+from pate_cli.tuning.settings import Setting
+from pate_cli.words import ReleaseKind
+
+__all__ = ["Outcome", "Pricing", "SanitizedPricing"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One way to run `pate aggregate`, priced.
+
+    Attributes:
+        setting: T, σ1, σ2.
+        queries: k1, the rows that are asked.
+        max_answers: k2, the cap on answers; None for none.
+        plan: how ε is released; None for `none`.
+        mean, sd: of the sanitized ε over the release's noise, nats; None without a release.
+        data_independent: ε for all votes of everything that is released, nats; infinite where it
+            was not computed.
+        labels: ε for all votes of the labels alone, nats, likewise.
+        expected: what labels it is expected to give.
+        exact: whether the numbers are those a run would use (False: a coarser lattice's).
+    """
+
+    setting: Setting
+    queries: int
+    max_answers: int | None
+    plan: ReleasePlan | None
+    mean: float | None
+    sd: float | None
+    data_independent: float
+    labels: float
+    expected: Yield
+    exact: bool = True
+
+    @property
+    def release(self) -> ReleaseKind:
+        """What is published."""
+        return ReleaseKind.NONE if self.plan is None else self.plan.kind
+
+    @property
+    def sanitized(self) -> float | None:
+        """Mean plus two standard deviations of the sanitized ε, rounded up as a report does."""
+        if self.mean is None or self.sd is None:
+            return None
+        return _round_up(max(self.mean + SPREADS * self.sd, 0.0))
+
+    @property
+    def epsilon(self) -> float:
+        """What would be published: the smaller of the sanitized and the data-independent ε."""
+        public = _round_up(self.data_independent)
+        return public if self.sanitized is None else min(self.sanitized, public)
+
+    @property
+    def always(self) -> bool:
+        """Whether ε holds for every draw, not just for 97.7% of them."""
+        return self.epsilon == _round_up(self.data_independent)
+
+    def meets(self, goal: Goal) -> bool:
+        """Whether every constraint of a goal is met."""
+        return goal.missed_by(self.epsilon, self.expected) == 0.0
+
+    def rank(self, goal: Goal) -> tuple[float, float, float]:
+        """How well it serves a goal; larger is better."""
+        return goal.rank(self.epsilon, self.expected)
+
+
+class Pricing(Protocol):
+    """How settings are priced for one kind of ε."""
+
+    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+        """A quick price for a choice.
+
+        Args:
+            setting: what to price.
+            goal: decides how many rows are asked.
+            near: the outcome of a similar setting to start from, or None.
+        """
+        ...
+
+    def polished(self, rough: Outcome, goal: Goal) -> Outcome:
+        """A better estimate of the same setting."""
+        ...
+
+    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
+        """What a run would say of such an outcome; None where it misses the goal."""
+        ...
+
+    def labels_bound(self, outcome: Outcome) -> Outcome:
+        """The outcome with the ε for all votes of its labels alone."""
+        ...
+
+
+# Orders are tried on a ladder of λ − 1.
+_RUNG = 1.12
+_LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
+# What the best λ − 1 is of 2 log(1/δ)/ε, about.
+_ORDER_SHARE = 0.67
+_USUAL_EPSILON = 2.0
+_MOST_ROWS = 10_000
+_DISTANCES, _COARSE_DISTANCES = 60, 32
+# Blocks of fewer rows are looked at whole.
+_SPARSE_BLOCK = 24
+# Rounds and relative slack of a number of rows that fills a budget.
+_COARSE_ROUNDS, _COARSE_SLACK = 4, 0.003
+_EXACT_ROUNDS, _EXACT_SLACK = 8, 0.0005
+
+
+@dataclass(frozen=True, eq=False)
+class _QuickTable(ConfidentTable):
+    """Sensitivities from the middle rows of large blocks alone: for a choice, not for a bound."""
+
+    @cached_property
+    def blocks(self) -> Floats:
+        """About the largest LS_0 in every block of the lattice, nats."""
+        size = self.rows_per_block
+        if size < _SPARSE_BLOCK:
+            return super().blocks
+        middles = np.arange(size // 2, self.lattice_rows + size // 2, size)
+        parts = [
+            local_sensitivity_blocks(
+                lambda low, high, first=first: self.rows(first + low, first + high),
+                rows=3,
+                grid=self.grid,
+                rows_per_block=3,
+            )
+            for first in np.minimum(middles - 1, self.lattice_rows - 3).tolist()
+        ]
+        return np.concatenate(parts)
+
+
+def _quick_table(table: ConfidentTable, argmax: ScoreTable) -> _QuickTable:
+    """The same costs with an argmax that is tabulated already."""
+    every = {each.name: getattr(table, each.name) for each in fields(table)}
+    return _QuickTable(**every | {"argmax": argmax})
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a sample on the lattice of one σ2 and one order.
+
+    Attributes:
+        argmax: cost of the argmax.
+        cells: distinct occupied cells, [occupied, 2].
+        place: which of them each row is in, [queries].
+    """
+
+    argmax: ScoreTable
+    cells: Ints
+    place: Ints
+
+    def tally(self, queries: int) -> Tally:
+        """The first rows."""
+        weights = np.bincount(self.place[:queries], minlength=len(self.cells))
+        used = weights > 0
+        return Tally(self.cells[used], weights[used])
+
+
+class SanitizedPricing:
+    """Prices of sanitized releases, with λ, β and σ_SS chosen for each setting."""
+
+    def __init__(self, sample: VoteSample, *, release: ReleaseKind, delta: float) -> None:
+        """Estimates look at 10,000 evenly spaced rows at most."""
+        self._sample, self._release, self._delta = sample, release, delta
+        self._thinned = sample.thinned(_MOST_ROWS)
+        self._scale = sample.queries / self._thinned.queries
+        self._rows: dict[tuple[float, float], _Rows] = {}
+
+    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+        """The best release on the coarse lattice: at the order of a neighbour, or any."""
+        if near is not None and near.plan is not None:
+            return self._at(setting, goal, _rung(near.plan.order), near.queries)
+        epsilon = goal.target_epsilon or _USUAL_EPSILON
+        order = 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / self._delta) / epsilon
+        first = self._at(setting, goal, _rung(order), self._sample.queries)
+        return first and self._walk(first, goal, strides=(2,) if goal.fills_budget else (4, 2))
+
+    def polished(self, rough: Outcome, goal: Goal) -> Outcome:
+        """The same setting at the best order."""
+        return self._walk(rough, goal, strides=(1,))
+
+    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
+        """The same order on the lattice a run uses, at parameters rounded as they are printed.
+
+        With a target and no number of answers the rows become the most that the exact price
+        allows, nearly.
+        """
+        if rough.plan is None:
+            return None
+        sample, setting, order = self._sample, rough.setting, rough.plan.order
+        start: int | None = rough.queries
+        if goal.answers is not None:
+            start = sample.prefix_for(setting, goal.answers)
+        if start is None:
+            return None
+        mechanism = sample.mechanism(setting)
+        table = mechanism.cost_table(order)
+        cells = mechanism.cells(self._score(sample, setting), table)
+        best = self._best(table, Tally.of(cells[:start]), _DISTANCES)
+        if best is None:
+            return None
+        plan = self._plan(best)
+        farthest = distances_for(plan.beta, teachers=sample.teachers)
+        few = sparse_distances(plan.beta, teachers=sample.teachers, most=_DISTANCES)
+
+        def quick(rows: int) -> _Filled:
+            price = table.price(Tally.of(cells[:rows]), few)
+            smooth = float(price.discounted(plan.beta).max())
+            return _Filled(rows, plan.value(price.rdp, smooth, SPREADS), plan.overhead)
+
+        def priced(rows: int) -> Outcome:
+            # The very routines of a run, at all distances.
+            price = table.price(Tally.of(cells[:rows]), np.arange(farthest))
+            expected = sample.yields(setting, rows)
+            return self._outcome(setting, rows, plan, plan.moments(price), expected, exact=True)
+
+        if not goal.fills_budget:
+            return priced(start)
+        # What is printed is rounded up to the fourth decimal.
+        target = math.floor((goal.target_epsilon or 0.0) * 1e4 + 1e-6) / 1e4 - 1e-9
+        filled = _fill(
+            quick,
+            target,
+            most=sample.queries,
+            start=start,
+            rounds=_EXACT_ROUNDS,
+            slack=_EXACT_SLACK,
+        )
+        rows = filled.queries
+        while filled.epsilon <= target and rows > 0:
+            outcome = priced(rows)
+            if outcome.epsilon <= target:
+                return outcome
+            # The few distances missed the largest discounted sensitivity by a trifle.
+            rows -= max(1, rows // 1000)
+        return None
+
+    def labels_bound(self, outcome: Outcome) -> Outcome:
+        """The outcome with the ε for all votes of its labels alone."""
+        spent = [self._spending(outcome)]
+        cost = data_independent_cost(spent, delta=self._delta, plan=None)
+        return replace(outcome, labels=cost.epsilon)
+
+    def _spending(self, outcome: Outcome) -> Spending:
+        mechanism = self._sample.mechanism(outcome.setting)
+        return Spending(mechanism, outcome.queries, outcome.queries)
+
+    def _walk(self, best: Outcome, goal: Goal, strides: tuple[int, ...]) -> Outcome:
+        """Along the ladder of orders while the price gets better."""
+        if best.plan is None:
+            return best
+        rung = _rung(best.plan.order)
+        for stride in strides:
+            for step in (stride, -stride):
+                while True:
+                    there = self._at(best.setting, goal, rung + step, best.queries)
+                    if there is None or there.rank(goal) <= best.rank(goal):
+                        break
+                    rung, best = rung + step, there
+        return best
+
+    def _at(self, setting: Setting, goal: Goal, rung: int, queries: int) -> Outcome | None:
+        """The best β and σ_SS at a rung for as many rows as the goal asks for, from a guess."""
+        order = _three_digits(1.0 + _RUNG**rung)
+        if not _LEAST_ORDER <= order <= _MOST_ORDER:
+            return None
+        thinned, scale = self._thinned, self._scale
+        rows = self._rows_at(setting, order)
+        table = _quick_table(thinned.mechanism(setting).cost_table(order, COARSE), rows.argmax)
+        conversion = self._conversion(order)
+        found: dict[int, BestRelease] = {}
+
+        def priced(queries: int) -> _Filled:
+            best = self._best(table, rows.tally(queries), _COARSE_DISTANCES, scale)
+            if best is None:
+                return _Filled(queries, math.inf, conversion)
+            found[queries] = best
+            return _Filled(queries, best.value, conversion)
+
+        if goal.answers is not None:
+            asked = thinned.prefix_for(setting, goal.answers / scale) or thinned.queries
+            priced(asked)
+        elif goal.target_epsilon is not None:
+            asked = _fill(
+                priced,
+                goal.target_epsilon,
+                most=thinned.queries,
+                start=max(round(queries / scale), 1),
+                rounds=_COARSE_ROUNDS,
+                slack=_COARSE_SLACK,
+            ).queries
+        else:
+            asked = thinned.queries
+            priced(asked)
+        if asked not in found:
+            return None
+        best = found[asked]
+        expected, moments = thinned.yields(setting, asked).scaled(scale), (best.mean, best.sd)
+        rows_asked = max(round(asked * scale), 1)
+        return self._outcome(
+            setting, rows_asked, self._plan(best), moments, expected, exact=False
+        )
+
+    def _rows_at(self, setting: Setting, order: float) -> _Rows:
+        key = (setting.sigma2, order)
+        known = self._rows.get(key)
+        if known is None:
+            mechanism = self._thinned.mechanism(setting)
+            table = mechanism.cost_table(order, COARSE)
+            cells = mechanism.cells(self._score(self._thinned, setting), table)
+            flat, place = np.unique(cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True)
+            distinct = np.stack(np.divmod(flat, table.grid.size), axis=1)
+            known = self._rows[key] = _Rows(table.argmax, distinct, place)
+        return known
+
+    def _score(self, sample: VoteSample, setting: Setting) -> Floats:
+        return np.column_stack([sample.plurality, sample.scores(setting)])
+
+    def _best(
+        self, table: CostTable, tally: Tally, distances: int, scale: float = 1.0
+    ) -> BestRelease | None:
+        betas = candidate_betas(table.order)
+        if betas.size == 0:
+            return None
+        teachers = self._sample.teachers
+        few = sparse_distances(float(betas.min()), teachers=teachers, most=distances)
+        price: Price = table.price(tally, few).scaled(scale)
+        return best_release(self._release, price, order=table.order, delta=self._delta)
+
+    def _conversion(self, order: float) -> float:
+        delta = self._delta - failure_delta(self._release, self._delta)
+        return float(conversion_cost(np.array([order]), delta=delta)[0])
+
+    def _plan(self, best: BestRelease) -> ReleasePlan:
+        return ReleasePlan(
+            kind=self._release,
+            delta=self._delta,
+            order=_three_digits(best.order),
+            beta=_three_digits(best.beta),
+            sigma=_three_digits(best.sigma),
+        )
+
+    def _outcome(
+        self,
+        setting: Setting,
+        queries: int,
+        plan: ReleasePlan,
+        moments: tuple[float, float],
+        expected: Yield,
+        *,
+        exact: bool,
+    ) -> Outcome:
+        outcome = Outcome(
+            setting=setting,
+            queries=queries,
+            max_answers=None,
+            plan=plan,
+            mean=moments[0],
+            sd=moments[1],
+            data_independent=math.inf,
+            labels=math.inf,
+            expected=expected,
+            exact=exact,
+        )
+        if not exact:
+            return outcome
+        cost = data_independent_cost([self._spending(outcome)], delta=plan.delta, plan=plan)
+        return replace(outcome, data_independent=cost.epsilon)
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """ε of so many rows, of which `fixed` does not grow with them."""
+
+    queries: int
+    epsilon: float
+    fixed: float
+
+
+def _fill(
+    price: Callable[[int], _Filled],
+    target: float,
+    *,
+    most: int,
+    start: int,
+    rounds: int,
+    slack: float,
+) -> _Filled:
+    """Nearly the most rows whose ε, which grows with them, stays at or below a target.
+
+    Where even the fewest rows that were tried cost more, those.
+    """
+    low, high = 0, most + 1
+    fits: _Filled | None = None
+    rows = min(max(start, 1), most)
+    for _ in range(rounds):
+        found = price(rows)
+        if found.epsilon <= target:
+            low, fits = rows, found
+        else:
+            high = rows
+        if high - low <= 1 or (fits is found and found.epsilon >= (1.0 - slack) * target):
+            break
+        # What the labels cost grows with the rows, and what the draw costs with their power 2/3.
+        growth = (target * (1.0 - 0.3 * slack) - found.fixed) / (found.epsilon - found.fixed)
+        guess = rows * max(growth, 1e-3) ** 1.15 if math.isfinite(growth) else rows / 2.0
+        rows = min(max(int(guess), low + 1), high - 1)
+    return fits or found
+
+
+def _rung(order: float) -> int:
+    """The rung nearest to an order."""
+    return round(math.log(max(order, _LEAST_ORDER) - 1.0) / math.log(_RUNG))
+
+
+def _three_digits(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _round_up(epsilon: float) -> float:
+    return round_up(epsilon) if math.isfinite(epsilon) else math.inf

@@ -146,9 +146,9 @@ class CappedPricing:
         epsilon = costs.epsilon(np.array([rows]), np.array([float(cap)]))
         return self._outcome(setting, rows, cap, float(epsilon[0]), exact=False)
 
-    def polished(self, rough: Outcome, goal: Goal) -> Outcome:
+    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
         """The same: a guess does not depend on where it started."""
-        del goal
+        del goal, strides
         return rough
 
     def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:

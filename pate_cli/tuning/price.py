@@ -95,17 +95,17 @@ class Pricing(Protocol):
     """How settings are priced for one kind of ε."""
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
-        """A quick price for a choice.
+        """A quick price for a choice; None where there is none.
 
         Args:
             setting: what to price.
             goal: decides how many rows are asked.
-            near: the outcome of a similar setting to start from, or None.
+            near: the outcome of another setting to start from, or None.
         """
         ...
 
-    def polished(self, rough: Outcome, goal: Goal) -> Outcome:
-        """A better estimate of the same setting."""
+    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+        """A better estimate of the same setting, for a start in these strides."""
         ...
 
     def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
@@ -124,11 +124,12 @@ _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
 _ORDER_SHARE = 0.67
 _USUAL_EPSILON = 2.0
 _MOST_ROWS = 10_000
-_DISTANCES, _COARSE_DISTANCES = 60, 32
+_DISTANCES, _COARSE_DISTANCES = 60, 20
+_GROWTH_STEPS = 6
 # Blocks of fewer rows are looked at whole.
 _SPARSE_BLOCK = 24
 # Rounds and relative slack of a number of rows that fills a budget.
-_COARSE_ROUNDS, _COARSE_SLACK = 4, 0.003
+_COARSE_ROUNDS, _COARSE_SLACK = 4, 0.005
 _EXACT_ROUNDS, _EXACT_SLACK = 8, 0.0005
 
 
@@ -193,17 +194,25 @@ class SanitizedPricing:
         self._rows: dict[tuple[float, float], _Rows] = {}
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
-        """The best release on the coarse lattice: at the order of a neighbour, or any."""
+        """The best release on the coarse lattice: at the order of a neighbour or a usual one."""
         if near is not None and near.plan is not None:
             return self._at(setting, goal, _rung(near.plan.order), near.queries)
         epsilon = goal.target_epsilon or _USUAL_EPSILON
         order = 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / self._delta) / epsilon
-        first = self._at(setting, goal, _rung(order), self._sample.queries)
-        return first and self._walk(first, goal, strides=(2,) if goal.fills_budget else (4, 2))
+        return self._at(setting, goal, _rung(order), self._sample.queries)
 
-    def polished(self, rough: Outcome, goal: Goal) -> Outcome:
-        """The same setting at the best order."""
-        return self._walk(rough, goal, strides=(1,))
+    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+        """The same setting along the ladder of orders while the price gets better."""
+        best = rough
+        for stride in strides:
+            for step in (stride, -stride):
+                while best.plan is not None:
+                    rung = _rung(best.plan.order) + step
+                    there = self._at(best.setting, goal, rung, best.queries)
+                    if there is None or there.rank(goal) <= best.rank(goal):
+                        break
+                    best = there
+        return best
 
     def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
         """The same order on the lattice a run uses, at parameters rounded as they are printed.
@@ -222,17 +231,18 @@ class SanitizedPricing:
         mechanism = sample.mechanism(setting)
         table = mechanism.cost_table(order)
         cells = mechanism.cells(self._score(sample, setting), table)
-        best = self._best(table, Tally.of(cells[:start]), _DISTANCES)
-        if best is None:
+        found = self._best(table, Tally.of(cells[:start]), _DISTANCES)
+        if found is None:
             return None
-        plan = self._plan(best)
+        plan = self._plan(found[1])
         farthest = distances_for(plan.beta, teachers=sample.teachers)
         few = sparse_distances(plan.beta, teachers=sample.teachers, most=_DISTANCES)
 
         def quick(rows: int) -> _Filled:
             price = table.price(Tally.of(cells[:rows]), few)
             smooth = float(price.discounted(plan.beta).max())
-            return _Filled(rows, plan.value(price.rdp, smooth, SPREADS), plan.overhead)
+            epsilon = plan.value(price.rdp, smooth, SPREADS)
+            return _Filled(rows, epsilon, plan.overhead, epsilon - plan.overhead)
 
         def priced(rows: int) -> Outcome:
             # The very routines of a run, at all distances.
@@ -271,20 +281,6 @@ class SanitizedPricing:
         mechanism = self._sample.mechanism(outcome.setting)
         return Spending(mechanism, outcome.queries, outcome.queries)
 
-    def _walk(self, best: Outcome, goal: Goal, strides: tuple[int, ...]) -> Outcome:
-        """Along the ladder of orders while the price gets better."""
-        if best.plan is None:
-            return best
-        rung = _rung(best.plan.order)
-        for stride in strides:
-            for step in (stride, -stride):
-                while True:
-                    there = self._at(best.setting, goal, rung + step, best.queries)
-                    if there is None or there.rank(goal) <= best.rank(goal):
-                        break
-                    rung, best = rung + step, there
-        return best
-
     def _at(self, setting: Setting, goal: Goal, rung: int, queries: int) -> Outcome | None:
         """The best β and σ_SS at a rung for as many rows as the goal asks for, from a guess."""
         order = _three_digits(1.0 + _RUNG**rung)
@@ -296,19 +292,19 @@ class SanitizedPricing:
         conversion = self._conversion(order)
         found: dict[int, BestRelease] = {}
 
-        def priced(queries: int) -> _Filled:
-            best = self._best(table, rows.tally(queries), _COARSE_DISTANCES, scale)
-            if best is None:
-                return _Filled(queries, math.inf, conversion)
-            found[queries] = best
-            return _Filled(queries, best.value, conversion)
+        def fill(queries: int) -> _Filled:
+            priced = self._best(table, rows.tally(queries), _COARSE_DISTANCES, scale)
+            if priced is None:
+                return _Filled(queries, math.inf, conversion, math.inf)
+            price, found[queries] = priced
+            return _Filled(queries, found[queries].value, conversion, price.rdp)
 
         if goal.answers is not None:
             asked = thinned.prefix_for(setting, goal.answers / scale) or thinned.queries
-            priced(asked)
+            fill(asked)
         elif goal.target_epsilon is not None:
             asked = _fill(
-                priced,
+                fill,
                 goal.target_epsilon,
                 most=thinned.queries,
                 start=max(round(queries / scale), 1),
@@ -317,7 +313,7 @@ class SanitizedPricing:
             ).queries
         else:
             asked = thinned.queries
-            priced(asked)
+            fill(asked)
         if asked not in found:
             return None
         best = found[asked]
@@ -344,14 +340,15 @@ class SanitizedPricing:
 
     def _best(
         self, table: CostTable, tally: Tally, distances: int, scale: float = 1.0
-    ) -> BestRelease | None:
+    ) -> tuple[Price, BestRelease] | None:
         betas = candidate_betas(table.order)
         if betas.size == 0:
             return None
         teachers = self._sample.teachers
         few = sparse_distances(float(betas.min()), teachers=teachers, most=distances)
-        price: Price = table.price(tally, few).scaled(scale)
-        return best_release(self._release, price, order=table.order, delta=self._delta)
+        price = table.price(tally, few).scaled(scale)
+        best = best_release(self._release, price, order=table.order, delta=self._delta)
+        return None if best is None else (price, best)
 
     def _conversion(self, order: float) -> float:
         delta = self._delta - failure_delta(self._release, self._delta)
@@ -396,11 +393,25 @@ class SanitizedPricing:
 
 @dataclass(frozen=True)
 class _Filled:
-    """ε of so many rows, of which `fixed` does not grow with them."""
+    """ε of so many rows: a constant, what grows with the rows, and the rest with their power 2/3.
+
+    The last is what a draw costs whose noise is chosen for the rows.
+    """
 
     queries: int
     epsilon: float
-    fixed: float
+    constant: float
+    linear: float
+
+    def growth(self, target: float) -> float:
+        """How many times the rows would cost about so much."""
+        room, rest = target - self.constant, self.epsilon - self.constant - self.linear
+        if room <= 0.0 or not math.isfinite(self.epsilon):
+            return 0.5
+        growth = 1.0
+        for _ in range(_GROWTH_STEPS):
+            growth *= (room / (self.linear * growth + rest * growth ** (2.0 / 3.0))) ** 1.2
+        return growth
 
 
 def _fill(
@@ -427,9 +438,7 @@ def _fill(
             high = rows
         if high - low <= 1 or (fits is found and found.epsilon >= (1.0 - slack) * target):
             break
-        # What the labels cost grows with the rows, and what the draw costs with their power 2/3.
-        growth = (target * (1.0 - 0.3 * slack) - found.fixed) / (found.epsilon - found.fixed)
-        guess = rows * max(growth, 1e-3) ** 1.15 if math.isfinite(growth) else rows / 2.0
+        guess = rows * found.growth(target * (1.0 - 0.3 * slack))
         rows = min(max(int(guess), low + 1), high - 1)
     return fits or found
 

@@ -30,6 +30,8 @@ FINALISTS = 5
 # Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
 _SMALL_GRID, _FIRST_PER_AXIS = 27, 3
 _STARTS = 2
+# Steps along a ladder of orders when nothing is known of the best one.
+_FIRST_STRIDES = (4, 2)
 _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
 _LENIENCE = 0.02
@@ -63,15 +65,17 @@ class _Climb:
     def spread(self) -> None:
         """Climb from the best of a few settings spread over the grid, or price all of a small one."""
         small = self._grid.size <= _SMALL_GRID
+        last: Outcome | None = None
         for place in self._grid.places(None if small else _FIRST_PER_AXIS):
-            self._price(place, None)
+            self._price(place, last, strides=_FIRST_STRIDES)
+            last = self.points.get(place, last)
         if not small:
             for start in sorted(self.points, key=self._rank_at, reverse=True)[:_STARTS]:
                 self.up_from(start)
 
     def up_from(self, here: Place, near: Outcome | None = None) -> None:
         """Climb from a place to the best around it until there is no better."""
-        self._price(here, near)
+        self._price(here, near, strides=_FIRST_STRIDES)
         while here in self.points and len(self._seen) < self._most:
             self.points[here] = self._pricing.polished(self.points[here], self.goal)
             around = self._grid.around(here)
@@ -86,12 +90,14 @@ class _Climb:
         """The best place so far."""
         return max(self.points, key=self._rank_at, default=None)
 
-    def _price(self, place: Place, near: Outcome | None) -> None:
+    def _price(
+        self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()
+    ) -> None:
         if place in self._seen or len(self._seen) >= self._most:
             return
         found = self._pricing.estimate(self._grid.at(place), self.goal, near)
         if found is not None:
-            self.points[place] = found
+            self.points[place] = self._pricing.polished(found, self.goal, strides=strides)
         self._seen.add(place)
         self._progress(1)
 
@@ -183,7 +189,7 @@ class Search:
         for start in range(0, len(near), FINALISTS):
             found = []
             for rough in near[start : start + FINALISTS]:
-                outcome = self._pricing.exact(rough, goal)
+                outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
                 if outcome is not None and outcome.meets(goal):
                     found.append(outcome)
                 progress(1)
@@ -197,7 +203,7 @@ class Search:
         for rough in ranked:
             if goal.missed_by(rough.epsilon, rough.expected) >= _LENIENCE or len(found) >= enough:
                 break
-            outcome = self._pricing.exact(rough, goal)
+            outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
             if outcome is not None and outcome.meets(goal):
                 found.append(outcome)
         return found

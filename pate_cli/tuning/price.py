@@ -126,10 +126,12 @@ _USUAL_EPSILON = 2.0
 _MOST_ROWS = 10_000
 _DISTANCES, _COARSE_DISTANCES = 60, 20
 _GROWTH_STEPS = 6
+# Prefixes whose numbers of rows are within this factor are taken to be alike.
+_ALIKE = 1.2
 # Blocks of fewer rows are looked at whole.
 _SPARSE_BLOCK = 24
 # Rounds and relative slack of a number of rows that fills a budget.
-_COARSE_ROUNDS, _COARSE_SLACK = 4, 0.005
+_COARSE_ROUNDS, _COARSE_SLACK = 6, 0.005
 _EXACT_ROUNDS, _EXACT_SLACK = 8, 0.0005
 
 
@@ -231,12 +233,14 @@ class SanitizedPricing:
         mechanism = sample.mechanism(setting)
         table = mechanism.cost_table(order)
         cells = mechanism.cells(self._score(sample, setting), table)
-        found = self._best(table, Tally.of(cells[:start]), _DISTANCES)
-        if found is None:
+        few = self._few_distances(candidate_betas(order), _DISTANCES)
+        price = table.price(Tally.of(cells[:start]), few)
+        best = best_release(self._release, price, order=order, delta=self._delta)
+        if best is None:
             return None
-        plan = self._plan(found[1])
+        plan = self._plan(best)
         farthest = distances_for(plan.beta, teachers=sample.teachers)
-        few = sparse_distances(plan.beta, teachers=sample.teachers, most=_DISTANCES)
+        few = self._few_distances(np.array([plan.beta]), _DISTANCES)
 
         def quick(rows: int) -> _Filled:
             price = table.price(Tally.of(cells[:rows]), few)
@@ -287,17 +291,27 @@ class SanitizedPricing:
         if not _LEAST_ORDER <= order <= _MOST_ORDER:
             return None
         thinned, scale = self._thinned, self._scale
+        betas = candidate_betas(order)
+        if betas.size == 0:
+            return None
         rows = self._rows_at(setting, order)
         table = _quick_table(thinned.mechanism(setting).cost_table(order, COARSE), rows.argmax)
+        few = self._few_distances(betas, _COARSE_DISTANCES)
         conversion = self._conversion(order)
+        priced: dict[int, Price] = {}
         found: dict[int, BestRelease] = {}
 
         def fill(queries: int) -> _Filled:
-            priced = self._best(table, rows.tally(queries), _COARSE_DISTANCES, scale)
-            if priced is None:
+            nearest = min(priced, key=lambda known: abs(math.log(known / queries)), default=0)
+            if not nearest / _ALIKE <= queries <= nearest * _ALIKE:
+                nearest = queries
+                priced[queries] = table.price(rows.tally(queries), few).scaled(scale)
+            price = priced[nearest].scaled(queries / nearest)
+            best = best_release(self._release, price, order=order, delta=self._delta)
+            if best is None:
                 return _Filled(queries, math.inf, conversion, math.inf)
-            price, found[queries] = priced
-            return _Filled(queries, found[queries].value, conversion, price.rdp)
+            found[queries] = best
+            return _Filled(queries, best.value, conversion, price.rdp)
 
         if goal.answers is not None:
             asked = thinned.prefix_for(setting, goal.answers / scale) or thinned.queries
@@ -338,17 +352,8 @@ class SanitizedPricing:
     def _score(self, sample: VoteSample, setting: Setting) -> Floats:
         return np.column_stack([sample.plurality, sample.scores(setting)])
 
-    def _best(
-        self, table: CostTable, tally: Tally, distances: int, scale: float = 1.0
-    ) -> tuple[Price, BestRelease] | None:
-        betas = candidate_betas(table.order)
-        if betas.size == 0:
-            return None
-        teachers = self._sample.teachers
-        few = sparse_distances(float(betas.min()), teachers=teachers, most=distances)
-        price = table.price(tally, few).scaled(scale)
-        best = best_release(self._release, price, order=table.order, delta=self._delta)
-        return None if best is None else (price, best)
+    def _few_distances(self, betas: Floats, most: int) -> Ints:
+        return sparse_distances(float(betas.min()), teachers=self._sample.teachers, most=most)
 
     def _conversion(self, order: float) -> float:
         delta = self._delta - failure_delta(self._release, self._delta)

@@ -30,8 +30,8 @@ FINALISTS = 5
 # Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
 _SMALL_GRID, _FIRST_PER_AXIS = 27, 3
 _STARTS = 2
-# Steps along a ladder of orders when nothing is known of the best one.
-_FIRST_STRIDES = (4, 2)
+# Steps along a ladder of orders when little is known of the best one.
+_FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
 _LENIENCE = 0.02
@@ -56,6 +56,7 @@ class _Climb:
         self._most, self._progress = most, progress
         self.points: dict[Place, Outcome] = {}
         self._seen: set[Place] = set()
+        self._strides = _STRIDES_AT_TARGET if goal.fills_budget else _FIRST_STRIDES
 
     @property
     def ranked(self) -> list[Outcome]:
@@ -67,7 +68,7 @@ class _Climb:
         small = self._grid.size <= _SMALL_GRID
         last: Outcome | None = None
         for place in self._grid.places(None if small else _FIRST_PER_AXIS):
-            self._price(place, last, strides=_FIRST_STRIDES)
+            self._price(place, last, strides=self._strides)
             last = self.points.get(place, last)
         if not small:
             for start in sorted(self.points, key=self._rank_at, reverse=True)[:_STARTS]:
@@ -75,7 +76,7 @@ class _Climb:
 
     def up_from(self, here: Place, near: Outcome | None = None) -> None:
         """Climb from a place to the best around it until there is no better."""
-        self._price(here, near, strides=_FIRST_STRIDES)
+        self._price(here, near, strides=self._strides)
         while here in self.points and len(self._seen) < self._most:
             self.points[here] = self._pricing.polished(self.points[here], self.goal)
             around = self._grid.around(here)

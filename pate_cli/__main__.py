@@ -6,7 +6,7 @@ import os
 import sys
 
 from pate_cli.cli.app import app
-from pate_cli.cli.notes import say
+from pate_cli.cli.terminal import say
 from pate_cli.errors import OutputError
 
 

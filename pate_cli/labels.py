@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
-from pate_cli.label_format import LabelFormat
+from pate_cli.results import Result
+from pate_cli.words import LabelFormat
 
 NO_LABEL: Final = -1
 """Label of a query that was refused."""
@@ -34,8 +36,8 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text h
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 
-@dataclass(frozen=True, eq=False)
-class LabelTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class Labels(Result):
     """Labels of a run, or of a part of it; everything in it is public.
 
     ids: [queries] whole numbers (kept as int64) or text.
@@ -49,6 +51,8 @@ class LabelTable:
     labels: NDArray[np.int64]
     sources: NDArray[Any]
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+    releasable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ids = _ids(self.ids)
@@ -76,8 +80,32 @@ class LabelTable:
     def __len__(self) -> int:
         return int(self.labels.size)
 
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """query_id, label (masked where there is none) and source."""
+        labels = np.ma.masked_equal(self.labels.astype(np.int32), NO_LABEL)
+        return {"query_id": self.ids, "label": labels, "source": self.sources}
 
-def concatenate(tables: Iterable[LabelTable]) -> LabelTable:
+    def to_dict(self) -> dict[str, Any]:
+        """How many labels there are and who gave them, with the mechanism's parameters."""
+        counts = {source: int(np.sum(self.sources == source)) for source in SOURCES}
+        return {"queries": len(self), **counts, **self.metadata}
+
+    def to_arrow(self) -> Any:
+        """query_id, label (null: no answer), source; the parameters are in the metadata."""
+        import pyarrow as pa
+
+        return _arrow(self, pa)
+
+    def encode(self, path: str | os.PathLike[str]) -> bytes:
+        """The file of this name, in the format of its suffix."""
+        return encode_labels(self, LabelFormat.from_path(os.fspath(path)))
+
+    def headline(self) -> str:
+        """How many of the queries were answered."""
+        return f"{int(np.sum(self.labels != NO_LABEL))} of {len(self)} queries labelled"
+
+
+def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 
     ParameterError when there is none, when their metadata differ, or when some ids are numbers and
@@ -90,7 +118,7 @@ def concatenate(tables: Iterable[LabelTable]) -> LabelTable:
         raise ParameterError("label tables of different mechanism parameters cannot be one table")
     if len({chunk.ids.dtype.kind == "i" for chunk in chunks}) > 1:
         raise ParameterError("label tables with numbers and with text as ids cannot be one table")
-    return LabelTable(
+    return Labels(
         ids=np.concatenate([chunk.ids for chunk in chunks]),
         labels=np.concatenate([chunk.labels for chunk in chunks]),
         sources=np.concatenate([chunk.sources for chunk in chunks]),
@@ -98,14 +126,14 @@ def concatenate(tables: Iterable[LabelTable]) -> LabelTable:
     )
 
 
-def encode_labels(table: LabelTable, label_format: LabelFormat) -> bytes:
+def encode_labels(table: Labels, label_format: LabelFormat) -> bytes:
     """The file of `table` in `label_format`, as bytes; see `write_labels`."""
     file = io.BytesIO()
     write_labels(table, file, label_format)
     return file.getvalue()
 
 
-def write_labels(table: LabelTable, file: BinaryIO, label_format: LabelFormat) -> None:
+def write_labels(table: Labels, file: BinaryIO, label_format: LabelFormat) -> None:
     """Write `table` to a binary file object.
 
     Parquet: query_id, label (nullable int32), source; metadata as JSON under the key `pate`.
@@ -125,10 +153,7 @@ def write_labels(table: LabelTable, file: BinaryIO, label_format: LabelFormat) -
         _write_text(table, file, row, json.dumps, no_label="null")
 
 
-def _write_parquet(table: LabelTable, file: BinaryIO) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _arrow(table: Labels, pa: Any) -> Any:
     whole = table.ids.dtype.kind == "i"
     schema = pa.schema(
         [
@@ -143,8 +168,14 @@ def _write_parquet(table: LabelTable, file: BinaryIO) -> None:
         pa.array(table.labels.astype(np.int32), mask=table.labels == NO_LABEL),
         pa.array(table.sources, pa.string()),
     ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _write_parquet(table: Labels, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
     pq.write_table(
-        pa.Table.from_arrays(columns, schema=schema),
+        table.to_arrow(),
         file,
         version="2.6",
         compression="zstd",
@@ -154,7 +185,7 @@ def _write_parquet(table: LabelTable, file: BinaryIO) -> None:
 
 
 def _write_text(
-    table: LabelTable, file: BinaryIO, row: str, quote: Callable[[str], str], *, no_label: str
+    table: Labels, file: BinaryIO, row: str, quote: Callable[[str], str], *, no_label: str
 ) -> None:
     """Write rows of text: `row` has three places, `quote` writes an id that is text."""
     for start in range(0, len(table), _TEXT_ROWS):

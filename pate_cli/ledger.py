@@ -12,9 +12,12 @@ or charged. It holds nothing secret about votes, but the ids of rounds belong wi
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -23,6 +26,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.results import Result
 
 __all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
 
@@ -81,8 +85,8 @@ class Round:
             )
 
 
-@dataclass(frozen=True)
-class Ledger:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ledger(Result):
     """Rényi costs and local sensitivities per order, and the public facts of every round.
 
     Attributes:
@@ -213,35 +217,50 @@ class Ledger:
             raise LedgerError(f"order {order:g} was not charged; this ledger holds {held}")
         return int(found[0])
 
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the ledger file."""
+        return {
+            "kind": _KIND,
+            "schema_version": SCHEMA_VERSION,
+            "releasable": False,
+            "analysis": self.analysis,
+            "delta": self.delta,
+            "private": self.private,
+            "rounds": [
+                {
+                    "id": done.id,
+                    "mechanism": dict(done.mechanism),
+                    "queries": done.queries,
+                    "max_answers": done.max_answers,
+                    "answers": done.answers,
+                    "draws": [asdict(draw) for draw in done.draws],
+                }
+                for done in self.rounds
+            ],
+            "orders": self.orders.tolist(),
+            "rdp": self.rdp.tolist(),
+            "ceiling": self.ceiling.tolist(),
+            "sensitivity": self.sensitivity.tolist(),
+        }
+
     def to_json(self) -> str:
         """The ledger file, to be written with mode 0600."""
-        return json.dumps(
-            {
-                "kind": _KIND,
-                "schema_version": SCHEMA_VERSION,
-                "releasable": False,
-                "analysis": self.analysis,
-                "delta": self.delta,
-                "private": self.private,
-                "rounds": [
-                    {
-                        "id": done.id,
-                        "mechanism": dict(done.mechanism),
-                        "queries": done.queries,
-                        "max_answers": done.max_answers,
-                        "answers": done.answers,
-                        "draws": [asdict(draw) for draw in done.draws],
-                    }
-                    for done in self.rounds
-                ],
-                "orders": self.orders.tolist(),
-                "rdp": self.rdp.tolist(),
-                "ceiling": self.ceiling.tolist(),
-                "sensitivity": self.sensitivity.tolist(),
-            },
-            indent=1,
-            allow_nan=False,
-        )
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def columns(self) -> dict[str, Floats]:
+        """What was spent by order."""
+        return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
+
+    def headline(self) -> str:
+        """How many rounds, and at which orders."""
+        held = ", ".join(f"{order:g}" for order in self.orders)
+        return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Ledger:
+        """The ledger in a file; LedgerError, naming the file, where there is none."""
+        with _named(path):
+            return cls.from_json(Path(path).read_bytes())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
@@ -255,7 +274,7 @@ class Ledger:
         except (ValueError, RecursionError):
             raise LedgerError("not a ledger, or a truncated one: it is not valid JSON") from None
         if not isinstance(data, dict) or data.get("kind") != _KIND:
-            raise LedgerError("not a ledger: give a file that pate wrote with --ledger")
+            raise LedgerError("not a ledger: give a file that pate wrote with `ledger`")
         version = data.get("schema_version")
         if version != SCHEMA_VERSION:
             raise LedgerError(
@@ -323,6 +342,13 @@ class SpendRecord:
         return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
     @classmethod
+    def read(cls, path: str | PathLike[str]) -> SpendRecord:
+        """The record in a file, nothing where there is no such file; LedgerError, naming it."""
+        with _named(path), contextlib.suppress(FileNotFoundError):
+            return cls.from_json(Path(path).read_bytes())
+        return cls()
+
+    @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
         try:
@@ -330,7 +356,7 @@ class SpendRecord:
         except (ValueError, RecursionError):
             raise LedgerError("not a record of releases, or a truncated one") from None
         if not isinstance(data, dict) or data.get("kind") != _SPEND_KIND:
-            raise LedgerError("not a record of releases: give the file that --spend wrote")
+            raise LedgerError("not a record of releases: give the file that `spend` wrote")
         if data.get("schema_version") != _SPEND_VERSION:
             raise LedgerError(
                 f"the record has schema version {data.get('schema_version')}, this tool reads "
@@ -341,6 +367,17 @@ class SpendRecord:
         except (KeyError, TypeError, OverflowError, ParameterError):
             raise LedgerError("the record of releases is damaged") from None
         return cls(releases)
+
+
+@contextlib.contextmanager
+def _named(path: str | PathLike[str]) -> Iterator[None]:
+    """Errors in reading a file say which one it is."""
+    try:
+        yield
+    except OSError as error:
+        raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
+    except LedgerError as error:
+        raise LedgerError(f"{Path(path)}: {error}") from None
 
 
 def _round_from(data: Mapping[str, Any]) -> Round:

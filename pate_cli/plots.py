@@ -1,7 +1,8 @@
-"""Pictures, for those who installed the optional extra `plot`: how they are drawn and kept.
+"""Pictures, for those who installed the extra `plot`: what votes cost, and what tune found.
 
-Every picture drawn from votes is SECRET and says so in its title. Colours are Okabe and Ito's,
-which colour-blind readers can tell apart; line styles and markers differ as well.
+They are the ICLR 2018 paper's figures for the votes at hand. Every picture drawn from private votes
+is SECRET and says so in its title. Colours are Okabe and Ito's, which colour-blind readers can
+tell apart; line styles and markers differ as well.
 """
 
 from __future__ import annotations
@@ -9,26 +10,31 @@ from __future__ import annotations
 import importlib
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from pate_cli.arrays import Floats
 from pate_cli.errors import UsageError
 
+if TYPE_CHECKING:
+    from pate_cli.pricing.accuracy import AccuracyPoint
+    from pate_cli.pricing.growth import CostCurve
+
 __all__ = [
-    "SECRET",
-    "STYLE",
+    "accuracy_figure",
     "check_plot",
+    "cost_figure",
     "encode_figure",
-    "legend_below",
-    "new_axes",
-    "pareto_picture",
-    "require_matplotlib",
-    "save_figure",
+    "growth_figure",
+    "pareto_figure",
+    "sensitivity_figure",
 ]
 
-SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
-STYLE: Final = {
+_SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
+_STYLE: Final = {
     "font.size": 13,
     "axes.titlesize": 13,
     "axes.spines.top": False,
@@ -39,12 +45,29 @@ STYLE: Final = {
     "svg.hashsalt": "pate",
 }
 
+_BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
+_GREY, _BLACK = "#BBBBBB", "#000000"
+_MECHANISMS: Final[dict[str, tuple[str, str, Any, str]]] = {
+    "lnmax": ("LNMax", _VERMILION, "--", "s"),
+    "gnmax": ("GNMax", _BLUE, "-", "o"),
+    "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
+    "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
+    "permute-and-flip": ("Permute-and-flip", _SKY, (0, (5, 1)), "v"),
+}
+_MARKS = 8
+
+
+def _style(mechanism: str) -> tuple[str, str, Any, str]:
+    """Title, colour, line and marker of a mechanism; a plain one where none is set aside."""
+    return _MECHANISMS.get(mechanism, (mechanism, _BLACK, "-", "x"))
+
+
 _FORMATS = (".png", ".svg")
 _SIZE = (8.0, 5.0)
 _DPI = 110
 
 
-def require_matplotlib() -> Any:
+def _matplotlib() -> Any:
     """The matplotlib module; it is an extra, so that the tool itself stays small.
 
     Raises:
@@ -55,7 +78,7 @@ def require_matplotlib() -> Any:
         return importlib.import_module("matplotlib")
     except ImportError:
         raise UsageError(
-            "--plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
+            "`plot` needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
         ) from None
 
 
@@ -67,22 +90,22 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _FORMATS:
-        raise UsageError(f"--plot writes {' or '.join(_FORMATS)}, got '{os.fspath(path)}'")
-    require_matplotlib()
+        raise UsageError(f"`plot` writes {' or '.join(_FORMATS)}, got '{os.fspath(path)}'")
+    _matplotlib()
     return suffix[1:]
 
 
-def new_axes(title: str) -> tuple[Any, Any]:
-    """(figure, axes) with a title that says secret, without the global state of pyplot."""
-    matplotlib = require_matplotlib()
-    with matplotlib.rc_context(STYLE):
+def _new_axes(title: str, *, secret: bool = True) -> tuple[Any, Any]:
+    """(figure, axes) with a title that says if it is secret, without the global state of pyplot."""
+    matplotlib = _matplotlib()
+    with matplotlib.rc_context(_STYLE):
         figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
-        axes.set_title(f"{title}\n{SECRET}", loc="left")
+        axes.set_title(f"{title}\n{_SECRET}" if secret else title, loc="left")
     return figure, axes
 
 
-def legend_below(
+def _legend_below(
     figure: Any, handles: Sequence[Any], *, columns: int = 3, title: str | None = None
 ) -> None:
     """A legend under the axes, where it hides nothing."""
@@ -98,64 +121,202 @@ def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
     picture = check_plot(path)
     sink = io.BytesIO()
     stamp = {"Date": None} if picture == "svg" else {"Software": None}
-    with require_matplotlib().rc_context(STYLE):
+    with _matplotlib().rc_context(_STYLE):
         figure.savefig(sink, format=picture, dpi=_DPI, metadata=stamp)
     return sink.getvalue()
 
 
-def save_figure(figure: Any, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write a figure to a file of mode 0600: whoever sees it learns about the votes.
+def cost_figure(
+    bins: Sequence[Mapping[str, Any]], *, mechanism: str, order: float, teachers: int
+) -> Any:
+    """Queries by plurality count: how many, how many answered, and what one costs (Figure 5).
 
-    Raises:
-        UsageError: as `check_plot`.
-        OutputError: the file exists and `force` is off, or it cannot be written.
+    Args:
+        bins: rows of `CostSummary.histogram`.
+        mechanism: its name.
+        order: Rényi order of the costs.
+        teachers: τ, the end of the axis.
     """
-    from pate_cli.files.transaction import Outputs
+    figure, axes = _new_axes(f"{_style(mechanism)[0]}: which queries cost what")
+    with _matplotlib().rc_context(_STYLE):
+        left = np.array([row["from"] for row in bins], dtype=np.float64)
+        width = np.array([row["to"] for row in bins], dtype=np.float64) - left
+        asked = [row["queries"] for row in bins]
+        answered = [row["expected_answers"] for row in bins]
+        cost = np.array([row["mean_cost"] for row in bins])
+        common = {"align": "edge", "edgecolor": "white"}
+        axes.bar(left, asked, width, color=_GREY, label="queries asked", **common)
+        axes.bar(left, answered, width, color=_SKY, label="answered (expected)", **common)
+        axes.set_xlim(0, teachers)
+        axes.set_xlabel(f"votes for the plurality, of {teachers} teachers")
+        axes.set_ylabel("queries")
+        right = axes.twinx()
+        right.spines["right"].set_visible(True)
+        shown = cost > 0.0
+        right.plot(
+            (left + width / 2.0)[shown],
+            cost[shown],
+            "o",
+            color=_BLACK,
+            label="cost of one query (right axis)",
+        )
+        if shown.any():
+            right.set_yscale("log")
+        right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
+        parts = (part.get_legend_handles_labels()[0] for part in (axes, right))
+        _legend_below(figure, [handle for handles in parts for handle in handles])
+    return figure
 
-    with Outputs(force=force) as out:
-        out.reserve(path, mode=0o600)
-        out.write(path, encode_figure(figure, path))
+
+def sensitivity_figure(
+    curve: Floats, discounted: Floats, *, mechanism: str, order: float, beta: float
+) -> Any:
+    """Local sensitivity by distance, and the discounted curve whose maximum is SS_β.
+
+    Args:
+        curve: LS_d, [distances], nats.
+        discounted: e^{−βd} LS_d, [distances], nats.
+        mechanism: its name.
+        order: Rényi order.
+        beta: β per vote.
+    """
+    figure, axes = _new_axes(f"{_style(mechanism)[0]}: smooth sensitivity at order {order:g}")
+    with _matplotlib().rc_context(_STYLE):
+        distances = np.arange(curve.size)
+        top = int(np.argmax(discounted))
+        axes.plot(distances, curve, "--", color=_BLUE, label="local sensitivity")
+        axes.plot(
+            distances,
+            discounted,
+            "-",
+            color=_VERMILION,
+            label=f"discounted by exp(−β·distance), β = {beta:g}",
+        )
+        axes.plot(
+            [top],
+            [discounted[top]],
+            "o",
+            color=_BLACK,
+            markersize=9,
+            label=f"its maximum: {discounted[top]:.3g} nats at distance {top}",
+        )
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("distance (teachers changed)")
+        axes.set_ylabel("sensitivity of the Rényi cost (nats)")
+        _legend_below(figure, axes.get_legend_handles_labels()[0], columns=1)
+    return figure
 
 
-def pareto_picture(
-    points: Sequence[dict[str, Any]], winner: dict[str, Any] | None, *, picture: str
-) -> bytes:
+def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
+    """Cumulative cost against answers, one curve an aggregator (Figure 1, middle).
+
+    Args:
+        curves: by the name of the aggregator.
+        delta: δ.
+    """
+    figure, axes = _new_axes("What the answers cost as they add up")
+    with _matplotlib().rc_context(_STYLE):
+        for name, curve in curves.items():
+            title, colour, line, marker = _style(name)
+            axes.plot(
+                curve.answers,
+                curve.epsilon,
+                line,
+                color=colour,
+                marker=marker,
+                markevery=max(1, curve.answers.size // _MARKS),
+                label=title,
+            )
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("answers (expected)")
+        axes.set_ylabel(f"ε for these votes, δ = {delta:g}")
+        _legend_below(figure, axes.get_legend_handles_labels()[0], columns=len(curves))
+    return figure
+
+
+def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: float) -> Any:
+    """Label accuracy against privacy over a range of noise (Figure 4, left).
+
+    Args:
+        points: of all aggregators.
+        queries: how many are answered.
+        delta: δ.
+    """
+    figure, axes = _new_axes(f"Labelling all {queries} queries: accuracy and cost")
+    with _matplotlib().rc_context(_STYLE):
+        for number, name in enumerate(dict.fromkeys(point.mechanism for point in points)):
+            title, colour, line, marker = _style(name)
+            mine = [point for point in points if point.mechanism == name]
+            epsilon = [point.epsilon for point in mine]
+            right = [100.0 * point.accuracy for point in mine]
+            axes.plot(epsilon, right, line, color=colour, marker=marker, label=title)
+            # Labels of one curve go up and left, of the next down and right: they may coincide.
+            side = -1 if number % 2 == 0 else 1
+            for point, x, y in zip(mine, epsilon, right, strict=True):
+                axes.annotate(
+                    f"{point.deviation:.3g}",
+                    (x, y),
+                    xytext=(6 * side, -6 * side),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    va="top" if side > 0 else "bottom",
+                    color=colour,
+                    fontsize=11,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+                )
+        axes.set_xscale("log")
+        axes.margins(0.1)
+        ticker = importlib.import_module("matplotlib.ticker")
+        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
+        axes.set_ylabel("labels that are right (%)")
+        _legend_below(
+            figure,
+            axes.get_legend_handles_labels()[0],
+            title="numbers: standard deviation of the noise, in votes",
+        )
+    return figure
+
+
+def pareto_figure(
+    points: Sequence[Mapping[str, Any]], winner: Mapping[str, Any] | None, *, secret: bool
+) -> Any:
     """Expected answers against ε, coloured by agreement with the plurality.
 
     Args:
         points: each with `expected_answers`, `epsilon` and `agreement`.
         winner: one more of them, marked; or None.
-        picture: `png` or `svg`.
-
-    Raises:
-        UsageError: matplotlib is not installed.
+        secret: whether they were found on private votes.
     """
-    figure = require_matplotlib().figure.Figure(figsize=(7.0, 4.5), layout="constrained")
-    axes = figure.subplots()
-    marks = axes.scatter(
-        [one["expected_answers"] for one in points],
-        [one["epsilon"] for one in points],
-        c=[one["agreement"] for one in points],
-        cmap="viridis",
-    )
-    if points:
-        figure.colorbar(marks, ax=axes, label="agreement with the plurality")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-    if winner is not None:
-        axes.scatter(
-            [winner["expected_answers"]],
-            [winner["epsilon"]],
-            marker="*",
-            s=180,
-            facecolors="none",
-            edgecolors="tab:red",
-            label="winner",
+    figure, axes = _new_axes("What tune found: answers, epsilon and agreement", secret=secret)
+    with _matplotlib().rc_context(_STYLE):
+        marks = axes.scatter(
+            [point["expected_answers"] for point in points],
+            [point["epsilon"] for point in points],
+            c=[point["agreement"] for point in points],
+            cmap="viridis",
+            label="Pareto front",
         )
-        axes.legend()
-    axes.set_xlabel("expected answers")
-    axes.set_ylabel("published epsilon")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    file = io.BytesIO()
-    figure.savefig(file, format=picture, dpi=150)
-    return file.getvalue()
+        if points:
+            figure.colorbar(marks, ax=axes, label="agreement with the plurality")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+        if winner is not None:
+            axes.scatter(
+                [winner["expected_answers"]],
+                [winner["epsilon"]],
+                marker="*",
+                s=180,
+                facecolors="none",
+                edgecolors=_VERMILION,
+                label="winner",
+            )
+        axes.set_xlabel("answers (expected)")
+        axes.set_ylabel("published ε")
+        axes.grid(visible=True, which="both", alpha=0.3)
+        _legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure

@@ -1,19 +1,111 @@
-"""Columns of numbers out, as Parquet, CSV or JSONL."""
+"""What the verbs return: frozen values with a table, a file and a few words on themselves."""
 
 from __future__ import annotations
 
+import html
 import io
 import json
-from collections.abc import Mapping
-from typing import Any
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import PurePath
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import UsageError
-from pate_cli.label_format import LabelFormat
+from pate_cli.files.transaction import Outputs
+from pate_cli.words import LabelFormat
 
-__all__ = ["encode_columns"]
+__all__ = ["Result", "encode_columns", "row_columns"]
+
+
+class Result(ABC):
+    """A result: JSON-ready facts, and a table of whatever it holds many of.
+
+    Attributes:
+        releasable: False for what describes the votes; its files are its owner's alone.
+    """
+
+    releasable: ClassVar[bool] = False
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Facts, ready for JSON, in a stable order of keys."""
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The table: columns of one length by name."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """A few words on it."""
+
+    def to_json(self) -> str:
+        """Indented JSON with a final newline; never NaN or Infinity."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow.Table."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(np.asarray(c)) for name, c in self.columns().items()})
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas.DataFrame.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise UsageError("pandas is not installed; to_arrow() needs nothing more") from None
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.
+
+        Args:
+            path: where to; mode 0600 unless the result may be published.
+            force: replace what is there.
+
+        Raises:
+            OutputError: the file exists already, or cannot be written.
+            UsageError: another suffix.
+        """
+        with Outputs(force=force) as out:
+            out.reserve(path, mode=0o644 if self.releasable else 0o600)
+            out.write(path, self.encode(path))
+
+    def encode(self, path: str | os.PathLike[str]) -> bytes:
+        """The content of a file of this name."""
+        if PurePath(path).suffix.lower() == ".json":
+            return self.to_json().encode()
+        return encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path)))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}{'' if self.releasable else '; SECRET'}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(str(value))}</td></tr>"
+            for name, value in self.to_dict().items()
+            if not isinstance(value, dict | list)
+        )
+        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p><table>{rows}</table>"
+
+
+def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    """Columns of dataclass instances of one type; a missing number is NaN."""
+    names = [field.name for field in fields(rows[0])] if rows else []
+    values = {name: [getattr(row, name) for row in rows] for name in names}
+    return {
+        name: np.array([np.nan if value is None else value for value in column])
+        for name, column in values.items()
+    }
 
 
 def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelFormat) -> bytes:

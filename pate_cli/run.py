@@ -18,13 +18,13 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts
 from pate_cli.errors import VoteError
-from pate_cli.labels import NO_LABEL, LabelTable, concatenate
+from pate_cli.labels import NO_LABEL, Labels, concatenate
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.release.door import composed_quote, quote, release, release_composed
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import Report
+from pate_cli.release.report import Quote, Report
 from pate_cli.votes import VoteBatch
 
 __all__ = [
@@ -51,7 +51,7 @@ class Account(Protocol):
         """The public report, drawn once, and the ledger if there is one."""
         ...
 
-    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
         """What the run costs for all votes, before anything is spent; public."""
         ...
 
@@ -74,7 +74,7 @@ class Aggregation:
         ledger: what they cost; None where that is a composition for all votes. SECRET.
     """
 
-    labels: LabelTable
+    labels: Labels
     report: Report
     ledger: Ledger | None
 
@@ -109,7 +109,7 @@ def run(
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
             or more rows than `queries`.
     """
-    tables: list[LabelTable] = []
+    tables: list[Labels] = []
     for batch, bound, table in label_batches(
         batches, mechanism, noise=noise, max_answers=max_answers
     ):
@@ -133,7 +133,7 @@ def run(
 
 def label_batches(
     batches: Iterable[VoteBatch], mechanism: Mechanism, *, noise: Noise, max_answers: int
-) -> Iterator[tuple[VoteBatch, Mechanism, LabelTable]]:
+) -> Iterator[tuple[VoteBatch, Mechanism, Labels]]:
     """Label rows in order until the public cap on answers is reached; the rest stay without.
 
     Where the teachers give no answer before the stop, the mechanism's own public label, if it has
@@ -154,7 +154,7 @@ def label_batches(
         if student is not None:
             free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
             labels[free], sources[free] = student[free], "student"
-        yield batch, bound, LabelTable(ids=np.asarray(batch.ids), labels=labels, sources=sources)
+        yield batch, bound, Labels(ids=np.asarray(batch.ids), labels=labels, sources=sources)
 
 
 def _metadata(report: Report) -> dict[str, str]:
@@ -191,7 +191,7 @@ class TightAccount:
         )
         return settle(ledger, plan, noise, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
         return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
 
@@ -212,7 +212,7 @@ class ComposedAccount:
         report = release_composed(done, self._cost, private=noise.private, warnings=warnings)
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The composition, before anything is spent."""
         return composed_quote(self._mechanism, self._cost, queries=queries, max_answers=max_answers)
 

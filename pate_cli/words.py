@@ -1,12 +1,17 @@
-"""The words that options take; light enough for the command line to import at start-up."""
+"""The words that options take and their defaults; light, for the command line imports it first."""
 
 from __future__ import annotations
 
 import enum
+from pathlib import PurePath
+from typing import Final
+
+from pate_cli.errors import UsageError
 
 __all__ = [
     "CONFIDENCE",
     "DELTA",
+    "EXPONENTIAL_SHARE",
     "LAPLACE_SHARE",
     "MIN_AGREEMENT",
     "REFUSALS",
@@ -14,22 +19,25 @@ __all__ = [
     "SIGMA2_SHARE",
     "THRESHOLD_SHARE",
     "Analysis",
+    "LabelFormat",
     "Layout",
     "MechanismName",
     "Objective",
+    "OrderChoice",
     "ReleaseKind",
 ]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
-THRESHOLD_SHARE = 0.8
-SIGMA1_SHARE = 0.6
-SIGMA2_SHARE = 0.16
-LAPLACE_SHARE = 0.08
-
-CONFIDENCE = 0.9
-REFUSALS = 10
-DELTA = 1e-5
-MIN_AGREEMENT = 0.9
+THRESHOLD_SHARE: Final = 0.8
+SIGMA1_SHARE: Final = 0.6
+SIGMA2_SHARE: Final = 0.16
+LAPLACE_SHARE: Final = 0.08
+EXPONENTIAL_SHARE: Final = 0.08
+# Other defaults: of the interactive student, of sparse vector, of the guarantee and of tuning.
+CONFIDENCE: Final = 0.9
+REFUSALS: Final = 10
+DELTA: Final = 1e-5
+MIN_AGREEMENT: Final = 0.9
 
 
 class Layout(enum.StrEnum):
@@ -54,6 +62,7 @@ class MechanismName(enum.StrEnum):
     INTERACTIVE = "interactive"
     GNMAX = "gnmax"
     LNMAX = "lnmax"
+    PERMUTE_AND_FLIP = "permute-and-flip"
     STABILITY = "stability"
     SPARSE_VECTOR = "sparse-vector"
 
@@ -78,3 +87,42 @@ class Objective(enum.StrEnum):
 
     ANSWERS = "answers"
     AGREEMENT = "agreement"
+
+
+class OrderChoice(enum.StrEnum):
+    """Which Rényi orders `cost` tries: its own many, or 2 to 9, the 2017 paper's λ ≤ 8 moments."""
+
+    DEFAULT = "default"
+    MOMENTS = "moments"
+
+
+class LabelFormat(enum.StrEnum):
+    """File formats of a label table."""
+
+    PARQUET = "parquet"
+    NPY = "npy"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+    @classmethod
+    def from_path(cls, path: str | PurePath) -> LabelFormat:
+        """The format that the suffix of `path` names, in any case of letters.
+
+        UsageError, naming the choices, when it names none (`-` for standard output never does).
+        """
+        found = _SUFFIXES.get(PurePath(path).suffix.lower())
+        if found is None:
+            raise UsageError(
+                f"cannot tell the label format of '{path}': end the name in"
+                f" {', '.join(_SUFFIXES)}, or give `format` {'|'.join(cls)}"
+            )
+        return found
+
+
+_SUFFIXES: Final[dict[str, LabelFormat]] = {
+    ".parquet": LabelFormat.PARQUET,
+    ".npy": LabelFormat.NPY,
+    ".csv": LabelFormat.CSV,
+    ".jsonl": LabelFormat.JSONL,
+    ".ndjson": LabelFormat.JSONL,
+}

@@ -124,12 +124,13 @@ def _entries(function: Any) -> Iterator[tuple[str, str]]:
     for name, parameter in inspect.signature(function).parameters.items():
         kind, info = get_args(hints[name])
         # `X | None` is an X that may be left out, `list[X]` one that may be given again.
-        kinds = [one for one in get_args(kind) or (kind,) if one is not type(None)]
+        kinds = [each for each in get_args(kind) or (kind,) if each is not type(None)]
         default = getattr(parameter.default, "value", parameter.default)
         shown = default in (None, inspect.Parameter.empty) or isinstance(default, bool | list)
         meaning = info.help if shown else f"{info.help} [default: {default}]"
         # Within Annotated, Typer keeps the first spelling where a default would be.
-        spellings = [one for one in (info.default, *(info.param_decls or ())) if _is_option(one)]
+        declared = (info.default, *(info.param_decls or ()))
+        spellings = [spelling for spelling in declared if _is_option(spelling)]
         if not spellings:
             yield info.metavar or name.upper(), meaning
             continue
@@ -143,7 +144,7 @@ def _is_option(spelling: object) -> bool:
 
 def _value(kind: type) -> str:
     if issubclass(kind, enum.Enum):
-        return "|".join(one.value for one in kind)
+        return "|".join(word.value for word in kind)
     return {bool: "", str: "TEXT", int: "N", float: "X", Path: "FILE"}[kind]
 
 

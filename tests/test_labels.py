@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.labels import (
     LabelFormat,
-    LabelTable,
+    Labels,
     concatenate,
     encode_labels,
     write_labels,
@@ -29,7 +29,7 @@ from pate_cli.labels import (
 def table_of(rows, metadata=None):
     """A table from (id, label or None, source) rows; ids of one kind."""
     ids = [row[0] for row in rows]
-    return LabelTable(
+    return Labels(
         ids=np.array(ids, dtype=object if ids and isinstance(ids[0], str) else np.int64),
         labels=np.array([-1 if row[1] is None else row[1] for row in rows], dtype=np.int64),
         sources=np.array([row[2] for row in rows], dtype=object),
@@ -107,7 +107,7 @@ def test_text_formats_to_the_letter():
 def test_text_is_the_same_across_its_inner_pieces(label_format):
     count = 70_000
     labels = np.arange(count) % 7 - 1
-    table = LabelTable(np.arange(count), labels, np.where(labels < 0, "none", "teachers"))
+    table = Labels(np.arange(count), labels, np.where(labels < 0, "none", "teachers"))
     lines = encode_labels(table, label_format).splitlines()
     assert len(lines) == count + (label_format is LabelFormat.CSV)
     assert lines[-1] in (b"69999,5,teachers", b'{"query_id":69999,"label":5,"source":"teachers"}')
@@ -119,7 +119,7 @@ def test_the_same_table_gives_the_same_bytes(label_format):
     program = (
         "import sys, numpy as np\n"
         "from pate_cli.labels import *\n"
-        "t = LabelTable(np.array([10, 11, -5], dtype=np.int32), np.array([3, -1, 0]),"
+        "t = Labels(np.array([10, 11, -5], dtype=np.int32), np.array([3, -1, 0]),"
         " np.array(['teachers', 'none', 'student']), {'b': '2', 'a': '1'})\n"
         f"write_labels(t, sys.stdout.buffer, LabelFormat('{label_format}'))\n"
     )
@@ -147,7 +147,7 @@ def test_pyarrow_is_imported_only_for_parquet():
     program = (
         "import sys, numpy as np\n"
         "from pate_cli.labels import *\n"
-        "t = LabelTable(np.array([1]), np.array([0]), np.array(['teachers']))\n"
+        "t = Labels(np.array([1]), np.array([0]), np.array(['teachers']))\n"
         "encode_labels(t, LabelFormat.CSV)\n"
         "sys.exit('pyarrow' in sys.modules)\n"
     )
@@ -215,25 +215,25 @@ def test_an_unknown_suffix_names_the_choices(path):
 )
 def test_columns_that_do_not_fit(ids, labels, sources, text):
     with pytest.raises(ParameterError) as caught:
-        LabelTable(np.array(ids), np.array(labels), np.array(sources))
+        Labels(np.array(ids), np.array(labels), np.array(sources))
     assert str(caught.value).startswith(text)
 
 
 def test_ids_of_mixed_objects_are_refused():
     with pytest.raises(ParameterError, match="whole numbers or text, not object"):
-        LabelTable(np.array(["a", 1], dtype=object), np.zeros(2, int), np.full(2, "student"))
+        Labels(np.array(["a", 1], dtype=object), np.zeros(2, int), np.full(2, "student"))
 
 
 def test_unsigned_ids_must_fit():
     one = (np.array([0]), np.array(["teachers"]))
-    assert LabelTable(np.array([7], dtype=np.uint64), *one).ids.dtype == np.int64
+    assert Labels(np.array([7], dtype=np.uint64), *one).ids.dtype == np.int64
     with pytest.raises(ParameterError, match="row 0: a query id must fit 64 signed bits"):
-        LabelTable(np.array([2**63], dtype=np.uint64), *one)
+        Labels(np.array([2**63], dtype=np.uint64), *one)
 
 
 def test_metadata_must_be_text():
     with pytest.raises(ParameterError, match="metadata must map text to text"):
-        LabelTable(np.array([1]), np.array([0]), np.array(["teachers"]), {"sigma": 40.0})
+        Labels(np.array([1]), np.array([0]), np.array(["teachers"]), {"sigma": 40.0})
 
 
 def test_a_table_is_frozen_through_and_through():
@@ -251,7 +251,7 @@ def test_a_table_is_frozen_through_and_through():
 
 def test_freezing_leaves_the_callers_arrays_writable():
     labels = np.array([0])
-    LabelTable(np.array([1]), labels, np.array(["teachers"]))
+    Labels(np.array([1]), labels, np.array(["teachers"]))
     labels[0] = 2
     assert labels[0] == 2
 
@@ -264,7 +264,7 @@ def test_chunks_make_the_whole(rows, cut):
     whole = table_of(rows, {"k": "v"})
     cut = min(cut, len(rows))
     parts = [
-        LabelTable(whole.ids[s], whole.labels[s], whole.sources[s], whole.metadata)
+        Labels(whole.ids[s], whole.labels[s], whole.sources[s], whole.metadata)
         for s in (slice(0, cut), slice(cut, None))
     ]
     joined = concatenate(iter(parts))
@@ -274,8 +274,8 @@ def test_chunks_make_the_whole(rows, cut):
 
 
 def test_chunks_of_different_text_widths():
-    short = LabelTable(np.array(["a"]), np.array([0]), np.array(["student"]))
-    longer = LabelTable(np.array(["abc"]), np.array([-1]), np.array(["none"]))
+    short = Labels(np.array(["a"]), np.array([0]), np.array(["student"]))
+    longer = Labels(np.array(["abc"]), np.array([-1]), np.array(["none"]))
     joined = concatenate([short, longer])
     assert joined.ids.tolist() == ["a", "abc"]
     assert joined.sources.tolist() == ["student", "none"]

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pate_cli.charging import charge
+
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.errors import LedgerError
-from pate_cli.ledger import SCHEMA_VERSION, Ledger, Round
-from pate_cli.mechanisms.base import Tally, surface_blocks
+from pate_cli.ledger import SCHEMA_VERSION, Draw, Ledger, Round
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.release.plan import Draw
 
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
@@ -298,7 +297,7 @@ def test_charging_is_additive_over_queries(mechanism):
 
     def charged(part):
         tally = {
-            order: Tally.of(mechanism.cells(mechanism.score(part), mechanism.surface(order)))
+            order: Tally.of(mechanism.cells(mechanism.score(part), mechanism.cost_table(order)))
             for order in (7.5, 2.0)
         }
         return charge(
@@ -318,7 +317,7 @@ def test_charging_is_additive_over_queries(mechanism):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
     cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
     np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
-    worst = [surface_blocks(mechanism.surface(order)).max() * 60 for order in (2.0, 7.5)]
+    worst = [surface_blocks(mechanism.cost_table(order)).max() * 60 for order in (2.0, 7.5)]
     np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
     assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
     assert len({charged(counts).rounds[0].id for _ in range(3)}) == 3

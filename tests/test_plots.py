@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import stat
 import sys
 
 import numpy as np
 import pytest
 
-from pate_cli.errors import OutputError, UsageError
-from pate_cli.figures import accuracy_figure, cost_figure, growth_figure, sensitivity_figure
-from pate_cli.plots import check_plot, encode_figure, require_matplotlib, save_figure
+from pate_cli.errors import UsageError
+from pate_cli.plots import (
+    accuracy_figure,
+    check_plot,
+    cost_figure,
+    encode_figure,
+    growth_figure,
+    pareto_figure,
+    sensitivity_figure,
+)
 from pate_cli.pricing.accuracy import AccuracyPoint
 from pate_cli.pricing.growth import CostCurve
 
@@ -18,6 +24,10 @@ MISSING = "--plot needs matplotlib, which is optional: pip install 'pate-cli[plo
 BINS = [
     {"from": 0, "to": 20, "queries": 3, "expected_answers": 0.5, "mean_cost": 0.0},
     {"from": 20, "to": 40, "queries": 7, "expected_answers": 6.0, "mean_cost": 0.01},
+]
+FRONT = [
+    {"expected_answers": 10.0, "epsilon": 1.0, "agreement": 0.9},
+    {"expected_answers": 40.0, "epsilon": 2.5, "agreement": 0.95},
 ]
 
 
@@ -41,6 +51,8 @@ FIGURES = {
     "accuracy": lambda: accuracy_figure(
         [point("lnmax", 2.0, 0.9, 3.0), point("gnmax", 2.0, 0.8, 2.0)], queries=9, delta=1e-5
     ),
+    "pareto": lambda: pareto_figure(FRONT, FRONT[1], secret=True),
+    "nothing": lambda: pareto_figure([], None, secret=True),
 }
 
 
@@ -52,7 +64,7 @@ def without(monkeypatch):
 
 
 def test_without_matplotlib(without):
-    for refused in (require_matplotlib, lambda: check_plot("x.png"), FIGURES["cost"]):
+    for refused in (lambda: check_plot("x.png"), FIGURES["cost"]):
         with pytest.raises(UsageError) as caught:
             refused()
         assert str(caught.value) == MISSING
@@ -106,15 +118,13 @@ def test_what_the_pictures_show():
     assert first.get_marker() != second.get_marker()
     lines = FIGURES["accuracy"]().axes[0].lines
     assert [line.get_xydata().tolist() for line in lines] == [[[3.0, 90.0]], [[2.0, 80.0]]]
+    front, winner = FIGURES["pareto"]().axes[0].collections
+    assert front.get_offsets().tolist() == [[10.0, 1.0], [40.0, 2.5]]
+    assert winner.get_offsets().tolist() == [[40.0, 2.5]]
 
 
-def test_saved_for_the_owner_alone_and_not_over_another(tmp_path):
+def test_what_was_found_on_public_votes_is_no_secret():
     pytest.importorskip("matplotlib")
-    path = tmp_path / "x.png"
-    save_figure(FIGURES["growth"](), path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(OutputError, match="exists"):
-        save_figure(FIGURES["growth"](), path)
-    before = path.read_bytes()
-    save_figure(FIGURES["cost"](), path, force=True)
-    assert path.read_bytes() != before
+    figure = pareto_figure(FRONT, None, secret=False)
+    title = figure.axes[0].get_title(loc="left")
+    assert title == FIGURES["pareto"]().axes[0].get_title(loc="left").splitlines()[0]

@@ -16,10 +16,9 @@ import typer
 
 from pate_cli.cli.app import app
 from pate_cli.errors import PateError
-from pate_cli.label_format import LabelFormat
 from pate_cli.release.schema import report_schema
 from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.words import Layout
+from pate_cli.words import LabelFormat, Layout
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

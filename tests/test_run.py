@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.errors import VoteError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.rule import distances_for
 from pate_cli.run import aggregate, run
 from pate_cli.votes import VoteBatch
 from pate_cli.words import ReleaseKind

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.errors import LedgerError
-from pate_cli.ledger import Ledger, Round
-from pate_cli.release.plan import Draw, ReleasePlan
-from pate_cli.spending import PastRelease, SpendRecord
+from pate_cli.ledger import Draw, Ledger, PastRelease, Round, SpendRecord
+from pate_cli.release.plan import ReleasePlan
 from pate_cli.words import ReleaseKind
 
 MECHANISM = {"name": "gnmax", "teachers": 20, "classes": 3, "sigma2": 4.0, "teachers_per_record": 1}

@@ -6,14 +6,14 @@ import json
 
 import numpy as np
 import pytest
+from pate_cli.stable_run import aggregate_stable, price_stable
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.errors import ParameterError, UnreachableError, VoteError
-from pate_cli.mechanisms.base import NO_LABEL
+from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
-from pate_cli.stable_run import aggregate_stable, price_stable
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.votes import VoteBatch
 

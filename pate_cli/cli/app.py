@@ -12,10 +12,11 @@ from typer.core import TyperGroup
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
-from pate_cli.cli.notes import aftermath, say
+from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.tune import tune
+from pate_cli.cli.terminal import aftermath, say
+
 from pate_cli.errors import PateError
 
 __all__ = ["app"]
@@ -31,7 +32,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(str(error))
+            say(flagged(str(error)))
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as error:
             say(f"interrupted; {aftermath(error)}")
@@ -90,4 +91,4 @@ app.command("aggregate", no_args_is_help=True)(aggregate)
 app.command("cost", no_args_is_help=True)(cost)
 app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
 app.command("release", no_args_is_help=True)(release)
-app.command("tune", no_args_is_help=True)(tune)
+

@@ -1,18 +1,129 @@
-"""Options that several commands share, one spelling and one help text each."""
+"""Options that commands share: groups with one spelling and one help text for each option.
+
+A group is a frozen dataclass whose fields are annotated as Typer wants them. A command takes whole
+groups; `spread` shows their fields to Typer as parameters and hands the groups back as objects.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
+from pate_cli.cli import terminal
+from pate_cli.errors import UsageError
+from pate_cli.words import (
+    CONFIDENCE,
+    DELTA,
+    EXPONENTIAL_SHARE,
+    LAPLACE_SHARE,
+    REFUSALS,
+    SIGMA1_SHARE,
+    SIGMA2_SHARE,
+    THRESHOLD_SHARE,
+    Analysis,
+    Layout,
+    MechanismName,
+    ReleaseKind,
+)
 
-_VOTES = "Votes"
-_MECHANISM = "Mechanism"
-_RELEASE = "Release of epsilon"
-_OUTPUT = "Output"
+if TYPE_CHECKING:
+    from pate_cli.files.transaction import Outputs
+    from pate_cli.mechanisms import MechanismChoice
+    from pate_cli.votes import VoteFile
+
+__all__ = [
+    "AccountOptions",
+    "Delta",
+    "MechanismOptions",
+    "OutputOptions",
+    "Release",
+    "ReleaseOptions",
+    "RenyiOptions",
+    "ReportOptions",
+    "TeachersPerRecord",
+    "ViewOptions",
+    "VoteOptions",
+    "Votes",
+    "Without",
+    "flag",
+    "flagged",
+    "in_panel",
+    "refuse_overwriting",
+    "spread",
+    "stem_of",
+]
+
+
+# Parameters of the library that some command has a flag for.
+_PARAMETERS = {"predictions"}
+
+
+class Without:
+    """In `Annotated[Group, Without(...)]`: options that this command lacks; defaults stand in."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Show the fields of a command's groups as parameters of its own, and call it with the groups.
+
+    All parameters become keywords, so that those without a default may stand anywhere.
+    """
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type, list[str]]] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in inspect.signature(command).parameters.values():
+        hint = hints[parameter.name]
+        group, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if not (isinstance(group, type) and dataclasses.is_dataclass(group)):
+            parameters.append(parameter.replace(annotation=hint, kind=parameter.KEYWORD_ONLY))
+            continue
+        fields = {
+            field.name: parameter.empty if field.default is dataclasses.MISSING else field.default
+            for field in dataclasses.fields(group)
+        }
+        for name in (name for mark in marks for name in mark.names):
+            del fields[name]
+        kinds = get_type_hints(group, include_extras=True)
+        groups[parameter.name] = (group, list(fields))
+        parameters += [
+            inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+            for name, default in fields.items()
+        ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        built = {
+            name: group(**{field: given.pop(field) for field in fields})
+            for name, (group, fields) in groups.items()
+        }
+        command(**given, **built)
+
+    _PARAMETERS.update(parameter.name for parameter in parameters)
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def in_panel(panel: str) -> Callable[..., Any]:
+    """`typer.Option` within one panel of the help."""
+    return functools.partial(typer.Option, rich_help_panel=panel)
+
+
+_votes, _mechanism = in_panel("Votes"), in_panel("Mechanism")
+_release, _output = in_panel("Release of epsilon"), in_panel("Output")
 
 Votes = Annotated[
     str,
@@ -22,216 +133,376 @@ Votes = Annotated[
         show_default=False,
     ),
 ]
-LayoutOption = Annotated[
-    Layout | None,
-    typer.Option(
-        "--layout",
-        help="What a row of the file is; inferred only when there is no doubt.",
-        rich_help_panel=_VOTES,
-    ),
-]
-Classes = Annotated[
-    int | None,
-    typer.Option("--classes", help="Number of classes m.", rich_help_panel=_VOTES),
-]
-Teachers = Annotated[
-    int | None,
-    typer.Option(
-        "--teachers",
-        help="Number of teachers; also allows rows in which some are missing.",
-        rich_help_panel=_VOTES,
-    ),
-]
-MaxQueries = Annotated[
-    int | None,
-    typer.Option("--max-queries", help="Ask only the first N rows.", rich_help_panel=_VOTES),
-]
-Mechanism = Annotated[
-    MechanismName,
-    typer.Option(
-        "--mechanism",
-        help="confident: answer where teachers agree; interactive: where they correct the student; "
-        "gnmax, lnmax: answer every query; stability, sparse-vector: the exact plurality "
-        "where no few votes could change it.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        help="T: votes the plurality should have. Default 0.8 x teachers.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Sigma1 = Annotated[
-    float | None,
-    typer.Option(
-        "--sigma1",
-        "--sigma-threshold",
-        help="Noise of the threshold test, in votes. Default 0.6 x teachers.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Sigma2 = Annotated[
-    float | None,
-    typer.Option(
-        "--sigma2",
-        "--sigma-gnmax",
-        help="Noise on each count of the argmax, in votes. Default 0.16 x teachers.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-LaplaceScale = Annotated[
-    float | None,
-    typer.Option(
-        "--laplace-scale",
-        help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
-        "Default 0.08 x teachers.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Student = Annotated[
-    Path | None,
-    typer.Option(
-        "--student",
-        help="Predictions of interactive's student: probabilities per query, NPY or Parquet.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Confidence = Annotated[
-    float | None,
-    typer.Option(
-        "--confidence",
-        help="gamma of interactive: reinforce student labels surer than this. Default 0.9.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
 TeachersPerRecord = Annotated[
     int,
-    typer.Option(
+    _mechanism(
         "--teachers-per-record",
         help="Most teachers that one record may have trained; 1 when their data are disjoint.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-QueryEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--query-epsilon",
-        help="epsilon per query (stability) or refusal (sparse-vector). Default: a public rule.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-QueryDelta = Annotated[
-    float | None,
-    typer.Option(
-        "--query-delta",
-        help="delta per query or refusal, below --delta. Default: half of it in all.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-Refusals = Annotated[
-    int | None,
-    typer.Option(
-        "--refusals",
-        help="Q of sparse-vector: stop after so many refusals; only they cost. Default 10.",
-        rich_help_panel=_MECHANISM,
-    ),
-]
-MaxAnswers = Annotated[
-    int | None,
-    typer.Option(
-        "--max-answers",
-        help="Stop after N answers: a public cap that lowers the data-independent epsilon.",
-        rich_help_panel=_MECHANISM,
     ),
 ]
 Delta = Annotated[
-    float,
-    typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records."),
-]
-AnalysisOption = Annotated[
-    Analysis,
-    typer.Option(
-        "--analysis",
-        help="tight: sharp and sound. paper: as published in 2018, for comparison only.",
-    ),
-]
-AsPublished = Annotated[
-    bool,
-    typer.Option(
-        "--as-published",
-        help="With --analysis paper: charge the release by the published theorem (unsound).",
-    ),
+    float, typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records.")
 ]
 Release = Annotated[
     ReleaseKind | None,
-    typer.Option(
+    _release(
         "--release",
         help=(
             "upper (default): a bound, too low with probability delta/10 only; unbiased: an "
             "estimate; none: the data-independent epsilon alone."
         ),
-        rich_help_panel=_RELEASE,
     ),
 ]
-Order = Annotated[
-    float | None,
-    typer.Option("--order", help="Renyi order. Default: a public rule.", rich_help_panel=_RELEASE),
-]
-Beta = Annotated[
-    float | None,
-    typer.Option(
-        "--beta",
-        help="Smoothness of the sensitivity, per vote. Default: a public rule.",
-        rich_help_panel=_RELEASE,
-    ),
-]
-SigmaRelease = Annotated[
-    float | None,
-    typer.Option(
-        "--sigma-release",
-        help="Noise of the release, in smooth sensitivities. Default: a public rule.",
-        rich_help_panel=_RELEASE,
-    ),
-]
-Report = Annotated[
-    str,
-    typer.Option("--report", help="Public report (JSON); - is stdout.", rich_help_panel=_OUTPUT),
-]
-LedgerOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON."),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace existing outputs.", rich_help_panel=_OUTPUT),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="No progress and no notes on stderr."),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        help="Reproducible noise for tests and papers; the report says private: false.",
-    ),
-]
+
+
+@dataclass(frozen=True)
+class VoteOptions:
+    """How a file of votes is to be read, and how much of it."""
+
+    max_queries: Annotated[
+        int | None, _votes("--max-queries", help="Ask only the first N rows.")
+    ] = None
+    max_answers: Annotated[
+        int | None,
+        _mechanism(
+            "--max-answers",
+            help="Stop after N answers: a public cap that lowers the data-independent epsilon.",
+        ),
+    ] = None
+    layout: Annotated[
+        Layout | None,
+        _votes("--layout", help="What a row of the file is; inferred only when there is no doubt."),
+    ] = None
+    classes: Annotated[int | None, _votes("--classes", help="Number of classes m.")] = None
+    teachers: Annotated[
+        int | None,
+        _votes(
+            "--teachers", help="Number of teachers; also allows rows in which some are missing."
+        ),
+    ] = None
+
+    def open(self, votes: str) -> AbstractContextManager[VoteFile]:
+        """The file, read as these options say."""
+        from pate_cli.votes import open_votes
+
+        return open_votes(votes, layout=self.layout, classes=self.classes, teachers=self.teachers)
+
+    def rows(self, file: VoteFile) -> int:
+        """How many rows are asked, for a bar of progress."""
+        return min(file.queries, self.max_queries or file.queries)
+
+    @property
+    def caps(self) -> dict[str, int | None]:
+        """The public caps, by the names the library gives them."""
+        return {"max_queries": self.max_queries, "max_answers": self.max_answers}
+
+
+def flag(name: str) -> str:
+    """The flag of a parameter of the library; the predictions are those of a file."""
+    return "--" + _option(name).replace("_", "-")
+
+
+def flagged(message: str) -> str:
+    """A message of the library, whose parameters stand in backticks, with flags for them."""
+    return re.sub(
+        r"`(\w+)`", lambda name: flag(name[1]) if name[1] in _PARAMETERS else name[0], message
+    )
+
+
+@dataclass(frozen=True)
+class MechanismOptions:
+    """The options that describe a mechanism; None is a default in proportion to the teachers."""
+
+    mechanism: Annotated[
+        MechanismName,
+        _mechanism(
+            "--mechanism",
+            help="confident: answer where teachers agree; interactive: where they correct the "
+            "student; gnmax, lnmax, permute-and-flip: answer every query; stability, "
+            "sparse-vector: the exact plurality where no few votes could change it.",
+        ),
+    ] = MechanismName.CONFIDENT
+    threshold: Annotated[
+        float | None,
+        _mechanism(
+            "--threshold",
+            help=f"T: votes the plurality should have. Default {THRESHOLD_SHARE} x teachers.",
+        ),
+    ] = None
+    sigma1: Annotated[
+        float | None,
+        _mechanism(
+            "--sigma1",
+            "--sigma-threshold",
+            help=f"Noise of the threshold test, in votes. Default {SIGMA1_SHARE} x teachers.",
+        ),
+    ] = None
+    sigma2: Annotated[
+        float | None,
+        _mechanism(
+            "--sigma2",
+            "--sigma-gnmax",
+            help=f"Noise on each count of the argmax, in votes. Default {SIGMA2_SHARE} x teachers.",
+        ),
+    ] = None
+    laplace_scale: Annotated[
+        float | None,
+        _mechanism(
+            "--laplace-scale",
+            help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
+            f"Default {LAPLACE_SHARE} x teachers.",
+        ),
+    ] = None
+    exponential_scale: Annotated[
+        float | None,
+        _mechanism(
+            "--exponential-scale",
+            help="b of permute-and-flip: exponential noise on each count. "
+            f"Default {EXPONENTIAL_SHARE} x teachers.",
+        ),
+    ] = None
+    student: Annotated[
+        Path | None,
+        _mechanism(
+            "--student",
+            help="Predictions of interactive's student: probabilities per query, NPY or Parquet.",
+        ),
+    ] = None
+    confidence: Annotated[
+        float | None,
+        _mechanism(
+            "--confidence",
+            help="gamma of interactive: reinforce student labels surer than this. "
+            f"Default {CONFIDENCE}.",
+        ),
+    ] = None
+    teachers_per_record: TeachersPerRecord = 1
+    query_epsilon: Annotated[
+        float | None,
+        _mechanism(
+            "--query-epsilon",
+            help="epsilon per query (stability) or refusal (sparse-vector). "
+            "Default: a public rule.",
+        ),
+    ] = None
+    query_delta: Annotated[
+        float | None,
+        _mechanism(
+            "--query-delta",
+            help="delta per query or refusal, below --delta. Default: half of it in all.",
+        ),
+    ] = None
+    refusals: Annotated[
+        int | None,
+        _mechanism(
+            "--refusals",
+            help="Q of sparse-vector: stop after so many refusals; only they cost. "
+            f"Default {REFUSALS}.",
+        ),
+    ] = None
+
+    def choice(self) -> MechanismChoice:
+        """What the library is asked for, with the student's predictions read.
+
+        Raises:
+            UsageError: an option that the mechanism does not take, or one that it needs.
+            VoteError: the predictions cannot be read.
+        """
+        from pate_cli.mechanisms import MechanismChoice, mechanism_class
+        from pate_cli.votes.side_files import load_predictions
+
+        kind = mechanism_class(self.mechanism)
+        takes = [_option(name) for name in kind.options()]
+        for name in self._own:
+            if name not in takes and getattr(self, name) is not None:
+                raise UsageError(
+                    f"{flag(name)} does not go with --mechanism {self.mechanism}, "
+                    f"which takes {', '.join(map(flag, takes))}"
+                )
+        for name in kind.required:
+            if getattr(self, _option(name)) is None:
+                raise UsageError(f"--mechanism {self.mechanism} needs {flag(name)} FILE")
+        given = {
+            name: getattr(self, _option(name))
+            for name in kind.options()
+            if getattr(self, _option(name)) is not None
+        }
+        if self.student is not None:
+            given["predictions"] = load_predictions(self.student)
+        return MechanismChoice(self.mechanism, given, self.teachers_per_record)
+
+    @property
+    def _own(self) -> list[str]:
+        shared = ("mechanism", "teachers_per_record")
+        return [field.name for field in dataclasses.fields(self) if field.name not in shared]
+
+    @property
+    def given(self) -> bool:
+        """Whether anything is said about the mechanism itself."""
+        return self != MechanismOptions(teachers_per_record=self.teachers_per_record)
+
+
+def _option(name: str) -> str:
+    """The field of the options that settles a parameter of a mechanism."""
+    return {"predictions": "student"}.get(name, name)
+
+
+# Of the commands about Rényi costs, which the stability family has not.
+RenyiOptions = Annotated[MechanismOptions, Without("query_epsilon", "query_delta", "refusals")]
+
+
+@dataclass(frozen=True)
+class AccountOptions:
+    """What is accounted for, and how."""
+
+    delta: Delta = DELTA
+    analysis: Annotated[
+        Analysis,
+        typer.Option(
+            "--analysis",
+            help="tight: sharp and sound. paper: as published in 2018, for comparison only.",
+        ),
+    ] = Analysis.TIGHT
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """Both, by the names the library gives them."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class ReleaseOptions:
+    """How the data-dependent epsilon is published; None is a public rule."""
+
+    release: Release = None
+    order: Annotated[
+        float | None, _release("--order", help="Renyi order. Default: a public rule.")
+    ] = None
+    beta: Annotated[
+        float | None,
+        _release("--beta", help="Smoothness of the sensitivity, per vote. Default: a public rule."),
+    ] = None
+    sigma_release: Annotated[
+        float | None,
+        _release(
+            "--sigma-release",
+            help="Noise of the release, in smooth sensitivities. Default: a public rule.",
+        ),
+    ] = None
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="With --analysis paper: charge the release by the published theorem (unsound).",
+        ),
+    ] = False
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """All of it, by the names the library gives it."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """Where the public report goes, and the noise it tells of."""
+
+    report: Annotated[str, _output("--report", help="Public report (JSON); - is stdout.")] = "-"
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Reproducible noise for tests and papers; the report says private: false.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ViewOptions:
+    """How a result is shown."""
+
+    plot: Annotated[
+        Path | None,
+        _output(
+            "--plot",
+            help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+        ),
+    ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON.")
+    ] = False
+
+    def reserve(self, out: Outputs, *, mode: int = 0o600) -> None:
+        """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
+        if self.plot is None:
+            return
+        from pate_cli.plots import check_plot
+
+        check_plot(self.plot)
+        out.reserve(self.plot, mode=mode)
+
+    def draw(self, out: Outputs, figure: Callable[[], Any]) -> None:
+        """Write the picture, where one is wanted; only then is it drawn."""
+        if self.plot is None:
+            return
+        from pate_cli.plots import encode_figure
+
+        out.write(self.plot, encode_figure(figure(), self.plot))
+
+    def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
+        """JSON for a pipe or on request, a table for a person."""
+        terminal.show(result, print_table, as_json=self.as_json)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How outputs are written and how much is said about it."""
+
+    force: Annotated[bool, _output("--force", help="Replace existing outputs.")] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")
+    ] = False
+
+    def outputs(self) -> AbstractContextManager[Outputs]:
+        """A transaction of outputs."""
+        return terminal.outputs(force=self.force)
+
+    def note(self, message: str) -> None:
+        """One line on stderr, unless the user asked for quiet."""
+        if not self.quiet:
+            terminal.say(flagged(message))
+
+    def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+        """A progress bar, unless the user asked for quiet."""
+        return terminal.progress(what, total, quiet=self.quiet)
+
+
+def stem_of(source: str) -> str:
+    """A file stem for outputs named after the votes; `votes` when the source has no name."""
+    last = re.split(r"[/\\]", source.rstrip("/\\"))[-1]
+    stem = re.sub(r"\.(parquet|npy)$", "", last, flags=re.IGNORECASE)
+    nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
+    return "votes" if nameless else stem
+
+
+def refuse_overwriting(
+    source: str | os.PathLike[str],
+    *outputs: str | os.PathLike[str] | None,
+    what: str = "among the votes",
+) -> None:
+    """Refuse an output that is an input or a part of it: not even --force may replace votes.
+
+    Args:
+        source: the input, a file or a folder of parts.
+        outputs: paths that are to be written.
+        what: the input in words, "... is {what}".
+
+    Raises:
+        UsageError: naming the output.
+    """
+    for output in outputs:
+        if output is None or not Path(output).is_file():
+            continue
+        with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
+            if any(Path(source).samefile(at) for at in (output, Path(output).resolve().parent)):
+                raise UsageError(f"{os.fspath(output)} is {what}; give the output another name")

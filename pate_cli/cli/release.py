@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs
-from pate_cli.cli.setup import refuse_overwriting, release_kind
-from pate_cli.errors import LedgerError, SpentError, UsageError
-from pate_cli.words import Analysis
-
-if TYPE_CHECKING:
-    from pate_cli.ledger import Ledger
-    from pate_cli.spending import SpendRecord
+from pate_cli.cli.options import (
+    OutputOptions,
+    ReleaseOptions,
+    ReportOptions,
+    refuse_overwriting,
+    spread,
+)
+from pate_cli.errors import UsageError
 
 __all__ = ["release"]
 
 
+@spread
 def release(
     ledgers: Annotated[
         list[Path],
@@ -35,12 +32,9 @@ def release(
             show_default=False,
         ),
     ],
-    report: opt.Report = "-",
-    release_: opt.Release = None,
-    order: opt.Order = None,
-    beta: opt.Beta = None,
-    sigma_release: opt.SigmaRelease = None,
-    as_published: opt.AsPublished = False,
+    report: ReportOptions,
+    wanted: ReleaseOptions,
+    output: OutputOptions,
     spend: Annotated[
         Path | None,
         typer.Option(
@@ -52,9 +46,6 @@ def release(
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
     ] = False,
-    seed: opt.Seed = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
 ) -> None:
     """Compose ledgers and publish one sanitized (epsilon, delta) for all they hold.
 
@@ -62,89 +53,33 @@ def release(
     aggregate whose ledgers are to be composed. Order, beta and sigma-release come from flags or
     from a public rule, never from the ledgers' own numbers.
     """
-    import numpy as np
-
-    from pate_cli.mechanisms import mechanism_from_parameters
-    from pate_cli.noise import Noise
-    from pate_cli.release.door import release as release_report
-    from pate_cli.release.rule import choose_plan_for
+    from pate_cli import verbs
+    from pate_cli.ledger import SpendRecord
 
     if again and spend is None:
         raise UsageError("--again goes with --spend FILE, the record of earlier draws")
     for path in ledgers:
-        refuse_overwriting(path, report, what="one of the ledgers")
-    total = functools.reduce(operator.add, [_read(path) for path in ledgers])
-    analysis = Analysis(total.analysis)
-    kind = release_kind(release_, analysis=analysis, as_published=as_published)
-    if order is None:
-        if total.orders.size > 1:
-            held = ", ".join(f"{value:g}" for value in total.orders)
-            raise UsageError(f"the ledgers hold orders {held}; choose one with --order")
-        order = float(total.orders[0])
-    total.row(order)
-    plan = choose_plan_for(
-        kind,
-        [(mechanism_from_parameters(one.mechanism), one.queries) for one in total.rounds],
-        delta=total.delta,
-        order=float(np.float64(order)),
-        beta=beta,
-        sigma=sigma_release,
-    )
-    plan = replace(plan, analysis=analysis, as_published=as_published)
-    with _alone(spend), outputs(force=force) as out:
-        record = _read_record(spend)
-        prior = record.touching(total)
-        if prior and not again and plan.draws:
-            raise SpentError(
-                f"these rounds were released before, {len(prior)} time(s); another draw costs "
-                "privacy: publish the first report, or give --again to be charged for all draws"
-            )
+        refuse_overwriting(path, report.report, what="one of the ledgers")
+    with _alone(spend), output.outputs() as out:
+        record = SpendRecord() if spend is None else SpendRecord.read(spend)
         # The record of what is spent is put in place before what spends it.
         if spend is not None:
             out.reserve(spend, mode=0o600, replace=True)
-        out.reserve(report)
-        noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
-        public = release_report(total, plan, noise, prior=[past.draw for past in prior])
+        out.reserve(report.report)
+        done = verbs.release(ledgers, record=record, again=again, seed=report.seed, **wanted.wanted)
         if spend is not None:
-            out.write(spend, record.after(total, plan).to_json().encode())
-        out.write(report, public.to_json().encode())
+            out.write(spend, done.record.to_json().encode())
+        out.write(report.report, done.report.to_json().encode())
+    total = done.ledger
     if total.draws:
-        note(
+        output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
-            "aggregate --release none --ledger FILE saves that",
-            quiet=quiet,
+            "aggregate --release none --ledger FILE saves that"
         )
-    note(
-        f"{len(total.rounds)} round(s), {total.answers} answers: epsilon {public.epsilon:.4f} "
-        f"at delta {total.delta:g}",
-        quiet=quiet,
+    output.note(
+        f"{len(total.rounds)} round(s), {total.answers} answers: epsilon "
+        f"{done.report.epsilon:.4f} at delta {total.delta:g}"
     )
-
-
-def _read(path: Path) -> Ledger:
-    from pate_cli.ledger import Ledger
-
-    try:
-        return Ledger.from_json(path.read_bytes())
-    except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{path}: {error}") from None
-
-
-def _read_record(path: Path | None) -> SpendRecord:
-    from pate_cli.spending import SpendRecord
-
-    if path is None:
-        return SpendRecord()
-    try:
-        return SpendRecord.from_json(path.read_bytes())
-    except FileNotFoundError:
-        return SpendRecord()
-    except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{path}: {error}") from None
 
 
 @contextlib.contextmanager

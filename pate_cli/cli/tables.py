@@ -1,23 +1,54 @@
-"""Rich tables for people at a terminal; the same results go out as JSON to a pipe."""
+"""Rich tables for people at a terminal; the same results go out as JSON to a pipe.
+
+rich itself is imported with the first table: most results go to a pipe or to a file.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["print_accuracy", "print_compare", "print_cost", "print_smooth"]
+__all__ = [
+    "print_accuracy",
+    "print_compare",
+    "print_cost",
+    "print_rule",
+    "print_smooth",
+    "print_tuned",
+]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _WIDTH = 20
 _NEAR = 5
 
 
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _table(title: str, *numbers: str, first: str | None = None, last: str | None = None) -> Table:
+    """A table with columns of numbers, to the right, between columns of words, to the left."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE, title_justify="left")
+    if first is not None:
+        table.add_column(first)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    if last is not None:
+        table.add_column(last)
+    return table
+
+
 def print_cost(result: dict[str, Any]) -> None:
     """`pate cost` for a person."""
-    console = Console()
+    console = _console()
     bound = result["data_independent"]
     console.print(_WARNING)
     console.print(
@@ -28,18 +59,14 @@ def print_cost(result: dict[str, Any]) -> None:
     console.print(
         f"epsilon [bold]{result['epsilon']:.4f}[/] at order {result['order']:g}"
         + (" (at the edge of the orders tried)" if result["order_at_edge"] else "")
-        + f"; whatever the votes [bold]{bound['epsilon']:.4f}[/] ({bound['method']})"
+        + f"; worst case [bold]{bound['epsilon']:.4f}[/] ({bound['method']})"
     )
     console.print(_by_order(result))
     console.print(_by_plurality(result))
 
 
 def _by_order(result: dict[str, Any]) -> Table:
-    table = Table(title="Cost by order (nats)", box=box.SIMPLE, title_justify="left")
-    table.add_column("order", justify="right")
-    for step in result["steps"]:
-        table.add_column(step, justify="right")
-    table.add_column("total", justify="right")
+    table = _table("Cost by order (nats)", "order", *result["steps"], "total")
     best = result["orders"].index(result["order"])
     for row in range(max(0, best - _NEAR), min(len(result["orders"]), best + _NEAR + 1)):
         cells = [f"{values[row]:.6g}" for values in result["steps"].values()]
@@ -53,14 +80,11 @@ def _by_order(result: dict[str, Any]) -> Table:
 
 
 def _by_plurality(result: dict[str, Any]) -> Table:
-    table = Table(
-        title=f"Which queries cost, at order {result['order']:g}",
-        box=box.SIMPLE,
-        title_justify="left",
+    table = _table(
+        f"Which queries cost, at order {result['order']:g}",
+        *("plurality", "queries", "answered", "mean cost", "share"),
+        last="of the cost",
     )
-    for name in ("plurality", "queries", "answered", "mean cost", "share"):
-        table.add_column(name, justify="right")
-    table.add_column("of the cost")
     rows = result["per_query"]["by_plurality"]
     most = max((row["share_of_cost"] for row in rows), default=1.0) or 1.0
     for row in rows:
@@ -77,16 +101,13 @@ def _by_plurality(result: dict[str, Any]) -> Table:
 
 def print_accuracy(result: dict[str, Any]) -> None:
     """`pate cost --accuracy` for a person."""
-    console = Console()
+    console = _console()
     console.print(_WARNING)
-    table = Table(
-        title=f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
-        box=box.SIMPLE,
-        title_justify="left",
+    table = _table(
+        f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
+        *("noise (sd, votes)", "parameter", "right", "epsilon"),
+        first="mechanism",
     )
-    table.add_column("mechanism")
-    for name in ("noise (sd, votes)", "parameter", "right", "epsilon"):
-        table.add_column(name, justify="right")
     for row in result["accuracy"]:
         table.add_row(
             row["mechanism"],
@@ -100,7 +121,7 @@ def print_accuracy(result: dict[str, Any]) -> None:
 
 def print_smooth(result: dict[str, Any]) -> None:
     """`pate smooth-sensitivity` for a person."""
-    console = Console()
+    console = _console()
     console.print(_WARNING)
     best = result["best"]
     console.print(
@@ -123,10 +144,7 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"C5 and C6 at sigma {verdict['sigma']:g}, {verdict['classes']} classes, "
             f"order {verdict['order']:g} {held}"
         )
-    table = Table(title="By distance", box=box.SIMPLE, title_justify="left")
-    for name in ("distance", "local sensitivity", "discounted"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    table = _table("By distance", "distance", "local sensitivity", "discounted", last="")
     curve, discounted = result["local_sensitivity"], result["discounted"]
     top = max(discounted, default=1.0) or 1.0
     step = max(1, len(curve) // 20)
@@ -144,17 +162,14 @@ def print_smooth(result: dict[str, Any]) -> None:
 
 def print_compare(result: dict[str, Any]) -> None:
     """`pate cost --compare` for a person."""
-    console = Console()
+    console = _console()
     console.print(_WARNING)
-    table = Table(
-        title=f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
-        box=box.SIMPLE,
-        title_justify="left",
+    table = _table(
+        f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
+        *("queries", "answers", "agreement", "epsilon", "worst case"),
+        first="mechanism",
+        last="note",
     )
-    table.add_column("mechanism")
-    for name in ("queries", "answers", "agreement", "epsilon", "whatever the votes"):
-        table.add_column(name, justify="right")
-    table.add_column("note")
     for row in result["compare"]:
         table.add_row(
             row["mechanism"],
@@ -166,3 +181,93 @@ def print_compare(result: dict[str, Any]) -> None:
             row["note"],
         )
     console.print(table)
+
+
+def print_tuned(result: dict[str, Any]) -> None:
+    """`pate tune` for a person: the winner with its command line, and the Pareto front."""
+    console = _console()
+    if not result["complete"]:
+        console.print("[bold red]INCOMPLETE[/]: the best so far")
+    if not result["releasable"]:
+        console.print("[bold red]NOT RELEASABLE[/]: these settings were chosen on the votes")
+    if result["basis"]["votes"] != "file":
+        console.print(f"answers and agreement are those of {result['basis']['votes']} votes")
+    winner = result["winner"]
+    if winner is not None:
+        _print_winner(console, result, winner)
+    if result["pareto"]:
+        console.print(_front(result))
+    if result["floor"] is not None:
+        console.print(f"least epsilon that this grid reaches: {result['floor']:.4f}")
+
+
+def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, Any]) -> None:
+    console.print(
+        f"\nT [bold]{winner['threshold']:g}[/], sigma1 [bold]{winner['sigma1']:g}[/], "
+        f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
+        + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
+    )
+    sure = "always" if winner["epsilon_holds_with_probability"] == 1.0 else "with probability 97.7%"
+    console.print(
+        f"published epsilon at most [bold]{winner['epsilon']:.4f}[/] {sure}, "
+        f"delta {result['goal']['delta']:g}"
+        + (
+            f" (mean {winner['epsilon_mean']:.4f}, sd {winner['epsilon_sd']:.4f})"
+            if "epsilon_mean" in winner
+            else ""
+        )
+    )
+    console.print(
+        f"[bold]{winner['expected_answers']:.1f}[/] expected answers, "
+        f"{winner['agreement']:.2%} of them the plurality"
+        + (
+            f", at least {winner['accuracy_at_least']:.2%} of them right"
+            if winner["accuracy_at_least"] is not None
+            else ""
+        )
+    )
+    shares = winner["cost_shares"]
+    console.print(
+        f"{shares['selecting']:.0%} of the cost selects queries, "
+        f"{shares['answering']:.0%} answers them"
+    )
+    labels = winner["labels_data_independent_epsilon"]
+    if labels < winner["epsilon"]:
+        console.print(f"--release none would publish less here, {labels:.4f}, a worst-case bound")
+    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+
+
+def _front(result: dict[str, Any]) -> Table:
+    table = _table(
+        "Pareto front",
+        *("epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap"),
+    )
+    for point in result["pareto"]:
+        table.add_row(
+            f"{point['epsilon']:.4f}",
+            f"{point['expected_answers']:.1f}",
+            f"{point['agreement']:.2%}",
+            f"{point['threshold']:g}",
+            f"{point['sigma1']:g}",
+            f"{point['sigma2']:g}",
+            str(point["queries"]),
+            "-" if point["max_answers"] is None else str(point["max_answers"]),
+        )
+    return table
+
+
+def print_rule(result: dict[str, Any]) -> None:
+    """`pate tune --rule-of-thumb` for a person: both rules side by side."""
+    console = _console()
+    table = _table("Release parameters by rule", *("order", "beta", "sigma-release"), first="rule")
+    for name, label in (
+        ("rule_of_thumb", f"of thumb, for epsilon {result['target_epsilon']:g}"),
+        ("public_rule", "public, what pate aggregate does without flags"),
+    ):
+        rule = result[name]
+        table.add_row(
+            label, f"{rule['order']:g}", f"{rule['beta']:g}", f"{rule['sigma_release']:g}"
+        )
+    console.print(table)
+    console.print("No rule makes a run meet the target; --data-independent does.")
+    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)

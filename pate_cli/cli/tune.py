@@ -2,31 +2,137 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli import options as opt
-from pate_cli.cli.notes import note, outputs, prints_json, progress, say
-from pate_cli.cli.setup import refuse_overwriting
-from pate_cli.cli.tune_results import rule_result, tuned_result
-from pate_cli.cli.tune_source import TuneSource
+from pate_cli.cli.options import (
+    Delta,
+    OutputOptions,
+    Release,
+    TeachersPerRecord,
+    ViewOptions,
+    VoteOptions,
+    Without,
+    in_panel,
+    refuse_overwriting,
+    spread,
+)
+from pate_cli.cli.tables import print_rule, print_tuned
+from pate_cli.cli.terminal import say
+from pate_cli.cli.tune_source import SafeOptions, TuneSource
 from pate_cli.errors import UsageError
-from pate_cli.words import Objective, ReleaseKind
+from pate_cli.words import (
+    DELTA,
+    MIN_AGREEMENT,
+    SIGMA1_SHARE,
+    SIGMA2_SHARE,
+    THRESHOLD_SHARE,
+    Objective,
+    ReleaseKind,
+)
+
+if TYPE_CHECKING:
+    from pate_cli.tuning import Electorate, Goal, Grid, Tuned
 
 __all__ = ["tune"]
 
 _INTERRUPTED = 130
-_GOAL, _SEARCH, _SAFE = "Goal", "Search", "Without private votes"
 _WARNING = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
     "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"
 )
 
 _VALUES = "in votes: a,b,c or low:high:count."
+_goal, _search = in_panel("Goal"), in_panel("Search")
 
 
+@dataclass(frozen=True)
+class GoalOptions:
+    """What is to be reached."""
+
+    target_epsilon: Annotated[
+        float | None,
+        _goal("--target-epsilon", help="Most expected answers at this published epsilon or less."),
+    ] = None
+    answers: Annotated[
+        float | None,
+        _goal(
+            "--answers",
+            help="Least epsilon for so many expected answers; with a target the best agreement.",
+        ),
+    ] = None
+    objective: Annotated[
+        Objective,
+        _goal(
+            "--objective",
+            help="With only a target: most answers, or most answers that equal the plurality.",
+        ),
+    ] = Objective.ANSWERS
+    min_agreement: Annotated[
+        float,
+        _goal("--min-agreement", help="Least expected share of answers that equal the plurality."),
+    ] = MIN_AGREEMENT
+    delta: Delta = DELTA
+    release: Release = None
+
+    def goal(self, kind: ReleaseKind) -> Goal:
+        """The same with what is published, checked."""
+        from pate_cli.tuning import Goal
+
+        return Goal(
+            delta=self.delta,
+            release=kind,
+            target_epsilon=self.target_epsilon,
+            answers=self.answers,
+            objective=self.objective,
+            min_agreement=self.min_agreement,
+        )
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """The settings to try; None is a grid in proportion to the teachers."""
+
+    threshold: Annotated[str | None, _search("--threshold", help=f"T to try, {_VALUES}")] = None
+    sigma1: Annotated[
+        str | None,
+        _search(
+            "--sigma1", "--sigma-threshold", help=f"Noise of the threshold test to try, {_VALUES}"
+        ),
+    ] = None
+    sigma2: Annotated[
+        str | None,
+        _search("--sigma2", "--sigma-gnmax", help=f"Noise of the argmax to try, {_VALUES}"),
+    ] = None
+
+    def axes(self) -> dict[str, tuple[float, ...] | None]:
+        """The values to try, by the name of the grid's axis."""
+        from pate_cli.tuning.grid import parse_values
+
+        return {
+            "thresholds": parse_values("--threshold", self.threshold),
+            "sigmas1": parse_values("--sigma1", self.sigma1),
+            "sigmas2": parse_values("--sigma2", self.sigma2),
+        }
+
+
+@dataclass(frozen=True)
+class FrontOptions(ViewOptions):
+    """How what was found is shown."""
+
+    plot: Annotated[
+        Path | None,
+        in_panel("Output")(
+            "--plot", help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot]."
+        ),
+    ] = None
+
+
+@spread
 def tune(
     votes: Annotated[
         str | None,
@@ -37,219 +143,157 @@ def tune(
             show_default=False,
         ),
     ] = None,
-    target_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--target-epsilon",
-            help="Most expected answers at this published epsilon or less.",
-            rich_help_panel=_GOAL,
-        ),
-    ] = None,
-    answers: Annotated[
-        float | None,
-        typer.Option(
-            "--answers",
-            help="Least epsilon for so many expected answers; with a target the best agreement.",
-            rich_help_panel=_GOAL,
-        ),
-    ] = None,
-    objective: Annotated[
-        Objective,
-        typer.Option(
-            "--objective",
-            help="With only a target: most answers, or most answers that equal the plurality.",
-            rich_help_panel=_GOAL,
-        ),
-    ] = Objective.ANSWERS,
-    min_agreement: Annotated[
-        float,
-        typer.Option(
-            "--min-agreement",
-            help="Least expected share of answers that equal the plurality.",
-            rich_help_panel=_GOAL,
-        ),
-    ] = 0.9,
-    delta: opt.Delta = 1e-5,
-    release: opt.Release = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option("--threshold", help=f"T to try, {_VALUES}", rich_help_panel=_SEARCH),
-    ] = None,
-    sigma1: Annotated[
-        str | None,
-        typer.Option(
-            "--sigma1",
-            "--sigma-threshold",
-            help=f"Noise of the threshold test to try, {_VALUES}",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    sigma2: Annotated[
-        str | None,
-        typer.Option(
-            "--sigma2",
-            "--sigma-gnmax",
-            help=f"Noise of the argmax to try, {_VALUES}",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    teachers_per_record: opt.TeachersPerRecord = 1,
-    max_queries: opt.MaxQueries = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            "--truth",
-            help="True labels (NPY, Parquet, CSV): also estimate accuracy, from below.",
-            rich_help_panel="Votes",
-        ),
-    ] = None,
-    data_independent: Annotated[
-        bool,
-        typer.Option(
-            "--data-independent",
-            help="epsilon for all votes, met always by a cap on answers; needs no VOTES.",
-            rich_help_panel=_SAFE,
-        ),
-    ] = False,
-    synthetic: Annotated[
-        str | None,
-        typer.Option(
-            "--synthetic",
-            help="Made-up votes: teachers=250,classes=10,queries=1000,agreement=0.85,spread=0.3,"
-            "confusion=0.3,imbalance=0,seed=0.",
-            rich_help_panel=_SAFE,
-        ),
-    ] = None,
-    rule_of_thumb: Annotated[
-        bool,
-        typer.Option(
-            "--rule-of-thumb",
-            help="Release parameters by rule for a target, without any search.",
-            rich_help_panel=_SAFE,
-        ),
-    ] = False,
-    queries: Annotated[
-        int | None,
-        typer.Option(
-            "--queries",
-            help="Without VOTES: how many queries there are.",
-            rich_help_panel=_SAFE,
-        ),
-    ] = None,
-    public_votes: Annotated[
-        bool,
-        typer.Option(
-            "--public-votes",
-            help="Assert that VOTES are public, so that the result may be published.",
-            rich_help_panel=_SAFE,
-        ),
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot].",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    as_json: opt.Json = False,
-    layout: opt.LayoutOption = None,
-    classes: opt.Classes = None,
-    teachers: opt.Teachers = None,
-    force: opt.Force = False,
-    quiet: opt.Quiet = False,
+    *,
+    wanted: GoalOptions,
+    tried: GridOptions,
+    teachers_per_record: TeachersPerRecord = 1,
+    reading: Annotated[VoteOptions, Without("max_answers")],
+    safe: SafeOptions,
+    view: FrontOptions,
+    output: OutputOptions,
 ) -> None:
     """Find threshold, noise and release parameters for a goal. NOT releasable if VOTES are private.
 
     Searches Confident-GNMax settings jointly with the number of queries and the release; prints
     the winner, its `pate aggregate` line and the Pareto front of answers, agreement and epsilon.
     """
-    source = TuneSource(
-        votes=votes,
-        layout=layout,
-        classes=classes,
-        teachers=teachers,
-        queries=queries,
-        max_queries=max_queries,
-        truth=truth,
-        synthetic=synthetic,
-        teachers_per_record=teachers_per_record,
-        public=public_votes,
-    )
-    kind = _kind(release, data_independent=data_independent)
-    source.check(kind, rule=rule_of_thumb)
-
-    from pate_cli.tuning.grid import parse_values
-
-    axes = {
-        "thresholds": parse_values("--threshold", threshold),
-        "sigmas1": parse_values("--sigma1", sigma1),
-        "sigmas2": parse_values("--sigma2", sigma2),
-    }
-    if rule_of_thumb:
-        if kind is ReleaseKind.NONE or plot is not None:
+    source = TuneSource(votes, reading, safe, teachers_per_record)
+    kind = safe.kind(wanted.release)
+    source.check(kind)
+    axes = tried.axes()
+    if safe.rule_of_thumb:
+        if kind is ReleaseKind.NONE or view.plot is not None:
             raise UsageError("--rule-of-thumb is about a release, and draws no plot")
-        result = rule_result(source, axes, kind, target_epsilon=target_epsilon, delta=delta)
-        _print(result, as_json=as_json)
+        view.show(_rule_result(source, axes, kind, wanted), print_rule)
         return
 
-    from pate_cli.tuning import Goal, Grid, Search
+    from pate_cli.plots import pareto_figure
+    from pate_cli.tuning import Grid, Search
 
-    goal = Goal(
-        delta=delta,
-        release=kind,
-        target_epsilon=target_epsilon,
-        answers=answers,
-        objective=objective,
-        min_agreement=min_agreement,
-    )
-    with outputs(force=force) as out:
-        if plot is not None:
-            from pate_cli.plots import check_plot
-
-            if votes is not None:
-                refuse_overwriting(votes, plot)
-            picture = check_plot(plot)
-            out.reserve(plot, mode=0o644 if source.releasable else 0o600)
-        with source.electorate(quiet=quiet) as electorate:
+    goal = wanted.goal(kind)
+    secret = not source.releasable
+    with output.outputs() as out:
+        if votes is not None:
+            refuse_overwriting(votes, view.plot)
+        view.reserve(out, mode=0o600 if secret else 0o644)
+        with source.electorate(output.note) as (electorate, basis):
             grid = Grid.for_teachers(electorate.teachers, **axes)
             search = Search(electorate, grid, goal)
             complete = True
             try:
-                with progress("tuning", search.steps, quiet=quiet) as advance:
+                with output.progress("tuning", search.steps) as advance:
                     tuned = search.run(advance)
             except KeyboardInterrupt:
-                note("interrupted; pricing the best so far", quiet=quiet)
+                output.note("interrupted; pricing the best so far")
                 best = search.best_so_far()
                 if best is None:
                     raise
                 tuned, complete = best, False
-            result = tuned_result(tuned, source, electorate, grid, goal)
-        if plot is not None:
-            from pate_cli.plots import pareto_picture
-
-            out.write(plot, pareto_picture(result["pareto"], result["winner"], picture=picture))
-    if not result["releasable"]:
+            result = _tuned_result(tuned, source, electorate, grid, goal, basis)
+        view.draw(out, lambda: pareto_figure(result["pareto"], result["winner"], secret=secret))
+    if secret:
         say(_WARNING)
-    _print(result, as_json=as_json)
+    view.show(result, print_tuned)
     if not complete:
         say("interrupted: this is the best of an incomplete search")
         raise typer.Exit(_INTERRUPTED)
 
 
-def _kind(release: ReleaseKind | None, *, data_independent: bool) -> ReleaseKind:
-    if not data_independent:
-        return release or ReleaseKind.UPPER
-    if release not in (None, ReleaseKind.NONE):
-        raise UsageError(
-            f"--data-independent publishes no data-dependent epsilon; leave out --release {release}"
+def _tuned_result(
+    tuned: Tuned,
+    source: TuneSource,
+    electorate: Electorate,
+    grid: Grid,
+    goal: Goal,
+    basis: dict[str, Any],
+) -> dict[str, Any]:
+    """The winner with its command line, the Pareto front, and what they rest on."""
+    from pate_cli.tuning.command import aggregate_command, described, shares
+
+    winner, command = None, None
+    if tuned.winner is not None:
+        winner = described(tuned.winner) | {"cost_shares": shares(tuned.winner, electorate)}
+        command = aggregate_command(
+            tuned.winner, votes=source.votes or "VOTES", delta=goal.delta, extra=source.words()
         )
-    return ReleaseKind.NONE
+    return {
+        "schema_version": 1,
+        "releasable": source.releasable,
+        "complete": tuned.complete,
+        "analysis": "tight",
+        "goal": {
+            "target_epsilon": goal.target_epsilon,
+            "answers": goal.answers,
+            "objective": goal.objective.value,
+            "min_agreement": goal.min_agreement,
+            "release": goal.release.value,
+            "delta": goal.delta,
+        },
+        "basis": basis,
+        "grid": {
+            "points": grid.size,
+            "thresholds": list(grid.thresholds),
+            "sigmas1": list(grid.sigmas1),
+            "sigmas2": list(grid.sigmas2),
+        },
+        "floor": tuned.floor,
+        "winner": winner,
+        "command": command,
+        "pareto": [described(outcome) for outcome in tuned.pareto],
+    }
 
 
-def _print(result: dict[str, Any], *, as_json: bool) -> None:
-    if prints_json(result, as_json=as_json):
-        return
-    from pate_cli.cli.tune_tables import print_rule, print_tuned
+def _rule_result(
+    source: TuneSource,
+    axes: dict[str, tuple[float, ...] | None],
+    kind: ReleaseKind,
+    wanted: GoalOptions,
+) -> dict[str, Any]:
+    """Release parameters by both rules.
 
-    (print_rule if "rule_of_thumb" in result else print_tuned)(result)
+    Raises:
+        UsageError: no target, or several values for one parameter.
+    """
+    from pate_cli.tuning import Setting
+    from pate_cli.tuning.rule_of_thumb import rule_of_thumb
+
+    target, delta = wanted.target_epsilon, wanted.delta
+    if target is None:
+        raise UsageError("--rule-of-thumb needs --target-epsilon")
+    teachers, classes, queries = source.shape
+    single = {name: values[0] for name, values in axes.items() if values and len(values) == 1}
+    if len(single) < sum(values is not None for values in axes.values()):
+        raise UsageError("--rule-of-thumb takes one --threshold, --sigma1 and --sigma2 at most")
+    # In proportion to the teachers, as pate aggregate does.
+    setting = Setting(
+        threshold=single.get("thresholds", THRESHOLD_SHARE * teachers),
+        sigma1=single.get("sigmas1", SIGMA1_SHARE * teachers),
+        sigma2=single.get("sigmas2", SIGMA2_SHARE * teachers),
+    )
+    mechanism = setting.mechanism(
+        teachers=teachers, classes=classes, teachers_per_record=source.teachers_per_record
+    )
+    by_thumb, public = rule_of_thumb(
+        kind, mechanism=mechanism, queries=queries, target_epsilon=target, delta=delta
+    )
+    words = ["pate", "aggregate", "VOTES", *source.words(), "--threshold", repr(setting.threshold)]
+    words += ["--sigma1", repr(setting.sigma1), "--sigma2", repr(setting.sigma2)]
+    words += ["--max-queries", str(queries), "--delta", repr(delta), "--release", kind.value]
+    words += ["--order", repr(by_thumb.order), "--beta", repr(by_thumb.beta)]
+    words += ["--sigma-release", repr(by_thumb.sigma)]
+    return {
+        "schema_version": 1,
+        "releasable": True,
+        "rule_of_thumb": {
+            "order": by_thumb.order,
+            "beta": by_thumb.beta,
+            "sigma_release": by_thumb.sigma,
+        },
+        "public_rule": {"order": public.order, "beta": public.beta, "sigma_release": public.sigma},
+        "release": kind.value,
+        "delta": delta,
+        "target_epsilon": target,
+        "mechanism": mechanism.parameters(),
+        "queries": queries,
+        "command": shlex.join(words),
+    }

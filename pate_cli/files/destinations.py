@@ -39,7 +39,7 @@ _DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
 def cause(name: str, error: OSError) -> str:
     """Why `name` cannot be written, in the words of the operating system."""
     if isinstance(error, FileExistsError):
-        return f"cannot write {name}: it appeared during the run; use --force to replace it"
+        return f"cannot write {name}: it appeared during the run; use `force` to replace it"
     return f"cannot write {name}: {error.strerror or error}"
 
 
@@ -137,7 +137,7 @@ class File:
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {folder}")
         if self.target.exists() and not force:
-            raise OutputError(f"{self.name} exists already; use --force to replace it")
+            raise OutputError(f"{self.name} exists already; use `force` to replace it")
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
             os.close(self._create())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.errors import LedgerError, ParameterError, UsageError
@@ -13,13 +13,20 @@ from pate_cli.words import MechanismName
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
-__all__ = ["CLASSES", "MechanismChoice", "mechanism_class", "scored_from_parameters"]
+__all__ = [
+    "CLASSES",
+    "MechanismChoice",
+    "mechanism_class",
+    "mechanism_named",
+    "scored_from_parameters",
+]
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
     MechanismName.INTERACTIVE: "interactive.InteractiveGNMax",
     MechanismName.GNMAX: "gnmax.GNMax",
     MechanismName.LNMAX: "lnmax.LNMax",
+    MechanismName.PERMUTE_AND_FLIP: "permute_and_flip.PermuteAndFlip",
     MechanismName.STABILITY: "stability.Stability",
     MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
 }
@@ -31,6 +38,12 @@ def mechanism_class(name: MechanismName) -> type[Mechanism]:
     module, _, attribute = CLASSES[name].partition(".")
     found: type[Mechanism] = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
     return found
+
+
+def mechanism_named(attribute: str) -> type[Mechanism]:
+    """The class of this Python name."""
+    homes = {home.partition(".")[2]: name for name, home in CLASSES.items()}
+    return mechanism_class(homes[attribute])
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,24 @@ class MechanismChoice:
 
         run = RunShape(teachers, classes, queries, delta, self.teachers_per_record)
         return mechanism_class(self.name).for_run(run, self.given)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every input that has no default is given."""
+        return set(mechanism_class(self.name).required) <= set(self.given)
+
+    @property
+    def composed(self) -> bool:
+        """Whether its cost is a composition for all votes, with nothing to sanitize or to keep."""
+        from pate_cli.mechanisms.base import ComposedMechanism
+
+        return issubclass(mechanism_class(self.name), ComposedMechanism)
+
+    def affording(self, refusals: int) -> MechanismChoice:
+        """The same with so many refusals afforded, if it counts them."""
+        if "refusals" not in mechanism_class(self.name).options():
+            return self
+        return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
         """Another mechanism with as many of these parameters as it takes."""

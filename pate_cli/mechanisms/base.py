@@ -86,6 +86,9 @@ class Mechanism(Labeller):
     """
 
     name: ClassVar[MechanismName]
+    required: ClassVar[tuple[str, ...]] = ()
+    """Parameters that have no default."""
+
     teachers: int
     classes: int
     teachers_per_record: int

@@ -11,7 +11,7 @@ from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import CONFIDENCE, MechanismName
 
 __all__ = ["InteractiveGNMax"]
@@ -39,6 +39,7 @@ class InteractiveGNMax(ConfidentGNMax):
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
+    required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
 
     _: KW_ONLY
@@ -58,7 +59,7 @@ class InteractiveGNMax(ConfidentGNMax):
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
         """This mechanism with the predictions of these rows only, in their order."""
         if self.predictions is None:
-            raise ParameterError("interactive needs the student's predictions; give --student FILE")
+            raise ParameterError("interactive needs the student's predictions; give `predictions`")
         return replace(self, predictions=StudentPredictions(self.predictions.of(ids, first_row)))
 
     def for_reference(self, counts: Counts, seed: int) -> InteractiveGNMax:

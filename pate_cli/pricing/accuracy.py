@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.noise import Noise
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-from pate_cli.votes.truth import UNKNOWN
+from pate_cli.results import Result, row_columns
+from pate_cli.votes.side_files import UNKNOWN
 
-__all__ = ["NOISE_SHARES", "AccuracyPoint", "measure_accuracy"]
+__all__ = ["NOISE_SHARES", "Accuracy", "AccuracyPoint", "measure_accuracy"]
 
 NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the noise on a count, in units of the number of teachers."""
@@ -45,6 +46,33 @@ class AccuracyPoint:
     accuracy: float
     epsilon: float
     order: float
+
+
+@dataclass(frozen=True, repr=False)
+class Accuracy(Result):
+    """Aggregators that answer every query, over a range of noise. SECRET."""
+
+    points: tuple[AccuracyPoint, ...]
+    queries: int
+    delta: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry a point; JSON-ready."""
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "queries": self.queries,
+            "delta": self.delta,
+            "accuracy": [asdict(point) for point in self.points],
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row a point."""
+        return row_columns(self.points)
+
+    def headline(self) -> str:
+        """How many points of how many queries."""
+        return f"{len(self.points)} noise levels on {self.queries} queries"
 
 
 def measure_accuracy(

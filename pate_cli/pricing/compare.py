@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Counts
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, Batches, TightCost, expected_until, query_costs
 from pate_cli.release.worst_case import Spending, data_independent_cost
+from pate_cli.results import Result, row_columns
 
-__all__ = ["Comparison", "compare_composed", "compare_scored"]
+__all__ = ["Compared", "Comparison", "compare_composed", "compare_scored"]
 
 # Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
@@ -43,6 +46,33 @@ class Comparison:
     order: float | None
     data_independent: float
     note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Compared(Result):
+    """Mechanisms at a matched number of expected answers. SECRET."""
+
+    rows: tuple[Comparison, ...]
+    matched_answers: float
+    delta: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry a mechanism; JSON-ready."""
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "matched_answers": self.matched_answers,
+            "delta": self.delta,
+            "compare": [asdict(row) for row in self.rows],
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row a mechanism; NaN where there is no data-dependent ε."""
+        return row_columns(self.rows)
+
+    def headline(self) -> str:
+        """What was matched."""
+        return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
 def compare_scored(

@@ -6,20 +6,24 @@ what the selecting coin costs alone and "argmax" the rest. Another analysis may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
+from pate_cli.release.worst_case import DataIndependentCost
+from pate_cli.results import Result
 from pate_cli.words import Analysis
 
 __all__ = [
     "TIGHT_ORDERS",
+    "Cost",
     "CostAnalysis",
     "CostSummary",
     "QueryCosts",
@@ -224,3 +228,79 @@ def measure_cost(
         answer=answer,
         plurality=np.concatenate([part.plurality for part in at_best]),
     )
+
+
+@dataclass(frozen=True, repr=False)
+class Cost(Result):
+    """What the votes would cost, with the ε that holds for all votes beside it. SECRET.
+
+    Attributes:
+        summary: the data-dependent part.
+        analysis: `tight` or `paper`.
+        mechanism: the mechanism's public parameters.
+        max_answers: k2, the public cap on answers.
+        delta: δ.
+        for_all_votes: the data-independent ε of the labels alone.
+        ids: of the queries, [queries].
+    """
+
+    summary: CostSummary
+    analysis: Analysis
+    mechanism: Mapping[str, Any]
+    max_answers: int
+    delta: float
+    for_all_votes: DataIndependentCost
+    ids: NDArray[Any]
+
+    @property
+    def epsilon(self) -> float:
+        """Data-dependent ε at the best order, nats."""
+        return self.summary.epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """By step, by order and in bins of queries; JSON-ready."""
+        found, public = self.summary, self.for_all_votes
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "analysis": self.analysis.value,
+            "mechanism": dict(self.mechanism),
+            "queries": found.queries,
+            "max_answers": self.max_answers,
+            "expected_answers": found.expected_answers,
+            "epsilon": found.epsilon,
+            "order": found.order,
+            "order_at_edge": found.at_edge,
+            "delta": self.delta,
+            "orders": found.orders.tolist(),
+            "rdp": found.rdp.tolist(),
+            "steps": {step: values.tolist() for step, values in found.steps.items()},
+            "data_independent": {
+                "epsilon": round_up(public.epsilon),
+                "order": public.order,
+                "method": public.method,
+            },
+            "per_query": {
+                "order": found.order,
+                "quantiles": found.quantiles(),
+                "by_plurality": found.histogram(self.mechanism["teachers"]),
+            },
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row per query, at the best order."""
+        found = self.summary
+        return {
+            "query_id": self.ids,
+            "plurality": found.plurality,
+            "answer_probability": found.answer,
+            **{f"cost_{step}": values for step, values in found.per_query.items()},
+            "cost": found.query_total,
+        }
+
+    def headline(self) -> str:
+        """ε and for how many answers."""
+        return (
+            f"epsilon {self.epsilon:.4f} at delta {self.delta:g} for "
+            f"{self.summary.expected_answers:.1f} expected answers"
+        )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Counts, Floats
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.release.best import BestRelease
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.results import Result
 
-__all__ = ["price_votes"]
+__all__ = ["Sensitivity", "price_votes"]
 
 
 def price_votes(
@@ -34,3 +40,78 @@ def price_votes(
     for bound, counts in batches:
         tally += bound.tally(counts, table)
     return table.price(tally, np.arange(distances_for(beta, teachers=mechanism.teachers)))
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Result):
+    """How far one record could move the cost of the votes, by distance. SECRET.
+
+    Attributes:
+        price: cost and LS_d at the plan's order.
+        plan: order and β, fixed without looking at the votes.
+        best: the β and σ_SS that would serve these votes best.
+        mechanism: the mechanism's public parameters.
+        queries: rows priced.
+        conditions: verdicts on C5 and C6, where the published analysis asks for them.
+    """
+
+    price: Price
+    plan: ReleasePlan
+    best: BestRelease | None
+    mechanism: Mapping[str, Any]
+    queries: int
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def smooth(self) -> float:
+        """SS_β, nats."""
+        return self.price.smooth(self.plan.beta)
+
+    @property
+    def discounted(self) -> Floats:
+        """e^{−βd} LS_d per distance, nats."""
+        return self.price.discounted(self.plan.beta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve and what it comes to; JSON-ready."""
+        plan, discounted = self.plan, self.discounted
+        best = None
+        if self.best is not None:
+            best = {
+                "release": plan.kind.value,
+                "beta": self.best.beta,
+                "sigma_release": self.best.sigma,
+                "smooth_sensitivity": self.best.smooth,
+                "mean": self.best.mean,
+                "sd": self.best.sd,
+            }
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "analysis": plan.analysis.value,
+            "mechanism": dict(self.mechanism),
+            "queries": self.queries,
+            "delta": plan.delta,
+            "order": plan.order,
+            "beta": plan.beta,
+            "smooth_sensitivity": self.smooth,
+            "distance": int(np.argmax(discounted)),
+            "rdp": self.price.rdp,
+            "best": best,
+            "conditions": [dict(verdict) for verdict in self.conditions],
+            "local_sensitivity": self.price.curve.tolist(),
+            "discounted": discounted.tolist(),
+            "ceiling": self.price.ceiling,
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row per distance."""
+        return {
+            "distance": self.price.distances,
+            "local_sensitivity": self.price.curve,
+            "discounted": self.discounted,
+        }
+
+    def headline(self) -> str:
+        """SS_β and where."""
+        return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

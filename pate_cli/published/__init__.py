@@ -6,24 +6,23 @@ each docstring says so where it applies. Numbers are in nats, arrays are [orders
 
 from __future__ import annotations
 
-from pate_cli.published.conditions import (
-    Conditions,
-    check_conditions,
-    require_conditions,
+from pate_cli.published.conditions import Conditions, check_conditions, require_conditions
+from pate_cli.published.confident import (
+    confident_expected_cost,
+    expected_answers,
+    expected_local_sensitivity,
+    smooth_sensitivity,
 )
-from pate_cli.published.confident import confident_expected_cost, expected_answers
-from pate_cli.published.conversion import MOMENT_ORDERS, TABLE_ORDERS, to_epsilon
-from pate_cli.published.distances import (
-    gnmax_local_sensitivity,
-    gnmax_local_sensitivity_per_query,
-)
+from pate_cli.published.conversion import MOMENT_ORDERS, TABLE_ORDERS, gnss_rdp, to_epsilon
+from pate_cli.published.distances import gnmax_local_sensitivity
 from pate_cli.published.gnmax import data_dependent_rdp, gnmax_log_q, gnmax_rdp
-from pate_cli.published.gnss import gnss_rdp
 from pate_cli.published.laplace import laplace_log_q, laplace_rdp
 from pate_cli.published.plateau import Plateau, find_plateau, log_q0
-from pate_cli.published.smooth import expected_local_sensitivity, smooth_sensitivity
-from pate_cli.published.threshold import log_probability_answered, threshold_rdp
-from pate_cli.published.threshold_sensitivity import threshold_local_sensitivity
+from pate_cli.published.threshold import (
+    log_probability_answered,
+    threshold_local_sensitivity,
+    threshold_rdp,
+)
 
 __all__ = [
     "MOMENT_ORDERS",
@@ -37,7 +36,6 @@ __all__ = [
     "expected_local_sensitivity",
     "find_plateau",
     "gnmax_local_sensitivity",
-    "gnmax_local_sensitivity_per_query",
     "gnmax_log_q",
     "gnmax_rdp",
     "gnss_rdp",

@@ -23,6 +23,7 @@ from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.release.door import quote
 from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.report import Quote
 from pate_cli.run import Settlement, settle
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
@@ -56,7 +57,7 @@ class PublishedPlan(ReleasePlan):
         super().__post_init__()
         if self.as_published and self.kind is ReleaseKind.UPPER:
             raise UsageError(
-                "--as-published goes with --analysis paper and --release unbiased, "
+                "`as_published` goes with `analysis` paper and `release` unbiased, "
                 "the only release the paper has"
             )
         if self.publishes_draw:
@@ -174,8 +175,8 @@ def require_disjoint_teachers(mechanism: Mechanism) -> None:
     """
     if mechanism.teachers_per_record != 1:
         raise UsageError(
-            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-            "--analysis tight"
+            "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
+            "`analysis` tight"
         )
 
 
@@ -190,7 +191,7 @@ def require_published_sensitivity(mechanism: Mechanism, orders: Floats) -> None:
     if known is None or known.sensitivity is None:
         raise UsageError(
             f"the published analysis has no smooth sensitivity for {mechanism.name}; "
-            "use --analysis tight"
+            "use `analysis` tight"
         )
     require_disjoint_teachers(mechanism)
     sigma = mechanism.parameters()["sigma2"]
@@ -214,7 +215,7 @@ class PublishedCost:
         known = _KNOWN.get(mechanism.name)
         if known is None:
             raise UsageError(
-                f"the published analysis does not cover {mechanism.name}; use --analysis tight"
+                f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
             )
         return known.steps(mechanism, counts, orders)
 
@@ -273,7 +274,7 @@ class PublishedAccount:
         )
         return settle(ledger, self._plan, noise, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> dict[str, Any]:
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
         return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
 

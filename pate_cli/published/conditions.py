@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from pate_cli.arrays import Floats
-from pate_cli.checks import check_order, check_orders, check_positive
-from pate_cli.errors import ParameterError, ValidityError
+from pate_cli.checks import check_orders
+from pate_cli.errors import ValidityError
 from pate_cli.published.gnmax import data_dependent_rdp
-from pate_cli.published.neighbours import (
-    check_classes,
+from pate_cli.published.plateau import (
+    Plateau,
+    find_plateau,
     log_q_above,
     log_q_at,
     margin_at,
     margin_step,
 )
-from pate_cli.published.plateau import Plateau, find_plateau
 
 __all__ = ["Conditions", "check_conditions", "require_conditions"]
 
@@ -51,13 +51,6 @@ class Conditions:
     holds: bool
     reason: str = ""
     log_q: float | None = None
-
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_classes(self.classes)
-        check_order(self.order)
-        if self.holds != (self.reason == "") or self.holds != (self.log_q is None):
-            raise ParameterError("a verdict that fails gives a reason and a q, others give neither")
 
 
 def check_conditions(*, sigma: float, classes: int, orders: ArrayLike) -> tuple[Conditions, ...]:
@@ -110,7 +103,7 @@ def _not_rising(shape: Plateau) -> float | None:
     def slope(root: Floats) -> Floats:
         return _signed_slope(-(root**2), shape)
 
-    root = _negative_at(slope, start, start + _reach(shape))
+    root = _negative_at(slope, start, start + _beyond(shape))
     return None if root is None else -(root**2)
 
 
@@ -131,7 +124,7 @@ def _difference_falls(shape: Plateau) -> float | None:
     """
     step = margin_step(shape.sigma)
     last = float(margin_at(shape.log_q1, classes=shape.classes))
-    root = np.sqrt(-shape.log_q1) + _reach(shape)
+    root = np.sqrt(-shape.log_q1) + _beyond(shape)
     first = float(margin_at(-(root**2), classes=shape.classes))
 
     def growth(margin: Floats) -> Floats:
@@ -149,8 +142,8 @@ _CHECKS: tuple[tuple[str, Callable[[Plateau], float | None]], ...] = (
 )
 
 
-def _reach(shape: Plateau) -> float:
-    """How far beyond q0 to look, in √log(1/q): past it β is below e^{−1600} of its height."""
+def _beyond(shape: Plateau) -> float:
+    """How far past q0 to look, in √log(1/q): there β is below e^{−1600} of its height."""
     return (shape.order + 1.0) / shape.sigma + 40.0
 
 

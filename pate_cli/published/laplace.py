@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_orders, check_positive
-from pate_cli.published.votes_domain import check_histograms
+from pate_cli.published.checks import check_histograms
 
 __all__ = ["laplace_log_q", "laplace_rdp"]
 

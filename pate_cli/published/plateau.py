@@ -1,4 +1,4 @@
-"""Where the data-dependent bound stops helping (q0, q1), and Algorithm 3 on top of it."""
+"""How far one teacher moves q (B_U, B_L), where the bound stops helping (q0, q1), Algorithm 3."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, ndtri_exp
 
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_order, check_positive
 from pate_cli.errors import ParameterError
+from pate_cli.published.checks import check_classes
 from pate_cli.published.gnmax import data_dependent_rdp, rdp_of_log_q
-from pate_cli.published.neighbours import check_classes, log_q_above, log_q_below
 
-__all__ = ["Plateau", "find_plateau", "local_sensitivity_at", "log_q0"]
-
+__all__ = [
+    "Plateau",
+    "find_plateau",
+    "local_sensitivity_at",
+    "log_q0",
+    "log_q_above",
+    "log_q_at",
+    "log_q_below",
+    "margin_at",
+    "margin_step",
+]
 
 _FINEST, _COARSEST = 0.1, 1e9  # σ at which q0 and the conditions are told from rounding
 _CELLS = 4096
@@ -36,12 +46,52 @@ class Plateau:
     log_q1: float
     height: float
 
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_classes(self.classes)
-        check_order(self.order)
-        if not self.log_q1 <= self.log_q0 < 0.0:
-            raise ParameterError(f"q1 <= q0 < 1 is needed, got logs {self.log_q1}, {self.log_q0}")
+
+# How far one teacher can move q: B_U and B_L of Appendix B.1. Both are shifts of one coordinate,
+# the margin z = Φ^{-1}(q/(m − 1)): with ½ erfc(x) = Φ(−√2 x), the published
+# (m−1)/2 · erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
+
+
+def margin_step(sigma: float) -> float:
+    """√2/σ, what one teacher can move the margin z by."""
+    return float(np.sqrt(2.0) / sigma)
+
+
+def margin_at(log_q: ArrayLike, *, classes: int) -> Floats:
+    """z = Φ^{-1}(q/(m − 1)) from log q; −inf at q = 0."""
+    return np.asarray(
+        ndtri_exp(np.asarray(log_q, dtype=np.float64) - np.log(classes - 1.0)), dtype=np.float64
+    )
+
+
+def log_q_at(margin: ArrayLike, *, classes: int) -> Floats:
+    """log[(m − 1)·Φ(z)], not capped at 0."""
+    return np.asarray(
+        np.log(classes - 1.0) + log_ndtr(np.asarray(margin, dtype=np.float64)), dtype=np.float64
+    )
+
+
+def log_q_above(log_q: ArrayLike, *, sigma: float, classes: int) -> Floats:
+    """log B_U(q): no neighbour's q exceeds it. B_U(q) = min{(m−1)·Φ(z + √2/σ), 1}, B.1.
+
+    Args:
+        log_q: log q of a histogram, at most log(1 − 1/m).
+        sigma: standard deviation σ > 0 of GNMax's noise, in votes.
+        classes: m ≥ 2.
+
+    Returns:
+        Same shape, at most 0.
+    """
+    step = margin_step(check_positive("sigma", sigma))
+    margin = margin_at(log_q, classes=check_classes(classes))
+    return np.minimum(log_q_at(margin + step, classes=classes), 0.0)
+
+
+def log_q_below(log_q: ArrayLike, *, sigma: float, classes: int) -> Floats:
+    """log B_L(q): no neighbour's q is less. B_L(q) = (m−1)·Φ(z − √2/σ), B.1. As above."""
+    step = margin_step(check_positive("sigma", sigma))
+    margin = margin_at(log_q, classes=check_classes(classes))
+    return log_q_at(margin - step, classes=classes)
 
 
 def log_q0(*, sigma: float, order: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pate_cli.accounting.composition import Composition
@@ -12,11 +11,11 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.release.guarantee import adjacency, covers, statements, summary
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import SCHEMA_VERSION, DataIndependent, Report, Sanitized
+from pate_cli.release.report import DataIndependent, Quote, Report, Sanitized
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.words import ReleaseKind
 
@@ -123,52 +122,35 @@ def release_composed(
 
 def quote(
     mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int, max_answers: int
-) -> dict[str, Any]:
+) -> Quote:
     """What a run would cost for all votes, before anything is spent; all of it public."""
     planned: dict[str, Any] = {"release": plan.kind.value}
     if plan.publishes_draw:
         planned |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
     public = _for_all_votes([Spending(mechanism, queries, max_answers)], plan, ())
-    return _quote(mechanism, public, plan.delta, queries, max_answers, planned=planned)
+    return Quote(
+        mechanism=mechanism.parameters(),
+        delta=plan.delta,
+        queries=queries,
+        max_answers=max_answers,
+        planned_release=planned,
+        data_independent=public,
+    )
 
 
 def composed_quote(
     mechanism: ComposedMechanism, cost: Composition, *, queries: int, max_answers: int
-) -> dict[str, Any]:
+) -> Quote:
     """The same for a run whose (ε, δ) is a composition."""
-    return _quote(
-        mechanism,
-        _composed(cost),
-        cost.delta,
-        queries,
-        max_answers,
-        planned={"release": ReleaseKind.NONE.value},
-        derived={"threshold": mechanism.threshold},
+    return Quote(
+        mechanism=mechanism.parameters(),
+        delta=cost.delta,
+        queries=queries,
+        max_answers=max_answers,
+        planned_release={"release": ReleaseKind.NONE.value},
+        data_independent=_composed(cost),
+        threshold=mechanism.threshold,
     )
-
-
-def _quote(
-    mechanism: Mechanism,
-    public: DataIndependent,
-    delta: float,
-    queries: int,
-    max_answers: int,
-    *,
-    planned: dict[str, Any],
-    derived: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "dry_run": True,
-        "epsilon": public.epsilon,
-        "delta": delta,
-        "mechanism": mechanism.parameters(),
-        **(derived or {}),
-        "queries": queries,
-        "max_answers": max_answers,
-        "planned_release": planned,
-        "data_independent": asdict(public),
-    }
 
 
 def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:

@@ -6,15 +6,18 @@ that `release` sanitized. It holds no reference to a ledger and cannot be made f
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli import __version__
+from pate_cli.results import Result
 
-__all__ = ["SCHEMA_VERSION", "DataIndependent", "Report", "Sanitized", "Statement"]
+__all__ = ["SCHEMA_VERSION", "DataIndependent", "Quote", "Report", "Sanitized", "Statement"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -62,8 +65,8 @@ class Statement:
     text: str
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Result):
     """What may be published. Numbers in nats are rounded up to 4 decimals.
 
     `sound` says whether the headline ε is a bound that can be defended; under the `paper` analysis
@@ -87,6 +90,8 @@ class Report:
     statements: tuple[Statement, ...]
     rounds: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...] = ()
+
+    releasable: ClassVar[bool] = True
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
@@ -116,6 +121,64 @@ class Report:
             "warnings": list(self.warnings),
         }
 
-    def to_json(self) -> str:
-        """Indented JSON with a final newline; never NaN or Infinity."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The readings of the numbers, one a row: id, holds, text."""
+        return {
+            name: np.array([getattr(reading, name) for reading in self.statements])
+            for name in ("id", "holds", "text")
+        }
+
+    def headline(self) -> str:
+        """ε, δ and how many answers they pay for."""
+        return (
+            f"epsilon {self.epsilon:.4f} at delta {self.delta:g}, "
+            f"{self.answers} of {self.queries} queries answered"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Quote(Result):
+    """What a run would cost for all votes, before anything is spent; all of it public.
+
+    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn.
+    """
+
+    releasable: ClassVar[bool] = True
+
+    mechanism: dict[str, Any]
+    delta: float
+    queries: int
+    max_answers: int
+    planned_release: dict[str, Any]
+    data_independent: DataIndependent
+    threshold: float | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """ε for all votes of everything that would be released, nats."""
+        return self.data_independent.epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """The quote as JSON-ready values."""
+        derived = {} if self.threshold is None else {"threshold": self.threshold}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "dry_run": True,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "mechanism": self.mechanism,
+            **derived,
+            "queries": self.queries,
+            "max_answers": self.max_answers,
+            "planned_release": self.planned_release,
+            "data_independent": asdict(self.data_independent),
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row: what is asked and what it costs."""
+        row = {"queries": self.queries, "max_answers": self.max_answers, "epsilon": self.epsilon}
+        return {name: np.array([value]) for name, value in row.items()}
+
+    def headline(self) -> str:
+        """The worst case."""
+        return f"at most epsilon {self.epsilon:.4f} at delta {self.delta:g} for all votes"

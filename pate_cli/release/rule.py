@@ -157,7 +157,7 @@ def choose_plan_for(
             order = found
     best = reference.best_at(order, beta=beta, sigma=sigma)
     if best is None:
-        raise ParameterError(f"no release at order {order:g} has a finite cost; lower --beta")
+        raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
     return ReleasePlan(
         kind=kind,
         delta=delta,

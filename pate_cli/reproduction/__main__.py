@@ -10,10 +10,13 @@ from pathlib import Path
 
 from pate_cli.errors import PateError
 from pate_cli.reproduction.archive import fetch_votes
-from pate_cli.reproduction.figures import Figures, load_figures
-from pate_cli.reproduction.outcome import Progress, Table
-from pate_cli.reproduction.printing import as_json, print_table
-from pate_cli.reproduction.samples import MOST_ROWS, NOTE, sample_rows
+from pate_cli.reproduction.rows import (
+    MOST_SAMPLE_ROWS,
+    SAMPLE_NOTE,
+    printed_tables,
+    sample_rows,
+)
+from pate_cli.reproduction.table import Progress, Table
 from pate_cli.reproduction.table1 import table1
 from pate_cli.reproduction.table2 import table2
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -82,43 +85,42 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _table(options: argparse.Namespace) -> int:
-    figures = load_figures()
     progress = _progress()
     try:
-        table = _computed(options, figures, progress)
+        table = _computed(options, progress)
     finally:
         progress("")
     if options.json:
-        sys.stdout.write(as_json(table))
+        sys.stdout.write(table.json())
     else:
-        print_table(table, sys.stdout)
+        table.print(sys.stdout)
     sys.stdout.flush()
     return table.exit_code
 
 
-def _computed(options: argparse.Namespace, figures: Figures, progress: Progress) -> Table:
-    compared = options.votes is not None
-    rows1, rows2 = figures.table1, figures.table2
-    if compared:
-        folder = VoteFolder(options.votes, figures.sha256)
-        notes = [f"The authors' votes: {figures.archive}"]
+def _computed(options: argparse.Namespace, progress: Progress) -> Table:
+    if options.votes is not None:
+        printed = printed_tables()
+        rows1, rows2 = printed.table1, printed.table2
+        folder = VoteFolder(options.votes, printed.sha256)
+        notes = [f"The authors' votes: {printed.archive}"]
     else:
         rows1, rows2 = sample_rows(options.samples)
-        folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_ROWS)
-        notes = [NOTE]
+        folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
+        notes = [SAMPLE_NOTE]
     if options.table == "table1":
-        return table1(rows1, folder, compared=compared, progress=progress, notes=notes)
-    return table2(rows2, folder, compared=compared, progress=progress, notes=notes)
+        return table1(rows1, folder, progress=progress, notes=notes)
+    return table2(rows2, folder, progress=progress, notes=notes)
 
 
 def _votes(options: argparse.Namespace) -> int:
-    figures = load_figures()
+    printed = printed_tables()
     progress = _progress()
     try:
         names = fetch_votes(
-            options.url or figures.archive,
+            options.url or printed.archive,
             options.into,
-            expected=figures.sha256,
+            expected=printed.sha256,
             progress=progress,
         )
     finally:

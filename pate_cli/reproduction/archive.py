@@ -1,30 +1,34 @@
-"""Download the authors' vote files: verified before anything is put in place, or nothing is."""
+"""Download the authors' vote files: each verified before any is put in place, or none is.
+
+Nothing in the archive decides where bytes go. Regular files are taken by the last piece of their
+name, read into memory up to a limit, and written under our own names when their digests are right.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import gzip
+import hashlib
 import http.client
+import io
 import os
-import shutil
-import tempfile
+import tarfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import IO, Any
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO
 from urllib.parse import urlsplit
 
 from pate_cli import __version__
-from pate_cli.errors import OutputError, UsageError, VoteError
-from pate_cli.reproduction.outcome import Progress
-from pate_cli.reproduction.unpack import Limits, unpack
+from pate_cli.errors import OutputError, PateError, UsageError, VoteError
+from pate_cli.files.transaction import Outputs
+from pate_cli.reproduction.table import Progress
 from pate_cli.reproduction.vote_folder import sha256_of
 
 __all__ = ["fetch_votes"]
-
-_SCHEMES = ("https", "http", "file")
-_BLOCK = 1 << 18
 
 
 def fetch_votes(
@@ -33,44 +37,42 @@ def fetch_votes(
     *,
     expected: Mapping[str, str],
     progress: Progress,
-    limits: Limits | None = None,
+    most: int = 128 << 20,
+    seconds: float = 1800.0,
+    silence: float = 30.0,
 ) -> tuple[str, ...]:
-    """Fetch an archive and put its expected files into a folder, all of them or none.
+    """Put the expected files of a tar or zip, gzipped or not, into a folder.
 
-    Files that are already there with the right content are left alone; when all are, nothing is
-    downloaded.
+    Those that are there already are left alone; when all are, nothing is downloaded.
 
     Args:
         url: http, https or file address of the archive.
         into: the folder, made if absent.
-        expected: file name → hex sha256. Other files in the archive are passed over.
+        expected: file name → hex sha256.
         progress: called with a few words now and then.
-        limits: how much is accepted.
+        most: bytes that are downloaded at most, and unpacked at most.
+        seconds: how long the download may take, and with
+        silence: how many seconds without a byte.
 
     Returns:
         The names, all present and verified.
 
     Raises:
-        UsageError: another kind of address.
+        UsageError: not an http, https or file address.
         VoteError: the archive cannot be fetched, is damaged, or is not the one expected.
         OutputError: the folder cannot be written, or holds another file of an expected name.
     """
-    if urlsplit(url).scheme not in _SCHEMES:
+    if urlsplit(url).scheme not in ("https", "http", "file"):
         raise UsageError(f"--url must be an http, https or file address, got {url!r}")
-    limits = limits or Limits()
-    wanted = [name for name in expected if not _have(into / name, expected[name])]
-    if not wanted:
-        return tuple(expected)
-    with _new_folder(into), _writable(into), _scratch(into) as scratch:
-        archive = scratch / "archive"
-        _download(url, archive, limits, progress)
+    wanted = [name for name, digest in expected.items() if not _have(into / name, digest)]
+    if wanted:
+        archive = _download(url, most, seconds, silence, progress)
         progress("unpacking and verifying")
-        found = scratch / "found"
-        found.mkdir()
-        unpack(archive, found, names=expected.keys(), limits=limits)
-        _name_lone_file(found, expected)
-        _verify(found, expected)
-        _move(found, into, wanted)
+        files = _unpack(archive, wanted, most)
+        for name, content in files.items():
+            if hashlib.sha256(content).hexdigest() != expected[name]:
+                raise VoteError(f"{name} in the archive has another sha256; nothing was kept")
+        _place(files, into)
     return tuple(expected)
 
 
@@ -83,86 +85,20 @@ def _have(file: Path, digest: str) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _new_folder(folder: Path) -> Iterator[None]:
-    """Make the folder; if what follows fails, take away what was made."""
-    made = []
-    try:
-        for one in (folder, *folder.parents):
-            if os.path.lexists(one):
-                break
-            made.append(one)
-        with _writable(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for one in made:
-            with contextlib.suppress(OSError):
-                one.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """A private folder inside `folder`, on the same disk, gone in the end."""
-    scratch = Path(tempfile.mkdtemp(prefix=".votes-", dir=folder))
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _writable(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror or error}") from error
-
-
-def _download(url: str, target: Path, limits: Limits, progress: Progress) -> None:
-    deadline = time.monotonic() + limits.seconds
-    with _reaching(url):
-        response = _open(url, limits.silence)
-    with contextlib.closing(response), target.open("xb") as file:
-        announced = _announced(response)
-        if announced is not None and announced > limits.download:
-            raise VoteError(f"{url}: larger than {limits.download >> 20} MiB; refused")
-        size = 0
-        while True:
-            with _reaching(url):
-                block = response.read(_BLOCK)
-            if not block:
-                break
-            size += len(block)
-            if size > limits.download:
-                raise VoteError(f"{url}: larger than {limits.download >> 20} MiB; refused")
-            if time.monotonic() > deadline:
-                raise VoteError(f"{url}: not there after {limits.seconds:g} seconds; given up")
-            file.write(block)
-            progress(f"downloaded {size >> 10} KiB")
-    if announced is not None and size != announced:
-        raise VoteError(f"{url}: the download broke off at {size} of {announced} bytes; try again")
-
-
-def _open(url: str, silence: float) -> Any:
-    request = urllib.request.Request(  # noqa: S310  the scheme was checked by the caller
+def _download(url: str, most: int, seconds: float, silence: float, progress: Progress) -> bytes:
+    deadline, data = time.monotonic() + seconds, bytearray()
+    request = urllib.request.Request(  # noqa: S310  the caller checked the scheme
         url, headers={"User-Agent": f"pate-cli/{__version__}"}
     )
-    return urllib.request.urlopen(request, timeout=silence)  # noqa: S310  as above
-
-
-def _announced(response: IO[bytes]) -> int | None:
-    headers = getattr(response, "headers", None)
-    length = None if headers is None else headers.get("Content-Length")
-    return int(length) if length is not None and length.isdigit() else None
-
-
-@contextlib.contextmanager
-def _reaching(url: str) -> Iterator[None]:
-    """What may go wrong on the way, as one line that says what to do."""
     try:
-        yield
+        with urllib.request.urlopen(request, timeout=silence) as response:  # noqa: S310  as above
+            while block := response.read1(1 << 18):
+                data += block
+                if len(data) > most:
+                    raise VoteError(f"{url}: larger than {most >> 20} MiB; refused")
+                if time.monotonic() > deadline:
+                    raise VoteError(f"{url}: not there after {seconds:g} seconds; given up")
+                progress(f"downloaded {len(data) >> 10} KiB")
     except urllib.error.HTTPError as error:
         with error:
             raise VoteError(f"{url}: the server answers {error.code} {error.reason}") from error
@@ -170,40 +106,63 @@ def _reaching(url: str) -> Iterator[None]:
         reason = getattr(error, "reason", error)
         said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         raise VoteError(f"{url}: cannot be fetched: {said}") from error
+    return bytes(data)
 
 
-def _name_lone_file(found: Path, expected: Mapping[str, str]) -> None:
-    """A file that came without a trustworthy name is known by its digest."""
-    lone = found / "lone"
-    if not lone.exists():
-        return
-    digest = sha256_of(lone)
-    for name, known in expected.items():
-        if known == digest:
-            lone.rename(found / name)
-            return
-    raise VoteError("the archive holds one file, and it is none of those expected")
-
-
-def _verify(found: Path, expected: Mapping[str, str]) -> None:
-    missing = [name for name in expected if not (found / name).is_file()]
+def _unpack(archive: bytes, names: Collection[str], most: int) -> dict[str, bytes]:
+    """The contents of these files, `most` bytes in total; VoteError unless all are there."""
+    found: dict[str, bytes] = {}
+    try:
+        if archive.startswith(b"\x1f\x8b"):
+            archive = _bounded(gzip.GzipFile(fileobj=io.BytesIO(archive)), most)
+        for name, content in _regular_files(archive):
+            if name in names and name not in found:
+                found[name] = _bounded(content, most - sum(map(len, found.values())))
+    except PateError:
+        raise
+    except Exception as error:  # the readers have no error in common for damaged archives
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise VoteError(f"the archive is damaged, cut short or no tar or zip: {reason}") from error
+    missing = [name for name in names if name not in found]
     if missing:
         raise VoteError(f"the archive lacks {', '.join(missing)}; nothing was kept")
-    for name, digest in expected.items():
-        if sha256_of(found / name) != digest:
-            raise VoteError(f"{name} in the archive has another sha256; nothing was kept")
+    return found
 
 
-def _move(found: Path, into: Path, names: list[str]) -> None:
-    """Put files in place one rename each; on failure take back those that were."""
-    placed: list[Path] = []
+def _regular_files(archive: bytes) -> Iterator[tuple[str, IO[bytes]]]:
+    """The last piece of the name, and the content, of every regular file in a tar or zip."""
+    if archive.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+            for entry in zipped.infolist():
+                yield PurePosixPath(entry.filename).name, zipped.open(entry)
+    else:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
+            for member in tar:
+                content = tar.extractfile(member) if member.isreg() else None
+                if content is not None:
+                    yield PurePosixPath(member.name).name, content
+
+
+def _bounded(content: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
+    data = content.read(most + 1)
+    if len(data) > most:
+        raise VoteError("the archive unpacks to more bytes than are accepted; refused")
+    return data
+
+
+def _place(files: Mapping[str, bytes], into: Path) -> None:
+    """Write all files or none; a folder made for them goes away again when that fails."""
+    made = [folder for folder in (into, *into.parents) if not os.path.lexists(folder)]
     try:
-        for name in names:
-            with (found / name).open("rb") as stream:
-                os.fsync(stream.fileno())
-            (found / name).replace(into / name)
-            placed.append(into / name)
-    except BaseException:
-        for file in placed:
-            file.unlink(missing_ok=True)
+        into.mkdir(parents=True, exist_ok=True)
+        with Outputs() as out:
+            for name, content in files.items():
+                out.reserve(into / name)
+                out.write(into / name, content)
+    except BaseException as error:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise OutputError(f"{into}: cannot be written: {error.strerror}") from error
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from pate_cli.published import (
     laplace_rdp,
     to_epsilon,
 )
-from pate_cli.reproduction.figures import ConfidentRow, LaplaceRow
-from pate_cli.reproduction.outcome import Outcome, Progress, Status, Table, attempt
+from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow
+from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.vote_folder import Asked, Histograms, VoteFolder
 
-__all__ = ["expected_run", "table1"]
+__all__ = ["best_epsilon", "expected_run", "table1"]
 
 
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
@@ -40,157 +41,143 @@ def table1(
     rows: Sequence[LaplaceRow | ConfidentRow],
     folder: VoteFolder,
     *,
-    compared: bool,
     progress: Progress,
     notes: Sequence[str] = (),
 ) -> Table:
     """Compute every row whose votes are in `folder`.
 
     Args:
-        rows: what to compute.
+        rows: what to compute; with printed figures to show beside, or none of them with any.
         folder: where the votes are.
-        compared: whether there are printed figures to show beside.
         progress: called with a few words before each row.
         notes: what else the reader has to know.
     """
-    outcomes = []
+    compared = any(row.epsilon is not None for row in rows)
+    results = []
     for row in rows:
-        name = f"{row.dataset}, {row.aggregator}"
-        if isinstance(row, LaplaceRow):
-            name += "" if row.queries is None else f" {row.queries}"
-        progress(f"Table 1: {name}")
-        outcomes.append(_outcome(row, name, folder, compared=compared))
+        progress(f"Table 1: {row.name}")
+        results.append(_result(row, folder))
     return Table(
         name="table1",
         title="Table 1",
         header=_HEADER + (_PRINTED if compared else ()),
-        outcomes=tuple(outcomes),
+        results=tuple(results),
         notes=(*notes, *_NOTES, *((_ACCURACY,) if compared else ())),
     )
 
 
-def _outcome(
-    row: LaplaceRow | ConfidentRow, name: str, folder: VoteFolder, *, compared: bool
-) -> Outcome:
-    answered = row.answered if isinstance(row, ConfidentRow) else row.queries
-    rest = ("-",) * (len(_HEADER) - 2) + _printed(answered, row.epsilon, compared=compared)
+def _result(row: LaplaceRow | ConfidentRow, folder: VoteFolder) -> RowResult:
+    rest = ("-",) * (len(_HEADER) - 2) + _printed(row)
     if isinstance(row, ConfidentRow):
-        return attempt(
-            row,
-            name=name,
-            kind=row.aggregator,
-            rest=rest,
-            folder=folder,
-            compute=lambda: _confident(row, name, folder, compared=compared),
-        )
-    scale = row.scale
-    if scale is None:
-        note = "the paper does not say which Laplace scale this row used"
+        compute = partial(_confident, row, folder)
+    elif row.scale is None:
+        reason = "the paper does not say which Laplace scale this row used"
         line = (row.dataset, f"{row.aggregator}: {Status.UNSTATED}", *rest)
-        return Outcome(name, Status.UNSTATED, (line,), {"reason": note}, (f"{name}: {note}",))
+        note = f"{row.name}: {reason}"
+        return RowResult(row.name, Status.UNSTATED, (line,), {"reason": reason}, (note,))
+    else:
+        compute = partial(_laplace, row, row.scale, folder)
     return attempt(
-        row,
-        name=name,
-        kind=row.aggregator,
-        rest=rest,
-        folder=folder,
-        compute=lambda: _laplace(row, scale, name, folder, compared=compared),
+        row, name=row.name, kind=row.aggregator, rest=rest, folder=folder, compute=compute
     )
 
 
-def _laplace(
-    row: LaplaceRow, scale: float, name: str, folder: VoteFolder, *, compared: bool
-) -> Outcome:
-    votes = folder.read(row.votes, row.queries)
-    in_votes = scale * votes.teachers if row.per_teacher else scale
-    cost = laplace_rdp(votes.counts, in_votes, MOMENT_ORDERS).sum(axis=1)
-    every = to_epsilon(cost, orders=MOMENT_ORDERS, delta=row.delta)
+def best_epsilon(cost: Floats, orders: Sequence[float], delta: float) -> tuple[float, float]:
+    """The least ε that a cost [orders] in nats converts to, and the order it is at."""
+    every = to_epsilon(cost, orders=orders, delta=delta)
     best = int(every.argmin())
-    epsilon, order = float(every[best]), MOMENT_ORDERS[best]
-    notes = [f"{name}: {remark}" for remark in votes.remarks]
-    mine = votes.authentic is False or len(votes.counts) < (row.queries or 0)
-    if row.epsilon is not None and not mine and not _prints_as(epsilon, row.epsilon):
-        notes.append(
-            f"{name}: computed {epsilon:.2f} (moment {order - 1:g}) where the table prints "
-            f"{row.epsilon:.2f}; the last moment alone would give {every[-1]:.2f}. "
-            "Nothing was adjusted to agree."
-        )
-    asked = len(votes.counts)
-    line = [row.dataset, row.aggregator, str(asked), str(asked), f"{row.delta:g}"]
-    line += [f"{order:g}", f"{epsilon:.3f}"]
-    line += _printed(row.queries, row.epsilon, compared=compared)
-    data = {
-        "laplace_scale": in_votes,
-        "asked": asked,
-        "answered": asked,
-        "delta": row.delta,
-        "order": order,
-        "epsilon": epsilon,
-        "epsilon_of_last_moment": float(every[-1]),
-        "printed": {"answered": row.queries, "epsilon": row.epsilon} if compared else None,
-        "files": _files([votes]),
-    }
-    return Outcome(name, Status.RAN, (tuple(line),), data, tuple(notes))
+    return float(every[best]), orders[best]
 
 
 def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[float, Floats]:
     """Expected answers, and expected cost [orders] in nats, of rounds composed at each order."""
     answers, cost = 0.0, np.zeros(len(orders))
-    for one in rounds:
-        compared = one.votes.counts.max(axis=1) if one.scores is None else one.scores
-        answers += expected_answers(compared, threshold=one.threshold, sigma=one.sigma1)
+    for asked in rounds:
+        counts = asked.votes.counts
+        compared = counts.max(axis=1) if asked.scores is None else asked.scores
+        answers += expected_answers(
+            compared, threshold=asked.parameters["threshold"], sigma=asked.parameters["sigma1"]
+        )
         cost += confident_expected_cost(
-            one.votes.counts,
-            threshold=one.threshold,
-            sigma1=one.sigma1,
-            sigma2=one.sigma2,
+            counts,
+            **asked.parameters,
             orders=orders,
-            scores=one.scores,
+            scores=asked.scores,
         ).sum(axis=1)
     return answers, cost
 
 
-def _confident(row: ConfidentRow, name: str, folder: VoteFolder, *, compared: bool) -> Outcome:
-    rounds = [folder.ask(one) for one in row.rounds]
+def _laplace(row: LaplaceRow, scale: float, folder: VoteFolder) -> RowResult:
+    votes = folder.read(row.votes, row.queries)
+    in_votes = scale * votes.teachers if row.per_teacher else scale
+    cost = laplace_rdp(votes.counts, in_votes, MOMENT_ORDERS).sum(axis=1)
+    epsilon, order = best_epsilon(cost, MOMENT_ORDERS, row.delta)
+    last, _ = best_epsilon(cost[-1:], MOMENT_ORDERS[-1:], row.delta)
+    notes = []
+    # Rounded to the two decimals that are printed, give or take one.
+    if row.epsilon is not None and not votes.remarks and abs(epsilon - row.epsilon) >= 0.015:
+        notes.append(
+            f"computed {epsilon:.2f} (moment {order - 1:g}) where the table prints "
+            f"{row.epsilon:.2f}; the last moment alone would give {last:.2f}. "
+            "Nothing was adjusted to agree."
+        )
+    figures = {
+        "laplace_scale": in_votes,
+        "asked": len(votes.counts),
+        "answered": len(votes.counts),
+        "delta": row.delta,
+        "order": order,
+        "epsilon": epsilon,
+        "epsilon_of_last_moment": last,
+    }
+    return _ran(row, [votes], figures, notes=notes)
+
+
+def _confident(row: ConfidentRow, folder: VoteFolder) -> RowResult:
+    rounds = [folder.ask(round_) for round_ in row.rounds]
     answers, cost = expected_run(rounds, TABLE_ORDERS)
-    every = to_epsilon(cost, orders=TABLE_ORDERS, delta=row.delta)
-    best = int(every.argmin())
-    epsilon, order = float(every[best]), TABLE_ORDERS[best]
-    asked = sum(len(one.votes.counts) for one in rounds)
-    line = [row.dataset, row.aggregator, str(asked), f"{answers:.1f}", f"{row.delta:g}"]
-    line += [f"{order:g}", f"{epsilon:.3f}"]
-    line += _printed(row.answered, row.epsilon, compared=compared)
-    data = {
-        "rounds": [
-            {"threshold": one.threshold, "sigma1": one.sigma1, "sigma2": one.sigma2}
-            for one in rounds
-        ],
-        "asked": asked,
+    epsilon, order = best_epsilon(cost, TABLE_ORDERS, row.delta)
+    figures = {
+        "rounds": [asked.parameters for asked in rounds],
+        "asked": sum(len(asked.votes.counts) for asked in rounds),
         "answered": answers,
         "delta": row.delta,
         "order": order,
         "epsilon": epsilon,
-        "printed": {"answered": row.answered, "epsilon": row.epsilon} if compared else None,
-        "files": _files([one.votes for one in rounds]),
     }
-    notes = tuple(f"{name}: {remark}" for one in rounds for remark in one.votes.remarks)
-    return Outcome(name, Status.RAN, (tuple(line),), data, notes)
+    return _ran(row, [asked.votes for asked in rounds], figures)
 
 
-def _files(votes: Sequence[Histograms]) -> list[dict[str, Any]]:
-    return [{"name": one.name, "authentic": one.authentic} for one in votes]
-
-
-def _prints_as(value: float, printed: float) -> bool:
-    """Whether a value rounds to the two decimals that are printed, give or take one."""
-    return abs(value - printed) < 0.015
-
-
-def _printed(answered: int | None, epsilon: float | None, *, compared: bool) -> tuple[str, ...]:
-    """The last two columns, where there is anything to compare."""
-    if not compared:
-        return ()
-    return (
-        "-" if answered is None else str(answered),
-        "-" if epsilon is None else f"{epsilon:#.3g}",
+def _ran(
+    row: LaplaceRow | ConfidentRow,
+    votes: Sequence[Histograms],
+    figures: dict[str, Any],
+    *,
+    notes: Sequence[str] = (),
+) -> RowResult:
+    """A row that ran: its line, and its figures beside the printed ones."""
+    answered = figures["answered"]
+    printed = {"answered": row.answered, "epsilon": row.epsilon}
+    line = (
+        row.dataset,
+        row.aggregator,
+        str(figures["asked"]),
+        str(answered) if isinstance(answered, int) else f"{answered:.1f}",
+        f"{row.delta:g}",
+        f"{figures['order']:g}",
+        f"{figures['epsilon']:.3f}",
+        *_printed(row),
     )
+    data = {
+        **figures,
+        "printed": None if row.epsilon is None else printed,
+        "files": [{"name": each.name, "authentic": each.authentic} for each in votes],
+    }
+    remarks = [remark for each in votes for remark in each.remarks]
+    named = tuple(f"{row.name}: {note}" for note in (*remarks, *notes))
+    return RowResult(row.name, Status.RAN, (line,), data, named)
+
+
+def _printed(row: LaplaceRow | ConfidentRow) -> tuple[str, ...]:
+    """The last two columns, where there is anything to compare."""
+    return () if row.epsilon is None else (str(row.answered), f"{row.epsilon:#.3g}")

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from pate_cli.errors import ParameterError, ValidityError
-from pate_cli.published import TABLE_ORDERS, gnss_rdp, to_epsilon
-from pate_cli.reproduction import release_cells as cells
-from pate_cli.reproduction.figures import PrintedRelease, ReleaseRow
-from pate_cli.reproduction.outcome import Outcome, Progress, Status, Table, attempt
-from pate_cli.reproduction.published_release import (
-    Parameters,
+from pate_cli.published import TABLE_ORDERS, gnss_rdp
+from pate_cli.reproduction.release import (
     PublishedRelease,
+    ReleaseParameters,
+    TightFigures,
+    TightRelease,
     chosen_as_in_paper,
     release_curves,
     sanitized,
+    tight_figures,
     unrounded,
 )
-from pate_cli.reproduction.table1 import expected_run
-from pate_cli.reproduction.tight_release import TightFigures, tight_figures
+from pate_cli.reproduction.rows import PrintedRelease, ReleaseRow
+from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
+from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
 
 __all__ = ["table2"]
@@ -43,6 +44,12 @@ _NOTES = (
 )
 
 
+_ORDER, _BETA, _SIGMA = "order", "beta", "sigma_SS"
+_ANSWERS, _LABELS = "expected answers", "epsilon of the labels"
+_SMOOTH, _RELEASED, _ANY = "smooth sensitivity", "released epsilon", "labels only, any votes"
+_QUANTITIES = (_ORDER, _BETA, _SIGMA, _ANSWERS, _LABELS, _SMOOTH, _RELEASED, _ANY)
+_Cells: TypeAlias = dict[str, str]  # quantity → what stands in a column for it
+
 # Two figures printed with two decimals, and parameters with three digits.
 _ROUNDING = 0.02
 
@@ -53,8 +60,8 @@ class _Computed:
 
     rounds: tuple[Asked, ...]
     answers: float
-    best_order: float
     best_epsilon: float
+    best_order: float
     order: float
     epsilon: float
     published: PublishedRelease | None
@@ -67,58 +74,52 @@ def table2(
     rows: Sequence[ReleaseRow],
     folder: VoteFolder,
     *,
-    compared: bool,
     progress: Progress,
     notes: Sequence[str] = (),
 ) -> Table:
     """Compute every row whose votes are in `folder`; arguments as in `table1`."""
-    outcomes = []
+    compared = any(row.printed is not None for row in rows)
+    results = []
     for row in rows:
         progress(f"Table 2: {row.dataset}")
-        outcomes.append(
+        results.append(
             attempt(
                 row,
                 name=row.dataset,
                 kind="released epsilon",
-                rest=(cells.printed_release(row.printed),) if compared else (),
+                rest=(_printed_release(row.printed),) if row.printed else (),
                 folder=folder,
-                compute=partial(_outcome, row, folder, compared=compared),
+                compute=partial(_result, row, folder),
             )
         )
     return Table(
         name="table2",
         title="Table 2",
         header=(*_HEADER, *(("printed",) if compared else ()), *_RESULTS),
-        outcomes=tuple(outcomes),
+        results=tuple(results),
         notes=(*notes, *_NOTES),
     )
 
 
-def _outcome(row: ReleaseRow, folder: VoteFolder, *, compared: bool) -> Outcome:
+def _result(row: ReleaseRow, folder: VoteFolder) -> RowResult:
     found = _compute(row, folder)
-    lines = _lines(row, found)
-    if not compared:
-        lines = [line[:2] + line[3:] for line in lines]
-    return Outcome(
+    return RowResult(
         name=row.dataset,
         status=Status.INVALID if found.failure else Status.RAN,
-        lines=tuple(lines),
-        data=_data(row, found, compared=compared),
+        lines=_lines(row, found),
+        data=_data(row, found),
         notes=tuple(f"{row.dataset}: {note}" for note in _remarks(row, found)),
     )
 
 
 def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
-    rounds = tuple(folder.ask(one) for one in row.rounds)
+    rounds = tuple(folder.ask(round_) for round_ in row.rounds)
     answers, cost = expected_run(rounds, TABLE_ORDERS)
-    every = to_epsilon(cost, orders=TABLE_ORDERS, delta=row.delta)
-    best = int(every.argmin())
-    if row.printed is None:
-        order, epsilon = TABLE_ORDERS[best], float(every[best])
-    else:
+    best = best_epsilon(cost, TABLE_ORDERS, row.delta)
+    epsilon, order = best
+    if row.printed is not None:
         order = row.printed.order
-        at_order = expected_run(rounds, [order])[1]
-        epsilon = float(to_epsilon(at_order, orders=order, delta=row.delta)[0])
+        epsilon, _ = best_epsilon(expected_run(rounds, [order])[1], [order], row.delta)
     published, correct, failure = None, None, ""
     try:
         curves = release_curves(rounds, order)
@@ -126,7 +127,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
             parameters = as_printed = chosen_as_in_paper(epsilon, curves[0], order=order)
         else:
             parameters = unrounded(row.printed, curves)
-            as_printed = Parameters(order, row.printed.betas, row.printed.sigmas)
+            as_printed = ReleaseParameters(order, row.printed.betas, row.printed.sigmas)
         published = sanitized(epsilon, curves, parameters, exact=False)
         correct = sanitized(epsilon, curves, as_printed, exact=True)
     except (ValidityError, ParameterError) as error:
@@ -134,8 +135,8 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
     return _Computed(
         rounds=rounds,
         answers=answers,
-        best_order=TABLE_ORDERS[best],
-        best_epsilon=float(every[best]),
+        best_epsilon=best[0],
+        best_order=best[1],
         order=order,
         epsilon=epsilon,
         published=published,
@@ -146,7 +147,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
 
 
 def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
-    remarks = [remark for one in found.rounds for remark in one.votes.remarks]
+    remarks = [remark for asked in found.rounds for remark in asked.votes.remarks]
     if found.failure:
         remarks.append(found.failure)
     if row.printed is not None and found.published is not None:
@@ -187,38 +188,90 @@ def _inconsistency(printed: PrintedRelease) -> list[str]:
     ]
 
 
-def _lines(row: ReleaseRow, found: _Computed) -> list[tuple[str, ...]]:
-    """A line for every quantity: data, quantity, printed, and the four results."""
+def _lines(row: ReleaseRow, found: _Computed) -> tuple[tuple[str, ...], ...]:
+    """A line for every quantity: data, quantity, printed if there is such, and the four results."""
     columns = [
-        cells.printed(row.printed),
-        cells.published(found.published, epsilon=found.epsilon, answers=found.answers),
-        cells.published(found.correct, epsilon=found.epsilon, answers=found.answers),
-        cells.tight(found.tight, found.tight.upper),
-        cells.tight(found.tight, found.tight.unbiased),
+        *([] if row.printed is None else [_printed_cells(row.printed)]),
+        _published_cells(found, found.published),
+        _published_cells(found, found.correct),
+        _tight_cells(found.tight, found.tight.upper),
+        _tight_cells(found.tight, found.tight.unbiased),
     ]
-    return [
-        (row.dataset if number == 0 else "", quantity, *(one.get(quantity, "-") for one in columns))
-        for number, quantity in enumerate(cells.QUANTITIES)
-    ]
+    return tuple(
+        (
+            "" if number else row.dataset,
+            quantity,
+            *(cells.get(quantity, "-") for cells in columns),
+        )
+        for number, quantity in enumerate(_QUANTITIES)
+    )
 
 
-def _data(row: ReleaseRow, found: _Computed, *, compared: bool) -> dict[str, Any]:
+def _printed_cells(release: PrintedRelease) -> _Cells:
+    """What the paper prints."""
+    return {
+        _ORDER: f"{release.order:g}",
+        _BETA: _list(release.betas, "g"),
+        _SIGMA: _list(release.sigmas, "g"),
+        _LABELS: f"{release.expected_epsilon:#.3g}",
+        _SMOOTH: _list(release.smooth, "g"),
+        _RELEASED: _printed_release(release),
+    }
+
+
+def _printed_release(release: PrintedRelease) -> str:
+    """The ε that the paper prints as released, with its standard deviation."""
+    return f"{release.epsilon:.2f} ± {release.sd:.3f}"
+
+
+def _published_cells(found: _Computed, release: PublishedRelease | None) -> _Cells:
+    """The paper's release; where a condition failed, the expectations alone."""
+    expected = {_ANSWERS: f"{found.answers:.2f}", _LABELS: f"{found.epsilon:.3f}"}
+    if release is None:
+        return expected | {_RELEASED: "condition fails"}
+    return expected | _released(release.parameters, release.smooth, release.mean, release.sd)
+
+
+def _tight_cells(figures: TightFigures, release: TightRelease) -> _Cells:
+    plan = release.plan
+    parameters = ReleaseParameters(plan.order, (plan.beta,), (plan.sigma,))
+    return {
+        _LABELS: f"{release.before:.3f}",
+        _ANY: f"{figures.data_independent.epsilon:.3f}",
+        **_released(parameters, (release.smooth,), release.mean, release.sd),
+    }
+
+
+def _released(
+    parameters: ReleaseParameters, smooth: tuple[float, ...], mean: float, sd: float
+) -> _Cells:
+    return {
+        _ORDER: f"{parameters.order:g}",
+        _BETA: _list(parameters.betas, ".5g"),
+        _SIGMA: _list(parameters.sigmas, ".4g"),
+        _SMOOTH: _list(smooth, ".4g"),
+        _RELEASED: f"{mean:.3f} ± {sd:.3f}" if math.isfinite(mean) else "infinite",
+    }
+
+
+def _list(values: Iterable[float], style: str) -> str:
+    return " + ".join(format(value, style) for value in values)
+
+
+def _data(row: ReleaseRow, found: _Computed) -> dict[str, Any]:
     """The row unrounded; no number in it is infinite."""
-    printed = asdict(row.printed) if row.printed is not None else None
     return {
         "rounds": [
             {
-                "file": one.votes.name,
-                "authentic": one.votes.authentic,
-                "queries": len(one.votes.counts),
-                "classes": one.votes.counts.shape[1],
-                "teachers": one.votes.teachers,
-                "threshold": one.threshold,
-                "sigma1": one.sigma1,
-                "sigma2": one.sigma2,
-                "student": one.scores is not None,
+                "file": asked.votes.name,
+                "authentic": asked.votes.authentic,
+                "queries": len(asked.votes.counts),
+                "classes": asked.votes.counts.shape[1],
+                "teachers": asked.votes.teachers,
+                **asked.parameters,
+                "student": asked.scores is not None,
             }
-            for one in found.rounds
+            for asked in found.rounds
         ],
         "delta": row.delta,
         "expected_answers": found.answers,
@@ -226,7 +279,7 @@ def _data(row: ReleaseRow, found: _Computed, *, compared: bool) -> dict[str, Any
         "best_order": found.best_order,
         "best_expected_epsilon": found.best_epsilon,
         "failed_condition": found.failure or None,
-        **({"printed": printed} if compared else {}),
+        **({} if row.printed is None else {"printed": asdict(row.printed)}),
         "as_published": _published_data(found.published),
         "charged_correctly": _published_data(found.correct),
         "tight": _tight_data(found.tight),
@@ -250,15 +303,15 @@ def _published_data(release: PublishedRelease | None) -> dict[str, Any] | None:
 
 def _tight_data(tight: TightFigures) -> dict[str, Any]:
     data: dict[str, Any] = {
-        one.plan.kind.value: {
-            "order": one.plan.order,
-            "beta": one.plan.beta,
-            "sigma": one.plan.sigma,
-            "labels_epsilon": one.before,
-            "smooth_sensitivity": one.smooth,
-            "epsilon": one.mean,
-            "sd": one.sd,
+        release.plan.kind.value: {
+            "order": release.plan.order,
+            "beta": release.plan.beta,
+            "sigma": release.plan.sigma,
+            "labels_epsilon": release.before,
+            "smooth_sensitivity": release.smooth,
+            "epsilon": release.mean,
+            "sd": release.sd,
         }
-        for one in (tight.upper, tight.unbiased)
+        for release in (tight.upper, tight.unbiased)
     }
     return data | {"data_independent": asdict(tight.data_independent)}

@@ -6,16 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pate_cli.arrays import Floats
+from pate_cli.arrays import Counts, Floats
 from pate_cli.errors import VoteError
-from pate_cli.reproduction.figures import RoundFigures
+from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, open_votes
 
-__all__ = ["Asked", "Histograms", "VoteFolder", "sha256_of"]
+__all__ = ["Asked", "Histograms", "Parameters", "VoteFolder", "sha256_of"]
 
 
 # A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
@@ -35,7 +35,7 @@ class Histograms:
     """
 
     name: str
-    counts: NDArray[np.int64]
+    counts: Counts
     teachers: int
     wanted: int | None
     authentic: bool | None
@@ -51,20 +51,26 @@ class Histograms:
         return tuple(found)
 
 
+class Parameters(TypedDict):
+    """T, σ1 and σ2 of one round, in votes."""
+
+    threshold: float
+    sigma1: float
+    sigma2: float
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """One round with its votes at hand.
 
     Attributes:
         votes: the histograms.
-        threshold, sigma1, sigma2: T, σ1, σ2 in votes.
+        parameters: T, σ1, σ2 in votes.
         scores: what the check compares to T, [queries]; None for the highest count.
     """
 
     votes: Histograms
-    threshold: float
-    sigma1: float
-    sigma2: float
+    parameters: Parameters
     scores: Floats | None
 
 
@@ -96,38 +102,40 @@ class VoteFolder:
         """
         source = self.path / name
         limit = self.most_rows if queries is None else queries
-        if not self.infer:
-            counts, teachers = _read(source, Layout.COUNTS, limit)
-        else:
+        try:
+            counts, teachers = _read(source, None if self.infer else Layout.COUNTS, limit)
+        except VoteError as unclear:
+            if not self.infer:
+                raise
             try:
-                counts, teachers = _read(source, None, limit)
-            except VoteError as unclear:
-                try:
-                    counts, teachers = _read(source, Layout.COUNTS, limit)
-                except VoteError:
-                    raise unclear from None
+                counts, teachers = _read(source, Layout.COUNTS, limit)
+            except VoteError:
+                raise unclear from None
         known = self.sha256.get(name)
         authentic = None if known is None else sha256_of(source) == known
         return Histograms(name, counts, teachers, queries, authentic)
 
-    def ask(self, one: RoundFigures) -> Asked:
+    def ask(self, round_: RoundOfRow) -> Asked:
         """A round's votes and, for Interactive-GNMax, max_j(n_j − τ p_j) of Algorithm 2.
 
         Raises:
             VoteError: votes or predictions cannot be read, or do not fit one another.
         """
-        votes = self.read(one.votes, one.queries)
+        votes = self.read(round_.votes, round_.queries)
         scores = None
-        if one.student is not None:
-            predicted = _predictions(self.path / one.student, votes.counts.shape)
+        if round_.student is not None:
+            predicted = _predictions(self.path / round_.student, votes.counts.shape)
             scores = (votes.counts - votes.teachers * predicted).max(axis=1)
-        unit = votes.teachers if one.per_teacher else 1
-        return Asked(votes, one.threshold * unit, one.sigma1 * unit, one.sigma2 * unit, scores)
+        unit = votes.teachers if round_.per_teacher else 1
+        parameters = Parameters(
+            threshold=round_.threshold * unit,
+            sigma1=round_.sigma1 * unit,
+            sigma2=round_.sigma2 * unit,
+        )
+        return Asked(votes, parameters, scores)
 
 
-def _read(
-    source: Path, layout: Layout | None, queries: int | None
-) -> tuple[NDArray[np.int64], int]:
+def _read(source: Path, layout: Layout | None, queries: int | None) -> tuple[Counts, int]:
     with open_votes(source, layout=layout) as file:
         counts = np.concatenate([batch.counts for batch in file.batches(limit=queries)])
         return counts, file.teachers
@@ -135,12 +143,13 @@ def _read(
 
 def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
     """A student's class probabilities for the queries of a round, [queries, classes]."""
+    not_predictions = f"{source}: is not an NPY array of student predictions"
     try:
         found = np.lib.format.open_memmap(source, mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise VoteError(f"{source}: is not an NPY array of student predictions") from error
+        raise VoteError(not_predictions) from error
     if found.dtype.kind not in "iuf":
-        raise VoteError(f"{source}: is not an NPY array of student predictions")
+        raise VoteError(not_predictions)
     if found.ndim != 2 or found.shape[1] != shape[1] or len(found) < shape[0]:
         raise VoteError(
             f"{source}: student predictions of shape {found.shape} do not fit votes {shape}"
@@ -148,8 +157,7 @@ def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
     predicted = np.asarray(found[: shape[0]], dtype=np.float64)
     good = (predicted >= 0.0).all(axis=1) & (np.abs(predicted.sum(axis=1) - 1.0) <= _SUM_TOLERANCE)
     if not good.all():
-        row = int(np.argmin(good))
-        raise VoteError(f"{source}: row {row} is no probability distribution")
+        raise VoteError(f"{source}: row {int(np.argmin(good))} is no probability distribution")
     return predicted
 
 

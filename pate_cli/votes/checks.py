@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.grid import ABSENT, Where
+
+Ids: TypeAlias = Ints | tuple[str, ...]
+"""Query ids of consecutive rows."""
+
+ABSENT = -1
+"""Stands for a vote that is not there; set only after negative numbers have been refused."""
 
 LARGEST = 2**31 - 1
 """No ensemble has more teachers, so a larger entry or total is damage, not a vote count."""
 
 SHARE_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Where:
+    """Names a place in a file: `noun` is "column" where a query is a column of the file."""
+
+    name: str
+    noun: str = "row"
+
+    def at(self, row: int) -> str:
+        """Return the start of a message about this row (0-based, counted over all parts)."""
+        return f"{self.name}: {self.noun} {row}"
 
 
 def first_bad(bad: NDArray[np.bool_], first_row: int) -> int:
@@ -22,7 +41,7 @@ def first_bad(bad: NDArray[np.bool_], first_row: int) -> int:
     return first_row + int(np.argmax(rows))
 
 
-def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> NDArray[np.int64]:
+def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
     """Return a C-contiguous int64 copy of `values` [rows, columns], an integer or float array.
 
     It is always a copy, so what was checked cannot change under the reader in a mapped file.
@@ -66,7 +85,7 @@ def _check_floats(values: NDArray[Any], first_row: int, where: Where) -> None:
 
 
 def check_counts(
-    values: NDArray[np.int64],
+    values: Counts,
     first_row: int,
     where: Where,
     *,
@@ -85,7 +104,7 @@ def check_counts(
     if not missing_allowed and not totals.all():
         row = first_bad(totals == 0, first_row)
         raise VoteError(
-            f"{where.at(row)} has no votes at all; if teachers may be missing, give --teachers N"
+            f"{where.at(row)} has no votes at all; if teachers may be missing, give `teachers` N"
         )
     absurd = totals > LARGEST
     if absurd.any():
@@ -95,18 +114,18 @@ def check_counts(
         over = totals > teachers
         if over.any():
             row = first_bad(over, first_row)
-            raise VoteError(f"{where.at(row)} has more votes than --teachers {teachers}")
+            raise VoteError(f"{where.at(row)} has more votes than `teachers` {teachers}")
         return
     unequal = totals != teachers
     if unequal.any():
         row = first_bad(unequal, first_row)
         raise VoteError(
             f"{where.at(row)} is the first whose total is not the {teachers} votes of "
-            f"{where.noun} 0; if teachers may be missing, give --teachers N"
+            f"{where.noun} 0; if teachers may be missing, give `teachers` N"
         )
 
 
-def check_labels(values: NDArray[np.int64], first_row: int, where: Where, *, classes: int) -> None:
+def check_labels(values: Ints, first_row: int, where: Where, *, classes: int) -> None:
     """Check teacher labels `values` [rows, teachers]: below `classes`, or ABSENT.
 
     Raises:
@@ -116,11 +135,11 @@ def check_labels(values: NDArray[np.int64], first_row: int, where: Where, *, cla
         row = first_bad(values >= classes, first_row)
         raise VoteError(
             f"{where.at(row)} has a label outside 0..{classes - 1}; "
-            "labels count from 0: check --classes and the file"
+            "labels count from 0: check `classes` and the file"
         )
 
 
-def tally(values: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+def tally(values: Ints, classes: int) -> Counts:
     """Return the histograms [rows, classes] of checked labels [rows, teachers].
 
     One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes.

@@ -34,8 +34,8 @@ _LABEL_LISTS = {"labels", "teacher_labels"}
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How to read a schema: `votes` columns, an optional query id, and what the names say.
+class Columns:
+    """The columns of a schema that matter: `votes`, an optional query id, and what the names say.
 
     is_list: one list column holds a whole row. layout: what the column names tell, if anything.
     """
@@ -51,7 +51,7 @@ class Plan:
         return [QUERY, *self.votes] if self.has_ids else list(self.votes)
 
 
-def plan_columns(schema: Any, name: str, layout: Layout | None) -> Plan:
+def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
     """Find the votes in `schema`; `layout` is what the user said.
 
     Raises:
@@ -69,14 +69,14 @@ def plan_columns(schema: Any, name: str, layout: Layout | None) -> Plan:
         )
     long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
     if layout is Layout.LONG or (layout is None and long):
-        return _plan_long(kinds, name)
+        return _long_columns(kinds, name)
     if QUERY in names and kinds[QUERY] not in ("integer", "text"):
         raise VoteError(f"{name}: column {QUERY!r} is {kinds[QUERY]}; use integers or strings")
     rest = [n for n in names if n != QUERY]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
-        return _plan_list(schema, rest, lists, kinds, name)
-    return _plan_wide(rest, kinds, name, layout, has_ids=QUERY in names)
+        return _list_columns(schema, rest, lists, kinds, name)
+    return _wide_columns(rest, kinds, name, layout, has_ids=QUERY in names)
 
 
 def _kind(kind: Any) -> str:
@@ -96,7 +96,7 @@ def _kind(kind: Any) -> str:
     return str(kind)
 
 
-def _plan_long(kinds: dict[str, str], name: str) -> Plan:
+def _long_columns(kinds: dict[str, str], name: str) -> Columns:
     for column in LONG_COLUMNS:
         if column not in kinds:
             raise VoteError(
@@ -107,12 +107,12 @@ def _plan_long(kinds: dict[str, str], name: str) -> Plan:
         if kinds[column] not in allowed:
             wanted = "integers" if column == LABEL else "integers or strings"
             raise VoteError(f"{name}: column {column!r} is {kinds[column]}; use {wanted}")
-    return Plan((TEACHER, LABEL), has_ids=True, is_list=False, layout=Layout.LONG)
+    return Columns((TEACHER, LABEL), has_ids=True, is_list=False, layout=Layout.LONG)
 
 
-def _plan_list(
+def _list_columns(
     schema: Any, rest: list[str], lists: list[str], kinds: dict[str, str], name: str
-) -> Plan:
+) -> Columns:
     if len(lists) > 1:
         raise VoteError(
             f"{name}: the list columns {lists[0]!r} and {lists[1]!r} could both be the votes; "
@@ -139,12 +139,12 @@ def _plan_list(
         said = Layout.COUNTS
     elif column.lower() in _LABEL_LISTS:
         said = Layout.LABELS
-    return Plan((column,), has_ids=QUERY in schema.names, is_list=True, layout=said)
+    return Columns((column,), has_ids=QUERY in schema.names, is_list=True, layout=said)
 
 
-def _plan_wide(
+def _wide_columns(
     rest: list[str], kinds: dict[str, str], name: str, layout: Layout | None, *, has_ids: bool
-) -> Plan:
+) -> Columns:
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
     numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
@@ -171,7 +171,7 @@ def _plan_wide(
         said = Layout.LABELS
     if (layout or said) is not Layout.LABELS and len(numbered) == len(rest):
         _check_order(rest, name)
-    return Plan(tuple(rest), has_ids=has_ids, is_list=False, layout=said)
+    return Columns(tuple(rest), has_ids=has_ids, is_list=False, layout=said)
 
 
 def _check_order(columns: list[str], name: str) -> None:

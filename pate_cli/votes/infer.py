@@ -16,7 +16,7 @@ labels  Column names may say so; then only the shape and the flags are asked: th
         counts must be ruled out, by `classes` not being the number of columns, or by most totals
         exceeding `teachers`. (Unequal totals rule nothing out: counts may lack votes.)
         Every label must be below `classes`, or, if that is not told, below the number of teachers,
-        and no total may be common to half the rows: a wrong --teachers must not turn counts over.
+        and no total may be common to half the rows: a wrong `teachers` must not turn counts over.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
@@ -31,10 +31,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.grid import ABSENT
+from pate_cli.votes.checks import ABSENT
 from pate_cli.words import Layout
 
 DISTINCT = 8
@@ -60,7 +60,7 @@ class Evidence:
     named: Layout | None = None
 
 
-def infer(name: str, sample: NDArray[np.int64], known: Evidence) -> Layout:
+def infer(name: str, sample: Ints, known: Evidence) -> Layout:
     """Return the layout of a matrix of which `sample` [rows, columns] is the beginning.
 
     Raises:
@@ -82,17 +82,17 @@ def infer(name: str, sample: NDArray[np.int64], known: Evidence) -> Layout:
     raise _undecided(name, sample, known)
 
 
-def _undecided(name: str, sample: NDArray[np.int64], known: Evidence) -> VoteError:
+def _undecided(name: str, sample: Ints, known: Evidence) -> VoteError:
     choices = [Layout.COUNTS, Layout.LABELS]
     if known.transposable:
         choices.append(Layout.LABELS_BY_TEACHER)
     return VoteError(
         f"{name}: the layout cannot be told from the numbers; "
-        f"say --layout {'|'.join(choices)}{_hint(sample, known)}"
+        f"say `layout` {'|'.join(choices)}{_hint(sample, known)}"
     )
 
 
-def _surely_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
+def _surely_counts(sample: Ints, known: Evidence) -> bool:
     if known.columns < 2 or known.classes not in (None, known.columns):
         return False
     totals = sample.sum(axis=1)
@@ -108,7 +108,7 @@ def _surely_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
     return len(np.unique(sample, axis=0)) >= DISTINCT
 
 
-def _surely_not_counts(sample: NDArray[np.int64], known: Evidence) -> bool:
+def _surely_not_counts(sample: Ints, known: Evidence) -> bool:
     if known.classes is not None and known.classes != known.columns:
         return True
     if known.teachers is None:
@@ -130,7 +130,7 @@ def _orientation(known: Evidence) -> Layout | None:
     return None
 
 
-def _labels_fit(sample: NDArray[np.int64], known: Evidence) -> bool:
+def _labels_fit(sample: Ints, known: Evidence) -> bool:
     teachers = known.columns if known.teachers is None else known.teachers
     if int(sample.max()) >= (teachers if known.classes is None else known.classes):
         return False
@@ -138,12 +138,12 @@ def _labels_fit(sample: NDArray[np.int64], known: Evidence) -> bool:
     return bool(times.max() * 2 < sample.shape[0])
 
 
-def _hint(sample: NDArray[np.int64], known: Evidence) -> str:
+def _hint(sample: Ints, known: Evidence) -> str:
     """Name the odd row where the file looks like counts but for a few rows."""
     totals = np.where(sample == ABSENT, 0, sample).sum(axis=1)
     odd = totals != totals[0]
     if known.classes in (None, known.columns) and 0 < np.count_nonzero(odd) * 2 < totals.size:
         return f" (as counts, row {int(np.argmax(odd))} is the first with another total)"
     if known.teachers is None:
-        return "; --teachers and --classes help to tell"
+        return "; `teachers` and `classes` help to tell"
     return ""

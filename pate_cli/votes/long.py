@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import first_bad, whole_numbers
-from pate_cli.votes.columns import LABEL, QUERY, TEACHER
-from pate_cli.votes.grid import Ids, Where
-from pate_cli.votes.ids import decoded, id_type, refuse_nulls
-from pate_cli.votes.parquet import Parts, numbers
+from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
+from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
+from pate_cli.votes.parquet import Parts, ids_of, numbers, plain_ids, refuse_nulls
 
-_ROWS = 1 << 19
+VOTES_AT_ONCE = 1 << 19
+"""Rows of a batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +29,14 @@ class LongVotes:
     """Histograms [queries, classes] in order of the query ids, whoever voted and wherever.
 
     Integer ids ascend; strings are ordered by code points. In the order of the rows, one missing
-    vote could move a query, and with it what a limited run reaches. A query nobody voted on is not
-    here: where votes may be missing, the set of ids itself depends on the votes.
+    vote could move a query, and with it which queries a limited run asks. A query nobody voted on
+    is not here: where votes may be missing, the set of ids itself depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids.
     """
 
     ids: Ids
-    counts: NDArray[np.int64]
+    counts: Counts
     teachers: int
     top: int
 
@@ -61,7 +61,7 @@ class _Known:
         """Order the ids by value: numbers, or strings by code points."""
         self.ids = self.ids.take(pc.array_sort_indices(self.ids))
 
-    def places(self, column: Any) -> NDArray[np.int64]:
+    def places(self, column: Any) -> Ints:
         """Return each id's place among the known ones."""
         found = pc.index_in(column, value_set=self.ids)
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -82,19 +82,19 @@ def read_long(
     queries, voters = _Known(), _Known()
     top = 0
     limit = largest_label if classes is None else classes - 1
-    for row, batch in parts.batches(_ROWS, [QUERY, TEACHER, LABEL]):
-        queries.learn(_ids(batch, QUERY, row, where))
-        voters.learn(_ids(batch, TEACHER, row, where))
+    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
+        queries.learn(ids_of(batch.column(QUERY), QUERY, row, where))
+        voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
         labels = _labels(batch, row, where)
         top = max(top, int(labels.max()))
         if top > limit:
             raise VoteError(
                 f"{where.at(first_bad(labels > limit, row))} has a label outside 0..{limit}; "
-                "labels count from 0: check --classes and the file"
+                "labels count from 0: check `classes` and the file"
             )
     found = len(voters.ids)
     if teachers is not None and found > teachers:
-        raise VoteError(f"{where.name}: has {found} teacher ids, more than --teachers {teachers}")
+        raise VoteError(f"{where.name}: has {found} teacher ids, more than `teachers` {teachers}")
     queries.sort()
     width = top + 1 if classes is None else classes
     counts, first_votes = _count(parts, queries, voters, width)
@@ -103,32 +103,29 @@ def read_long(
         row = int(first_votes[totals != found].min())
         raise VoteError(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
-            "on; if teachers may be missing, give --teachers N"
+            "on; if teachers may be missing, give `teachers` N"
         )
     counts.flags.writeable = False
-    ids = queries.ids
-    told: Ids = ids.to_numpy() if pa.types.is_integer(ids.type) else tuple(ids.to_pylist())
-    return LongVotes(told, counts, found, top)
+    return LongVotes(plain_ids(queries.ids), counts, found, top)
 
 
-def _count(
-    parts: Parts, queries: _Known, voters: _Known, classes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
     """Return the histograms and the row of each query's first vote."""
+    where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
     counts = np.zeros((rows, classes), dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
-    for row, batch in parts.batches(_ROWS, [QUERY, TEACHER, LABEL]):
-        query = queries.places(_ids(batch, QUERY, row, parts.where))
-        teacher = voters.places(_ids(batch, TEACHER, row, parts.where))
-        _mark(voted, query * found + teacher, row, parts.where)
+    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
+        query = queries.places(ids_of(batch.column(QUERY), QUERY, row, where))
+        teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
+        _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, parts.where), 1)
+        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), 1)
     return counts, first_votes
 
 
-def _mark(voted: NDArray[np.uint8], votes: NDArray[np.int64], row: int, where: Where) -> None:
+def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:
     """Set the bit of every vote of a batch; a bit that was set is a teacher voting twice."""
     byte, bit = votes >> 3, np.left_shift(1, votes & 7).astype(np.uint8)
     _, first = np.unique(votes, return_index=True)
@@ -145,14 +142,8 @@ def _mark(voted: NDArray[np.uint8], votes: NDArray[np.int64], row: int, where: W
     np.bitwise_or.at(voted, byte, bit)
 
 
-def _ids(batch: Any, name: str, row: int, where: Where) -> Any:
-    column = decoded(batch.column(name))
-    refuse_nulls(column, name, row, where)
-    return id_type(column, row, where)
-
-
-def _labels(batch: Any, row: int, where: Where) -> NDArray[np.int64]:
+def _labels(batch: Any, row: int, where: Where) -> Ints:
     column = batch.column(LABEL)
-    refuse_nulls(decoded(column), LABEL, row, where)
+    refuse_nulls(column, LABEL, row, where)
     values, _ = numbers(column)
     return whole_numbers(values[:, np.newaxis], row, where)[:, 0]

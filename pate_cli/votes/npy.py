@@ -1,4 +1,4 @@
-"""NPY arrays, memory-mapped and never unpickled."""
+"""NPY arrays, memory-mapped and never unpickled; arrays in memory under the same rules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import whole_numbers
-from pate_cli.votes.grid import Block, Where
+from pate_cli.votes.checks import Ids, Where, whole_numbers
 
 _KINDS = {
     "b": "true/false values",
@@ -28,8 +28,8 @@ _KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class NpyGrid:
-    """A mapped array [queries, columns]; the transposed view of a [teachers, queries] file."""
+class NpyMatrix:
+    """An array [queries, width], perhaps the transposed view of one [teachers, queries]."""
 
     where: Where
     array: NDArray[Any] = field(repr=False)
@@ -40,33 +40,64 @@ class NpyGrid:
         return int(self.array.shape[0])
 
     @property
-    def columns(self) -> int:
+    def width(self) -> int:
         """Entries per query."""
         return int(self.array.shape[1])
 
-    def transposed(self) -> NpyGrid:
+    def transposed(self) -> NpyMatrix:
         """Return the same file with a query per column."""
-        return NpyGrid(Where(self.where.name, "column"), self.array.T)
+        return NpyMatrix(Where(self.where.name, "column"), self.array.T)
 
-    def blocks(self, size: int, stop: int, *, absent_limit: int | None) -> Iterator[Block]:
+    def blocks(
+        self, size: int, stop: int, *, absent_limit: int | None
+    ) -> Iterator[tuple[int, Ids, Ints]]:
         """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
         del absent_limit
         for start in range(0, stop, size):
             part = self.array[start : min(start + size, stop)]
-            yield Block(
-                start,
-                np.arange(start, start + part.shape[0], dtype=np.int64),
-                whole_numbers(part, start, self.where),
-            )
+            ids = np.arange(start, start + part.shape[0], dtype=np.int64)
+            yield start, ids, whole_numbers(part, start, self.where)
 
 
-def open_npy(path: Path, name: str) -> NpyGrid:
+def open_npy(path: Path, name: str) -> NpyMatrix:
     """Map the array at `path`; `name` is what messages call it.
 
     Raises:
         VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
     """
     shape, fortran, dtype, offset = _header(path, name)
+    _check_array(shape, dtype, name)
+    # Python integers: a forged header cannot overflow the product.
+    expected = offset + shape[0] * shape[1] * dtype.itemsize
+    size = path.stat().st_size
+    if size < expected:
+        raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
+    if size > expected:
+        raise VoteError(
+            f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
+            "save one array per file"
+        )
+    order: Any = "F" if fortran else "C"
+    mapped = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+    return NpyMatrix(Where(name), mapped)
+
+
+def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
+    """Take an array for what it would be as a file; it is not copied.
+
+    Raises:
+        VoteError: masked, not two-dimensional, empty, or not of numbers.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        raise VoteError(
+            f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
+            "as nulls in a table"
+        )
+    _check_array(array.shape, array.dtype, name)
+    return NpyMatrix(Where(name), np.asarray(array))
+
+
+def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
     if dtype.hasobject:
         raise VoteError(
             f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
@@ -84,19 +115,6 @@ def open_npy(path: Path, name: str) -> NpyGrid:
         raise VoteError(f"{name}: the array has no rows (shape {shape})")
     if shape[1] == 0:
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
-    # Python integers: a forged header cannot overflow the product.
-    expected = offset + shape[0] * shape[1] * dtype.itemsize
-    size = path.stat().st_size
-    if size < expected:
-        raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
-    if size > expected:
-        raise VoteError(
-            f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
-            "save one array per file"
-        )
-    order: Any = "F" if fortran else "C"
-    mapped = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
-    return NpyGrid(Where(name), mapped)
 
 
 def _header(path: Path, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

@@ -1,29 +1,139 @@
-"""From a source to a VoteFile: locate, read as a grid, settle the layout, check the first rows."""
+"""From a source to a VoteFile: locate, read as a matrix, settle the layout, check the first row."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
-from os import PathLike, fspath
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import ParameterError, VoteError
-from pate_cli.votes.batch import VoteBatch, VoteFile
-from pate_cli.votes.checks import check_counts, check_labels, first_bad, tally
-from pate_cli.votes.grid import Grid, batch_size
+from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, first_bad, tally
+from pate_cli.votes.files import Format, locate
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.npy import NpyGrid, open_npy
-from pate_cli.votes.source import Format, Located, locate
+from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
 from pate_cli.words import Layout
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pate_cli.votes.parquet import Parts
 
 LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
-"""Without --classes a label above this is damage: the histograms would be as wide as it is."""
+"""Without `classes` a label above this is damage: the histograms would be as wide as it is."""
+
+ENTRIES_PER_BATCH = 1 << 22
+"""At most this many int64 in one batch: 32 MB."""
+
+
+def batch_size(width: int) -> int:
+    """Return how many rows of `width` integers fit in one batch, at least 1."""
+    return max(1, ENTRIES_PER_BATCH // max(1, width))
+
+
+@dataclass(frozen=True, eq=False)
+class VoteBatch:
+    """Consecutive queries of a file.
+
+    first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
+    array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
+    [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
+    be missing.
+    """
+
+    first_row: int
+    ids: Ids
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class VoteFile:
+    """An opened file: its shape, how it was read, and its batches.
+
+    `teachers` is `teachers`, else what the file says: the total of the first row, the number of
+    labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
+    `classes_from_data` is true when the number of classes is one more than the largest label
+    seen; it then depends on the votes, so `classes` is the better source wherever the number of
+    classes is known. `rows_from_data` is true where votes may be missing in long form: a query is
+    there only if somebody voted on it, so one teacher can make a query appear, and `queries` and
+    the place of later queries depend on the votes.
+
+    Queries come in the file's order, in long form in order of their ids: numbers ascending,
+    strings by code points ("10" before "9"). The order never depends on who voted.
+    """
+
+    name: str
+    queries: int
+    classes: int
+    teachers: int
+    layout: Layout
+    inferred: bool
+    classes_from_data: bool
+    teachers_from_data: bool
+    rows_from_data: bool
+    read: Callable[[int], Iterator[VoteBatch]] = field(repr=False, compare=False)
+
+    def describe(self) -> str:
+        """Return one line about the file, without any vote."""
+        how = "inferred" if self.inferred else "as told"
+        line = (
+            f"{self.name}: {self.queries} queries x {self.classes} classes, "
+            f"{self.teachers} teachers, layout {self.layout} ({how})"
+        )
+        if self.layout is Layout.LONG:
+            line += ", in order of query_id"
+        if self.rows_from_data:
+            line += "; queries without any vote are not known"
+        if self.classes_from_data:
+            line += "; the number of classes was taken from the data, `classes` is safer"
+        return line
+
+    def batches(self, *, limit: int | None = None) -> Iterator[VoteBatch]:
+        """Yield the first `limit` queries (default: all) in order, validating every row.
+
+        May be called again, and several iterators may be open at once.
+
+        Raises:
+            VoteError: at the first row that is no vote.
+            ParameterError: for a negative limit.
+        """
+        if limit is not None and limit < 0:
+            raise ParameterError(f"limit must be at least 0, got {limit}")
+        return self.read(self.queries if limit is None else min(limit, self.queries))
+
+
+class Matrix(Protocol):
+    """A file with one row per query, before its layout gives the entries a meaning."""
+
+    @property
+    def where(self) -> Where:
+        """Where a row number points."""
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+
+    @property
+    def width(self) -> int:
+        """Number of entries in the first row."""
+
+    def blocks(
+        self, size: int, stop: int, *, absent_limit: int | None
+    ) -> Iterator[tuple[int, Ids, Ints]]:
+        """Yield rows 0..stop-1 as (first row, ids, values [rows, columns]), at most `size` a time.
+
+        Values are sane whole numbers or ABSENT. `absent_limit` None: rows must be complete. A
+        number: entries may be missing, and a row of unusual length may hold at most that many.
+        """
 
 
 @dataclass(frozen=True)
@@ -36,27 +146,47 @@ class _Told:
     batch_rows: int | None
 
     def __post_init__(self) -> None:
-        # A plain "counts" equals Layout.COUNTS but is not it, and would pass for another layout.
-        if self.layout is not None and not isinstance(self.layout, Layout):
-            raise ParameterError(f"layout must be a Layout, got {self.layout!r}")
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
             raise ParameterError(
-                f"--classes must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
+                f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
             )
         if self.teachers is not None and self.teachers < 1:
-            raise ParameterError(f"--teachers must be at least 1, got {self.teachers}")
+            raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
 
     def size(self, width: int) -> int:
         return batch_size(width) if self.batch_rows is None else self.batch_rows
 
+    def file(
+        self,
+        name: str,
+        layout: Layout,
+        *,
+        queries: int,
+        classes: int,
+        teachers: int,
+        read: Callable[[int], Iterator[VoteBatch]],
+    ) -> VoteFile:
+        return VoteFile(
+            name,
+            queries=queries,
+            classes=classes,
+            teachers=teachers,
+            layout=layout,
+            inferred=self.layout is None,
+            classes_from_data=self.classes is None and layout is not Layout.COUNTS,
+            teachers_from_data=self.teachers is None,
+            rows_from_data=self.teachers is not None and layout is Layout.LONG,
+            read=read,
+        )
+
 
 @contextlib.contextmanager
 def open_votes(
-    source: str | PathLike[str],
+    source: str | PathLike[str] | NDArray[Any] | pa.Table | VoteFile,
     *,
-    layout: Layout | None = None,
+    layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
     batch_rows: int | None = None,
@@ -67,7 +197,9 @@ def open_votes(
     source: an .npy or Parquet file (told by content), a folder or glob of Parquet parts, a URI
     pyarrow knows (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin`
     (sys.stdin.buffer unless given). Pipes are copied to a temporary file of mode 0600, removed on
-    exit.
+    exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
+    Parquet file that would hold it; neither is copied, and both must stay as they are while they
+    are read. Or a VoteFile that is open already: it is handed on as it is, and stays open.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
@@ -79,149 +211,178 @@ def open_votes(
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
-        ParameterError: classes, teachers or batch_rows out of range.
+        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
+            another type; or any of these words beside votes that are open already.
     """
-    told = _Told(layout, classes, teachers, batch_rows)
+    told = _Told(_layout(layout), classes, teachers, batch_rows)
+    if isinstance(source, VoteFile):
+        if told != _Told(None, None, None, None):
+            raise ParameterError(
+                f"{source.name} is open already; give layout, classes, teachers and batch_rows "
+                "where it is opened"
+            )
+        yield source
+        return
     with contextlib.ExitStack() as stack:
-        yield _read(locate(fspath(source), stdin, stack), told)
+        yield _read(source, told, stdin, stack)
 
 
-def _read(located: Located, told: _Told) -> VoteFile:
+def _layout(wanted: Layout | str | None) -> Layout | None:
+    # A plain "counts" equals Layout.COUNTS but is not it, and would pass for another layout.
+    if wanted is None:
+        return None
+    try:
+        return Layout(wanted)
+    except ValueError:
+        raise ParameterError(f"layout must be one of {', '.join(Layout)}, got {wanted!r}") from None
+
+
+def _read(
+    source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
+) -> VoteFile:
+    if isinstance(source, np.ndarray):
+        return _from_array(array_matrix(source, "array"), told)
+    arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
+    if arrow is not None and isinstance(source, arrow.Table):
+        from pate_cli.votes.parquet import table_parts
+
+        return _from_parts(table_parts(source, "table", told.layout), told)
+    if not isinstance(source, (str, PathLike)):
+        raise ParameterError(
+            "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
+            f"votes, not {type(source).__name__}"
+        )
+    located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
-        if told.layout is Layout.LONG:
-            raise VoteError(f"{located.name}: layout {Layout.LONG} is for Parquet files")
-        npy = open_npy(Path(located.parts[0].path), located.name)
-        evidence = Evidence(npy.rows, npy.columns, told.classes, told.teachers, transposable=True)
-        settled = told.layout or _infer(npy, told, evidence)
-        if settled is Layout.COUNTS:
-            return _counts(npy, told)
-        _check_orientation(npy, settled, told)
-        by_query = npy.transposed() if settled is Layout.LABELS_BY_TEACHER else npy
-        return _labels(by_query, settled, told)
+        return _from_array(open_npy(Path(located.parts[0].path), located.name), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
-    from pate_cli.votes import parquet
+    from pate_cli.votes.parquet import open_parts
 
-    parts = parquet.open_parts(located.parts, located.name, told.layout)
-    if parts.plan.layout is Layout.LONG:
+    return _from_parts(open_parts(located.parts, located.name, told.layout, stack), told)
+
+
+def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
+    if told.layout is Layout.LONG:
+        raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
+    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
+    settled = told.layout or _infer(matrix, told, evidence)
+    if settled is Layout.COUNTS:
+        return _counts(matrix, told)
+    _check_orientation(matrix, settled, told)
+    by_query = matrix.transposed() if settled is Layout.LABELS_BY_TEACHER else matrix
+    return _labels(by_query, settled, told)
+
+
+def _from_parts(parts: Parts, told: _Told) -> VoteFile:
+    from pate_cli.votes.parquet import open_matrix
+
+    columns = parts.columns
+    if columns.layout is Layout.LONG:
         return _long(parts, told)
-    grid = parquet.open_grid(parts, gaps_allowed=told.teachers is not None)
-    by_teacher_columns = parts.plan.layout is Layout.LABELS and not parts.plan.is_list
+    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
+    by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
     evidence = Evidence(
-        grid.rows,
-        grid.columns,
+        matrix.rows,
+        matrix.width,
         told.classes,
         told.teachers,
         transposable=False,
-        rows_are_queries=parts.plan.has_ids or by_teacher_columns,
-        named=parts.plan.layout,
+        rows_are_queries=columns.has_ids or by_teacher_columns,
+        named=columns.layout,
     )
-    settled = told.layout or _infer(grid, told, evidence)
-    return _counts(grid, told) if settled is Layout.COUNTS else _labels(grid, settled, told)
+    settled = told.layout or _infer(matrix, told, evidence)
+    return _counts(matrix, told) if settled is Layout.COUNTS else _labels(matrix, settled, told)
 
 
-def _infer(grid: Grid, told: _Told, evidence: Evidence) -> Layout:
-    rows = max(1, SAMPLE_ENTRIES // max(1, grid.columns))
-    blocks = grid.blocks(rows, rows, absent_limit=told.teachers)
-    return infer(grid.where.name, next(blocks).values, evidence)
+def _infer(matrix: Matrix, told: _Told, evidence: Evidence) -> Layout:
+    rows = max(1, SAMPLE_ENTRIES // max(1, matrix.width))
+    _, _, sample = next(matrix.blocks(rows, rows, absent_limit=told.teachers))
+    return infer(matrix.where.name, sample, evidence)
 
 
-def _check_orientation(grid: NpyGrid, layout: Layout, told: _Told) -> None:
+def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
     """Refuse a label matrix whose other side is the number of teachers."""
-    sides = (grid.columns, grid.rows)
+    sides = (matrix.width, matrix.rows)
     here, there = sides if layout is Layout.LABELS else sides[::-1]
     if told.teachers is not None and here != told.teachers == there:
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
         raise VoteError(
-            f"{grid.where.name}: with --teachers {told.teachers} an array of {grid.rows} x "
-            f"{grid.columns} is --layout {other[layout]}, not {layout}"
+            f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
 
-def _counts(grid: Grid, told: _Told) -> VoteFile:
-    name, classes = grid.where.name, grid.columns
+def _counts(matrix: Matrix, told: _Told) -> VoteFile:
+    where, classes = matrix.where, matrix.width
     if told.classes not in (None, classes):
-        raise VoteError(f"{name}: has counts of {classes} classes, but --classes {told.classes}")
+        raise VoteError(
+            f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
+        )
     if classes == 0:
-        raise VoteError(f"{grid.where.at(0)} has no entries")
+        raise VoteError(f"{where.at(0)} has no entries")
     if classes == 1:
-        raise VoteError(f"{name}: has counts of one class only; there is nothing to choose from")
-    first = next(grid.blocks(1, 1, absent_limit=None)).values
-    teachers = int(first.sum()) if told.teachers is None else told.teachers
+        raise VoteError(
+            f"{where.name}: has counts of one class only; there is nothing to choose from"
+        )
+    _, _, first = next(matrix.blocks(1, 1, absent_limit=None))
     missing = told.teachers is not None
-    check_counts(first, 0, grid.where, teachers=teachers, missing_allowed=missing)
+    teachers = told.teachers or int(first.sum())
+    check_counts(first, 0, where, teachers=teachers, missing_allowed=missing)
 
     def read(stop: int) -> Iterator[VoteBatch]:
-        for block in grid.blocks(told.size(classes), stop, absent_limit=None):
-            check_counts(
-                block.values,
-                block.first_row,
-                grid.where,
-                teachers=teachers,
-                missing_allowed=missing,
-            )
-            yield VoteBatch(block.first_row, block.ids, block.values)
+        for row, ids, counts in matrix.blocks(told.size(classes), stop, absent_limit=None):
+            check_counts(counts, row, where, teachers=teachers, missing_allowed=missing)
+            yield VoteBatch(row, ids, counts)
 
-    return VoteFile(
-        name,
-        queries=grid.rows,
+    return told.file(
+        where.name,
+        Layout.COUNTS,
+        queries=matrix.rows,
         classes=classes,
         teachers=teachers,
-        layout=Layout.COUNTS,
-        inferred=told.layout is None,
-        classes_from_data=False,
-        teachers_from_data=told.teachers is None,
-        rows_from_data=False,
         read=read,
     )
 
 
-def _labels(grid: Grid, layout: Layout, told: _Told) -> VoteFile:
-    name, width = grid.where.name, grid.columns
+def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
+    where, width = matrix.where, matrix.width
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
-            f"{name}: as {layout} it has {width} teachers, more than --teachers {told.teachers}"
+            f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "
+            f"{told.teachers}"
         )
-    classes = _classes_seen(grid, told) if told.classes is None else told.classes
+    classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
     size = told.size(max(teachers, classes))
 
     def read(stop: int) -> Iterator[VoteBatch]:
-        for block in grid.blocks(size, stop, absent_limit=told.teachers):
-            check_labels(block.values, block.first_row, grid.where, classes=classes)
-            yield VoteBatch(block.first_row, block.ids, tally(block.values, classes))
+        for row, ids, labels in matrix.blocks(size, stop, absent_limit=told.teachers):
+            check_labels(labels, row, where, classes=classes)
+            yield VoteBatch(row, ids, tally(labels, classes))
 
-    return VoteFile(
-        name,
-        queries=grid.rows,
-        classes=classes,
-        teachers=teachers,
-        layout=layout,
-        inferred=told.layout is None,
-        classes_from_data=told.classes is None,
-        teachers_from_data=told.teachers is None,
-        rows_from_data=False,
-        read=read,
+    return told.file(
+        where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, read=read
     )
 
 
-def _classes_seen(grid: Grid, told: _Told) -> int:
+def _classes_seen(matrix: Matrix, told: _Told) -> int:
     """Return the largest label of the file plus one; a pass over the whole file."""
     top = 0
-    size = batch_size(told.teachers or grid.columns)
-    for block in grid.blocks(size, grid.rows, absent_limit=told.teachers):
-        top = max(top, int(block.values.max()))
+    size = batch_size(told.teachers or matrix.width)
+    for first_row, _, labels in matrix.blocks(size, matrix.rows, absent_limit=told.teachers):
+        top = max(top, int(labels.max()))
         if top > LARGEST_UNTOLD_LABEL:
-            row = first_bad(block.values > LARGEST_UNTOLD_LABEL, block.first_row)
+            row = first_bad(labels > LARGEST_UNTOLD_LABEL, first_row)
             raise VoteError(
-                f"{grid.where.at(row)} has a label above {LARGEST_UNTOLD_LABEL}; "
-                "if that is right, give --classes"
+                f"{matrix.where.at(row)} has a label above {LARGEST_UNTOLD_LABEL}; "
+                "if that is right, give `classes`"
             )
-    return _at_least_two(top + 1, grid.where.name)
+    return _at_least_two(top + 1, matrix.where.name)
 
 
 def _at_least_two(classes: int, name: str) -> int:
     if classes < 2:
-        raise VoteError(f"{name}: only label 0 occurs; give --classes")
+        raise VoteError(f"{name}: only label 0 occurs; give `classes`")
     return classes
 
 
@@ -230,13 +391,9 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
 
     name = parts.where.name
     votes = read_long(
-        parts,
-        classes=told.classes,
-        teachers=told.teachers,
-        largest_label=LARGEST_UNTOLD_LABEL,
+        parts, classes=told.classes, teachers=told.teachers, largest_label=LARGEST_UNTOLD_LABEL
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
-    queries = votes.counts.shape[0]
 
     def read(stop: int) -> Iterator[VoteBatch]:
         size = told.size(classes)
@@ -244,15 +401,11 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
             end = min(start + size, stop)
             yield VoteBatch(start, votes.ids[start:end], votes.counts[start:end])
 
-    return VoteFile(
+    return told.file(
         name,
-        queries=queries,
+        Layout.LONG,
+        queries=len(votes.counts),
         classes=classes,
         teachers=told.teachers or votes.teachers,
-        layout=Layout.LONG,
-        inferred=told.layout is None,
-        classes_from_data=told.classes is None,
-        teachers_from_data=told.teachers is None,
-        rows_from_data=told.teachers is not None,
         read=read,
     )

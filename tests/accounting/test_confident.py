@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pate_cli.accounting.confident import confident_rdp
 from scipy.special import log_ndtr
 
-from pate_cli.accounting.confident import confident_rdp
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.threshold import threshold_rdp
-from pate_cli.mechanisms import ConfidentGNMax, GNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
 
 
 def rho(v, argmax_rdp, **where):

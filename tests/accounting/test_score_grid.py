@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, score_lipschitz, scores
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
 
 
 def grid_for(**changed):
@@ -32,8 +32,8 @@ shapes = st.fixed_dictionaries(
 @given(shape=shapes)
 def test_one_vote_is_a_whole_number_of_cells(shape):
     grid = ScoreGrid.for_argmax(**shape)
-    assert grid.reach * grid.step == pytest.approx(score_lipschitz(shape["sigma"]), rel=1e-12)
-    assert grid.reach % grid.block == 0
+    assert grid.stride * grid.step == pytest.approx(score_lipschitz(shape["sigma"]), rel=1e-12)
+    assert grid.stride % grid.block == 0
     assert grid.size % grid.block == 0
     assert grid.step <= shape["resolution"].step * (1 + 1e-12)
     nodes = grid.nodes()
@@ -55,7 +55,7 @@ def test_neighbours_are_within_reach_and_never_rounded_down(shape, data):
     moved[data.draw(st.integers(0, shape["classes"] - 1))] += 1
     z = scores(np.stack([counts, moved]), sigma=shape["sigma"])
     cells = grid.cells(z)
-    assert abs(int(cells[0]) - int(cells[1])) <= grid.reach
+    assert abs(int(cells[0]) - int(cells[1])) <= grid.stride
     at = grid.nodes()[cells]
     assert np.all(at >= z + SCORE_ERROR * (1 - 1e-6) - 1e-12)
     inside = z > grid.floor
@@ -71,7 +71,7 @@ def test_scores_one_vote_apart_are_never_more_than_reach_cells_apart():
         moved = np.sqrt(2.0) / sigma + SCORE_ERROR
         for z in (inside, nodes, nodes - SCORE_ERROR, np.nextafter(nodes, -np.inf)):
             away = grid.cells(z + moved) - grid.cells(z)
-            assert away.max() <= grid.reach
+            assert away.max() <= grid.stride
 
 
 def test_clamped_scores_cost_nothing_to_speak_of():
@@ -100,7 +100,7 @@ def test_an_exact_cost_with_gridded_sensitivity_understates():
     mu = np.sqrt(2.0) / sigma
     exact = two_tail_rdp(np.stack([z, z + mu]), sigma=sigma, orders=np.array([order]))[0]
     cells = grid.cells(z)
-    gridded = table[cells + grid.reach] - table[cells]
+    gridded = table[cells + grid.stride] - table[cells]
     assert np.any(exact[1] - exact[0] > gridded * 1.01)
     # The project's cost is the table itself, and moves by no more than its own differences.
     up = grid.cells(z + mu)

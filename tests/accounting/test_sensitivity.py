@@ -38,7 +38,7 @@ class Lattice:
             lambda a, b: self.cost[a:b],
             votes=self.votes,
             grid=self.grid,
-            vote_block=self.vote_block,
+            rows_per_block=self.rows_per_block,
         )
 
     def curve(self, cells, distances, weights=None):
@@ -49,7 +49,7 @@ class Lattice:
             cells=cells,
             weights=each,
             grid=self.grid,
-            vote_block=self.vote_block,
+            rows_per_block=self.rows_per_block,
             distances=np.asarray(distances, dtype=np.int64),
         )
 
@@ -64,7 +64,7 @@ class Lattice:
 
 def naive_local(lattice):
     """The largest change of cost under one vote, cell by cell."""
-    cost, reach = lattice.cost, lattice.grid.reach
+    cost, reach = lattice.cost, lattice.grid.stride
     local = np.zeros_like(cost)
     for v, k in lattice.all_cells():
         for row in range(max(v - 1, 0), min(v + 1, lattice.votes - 1) + 1):
@@ -76,9 +76,9 @@ def naive_local(lattice):
 def naive_at(lattice, local, v, k, distance, *, blocks):
     """Its maximum over the window at a distance; over every block it touches when `blocks`."""
     low, high = v - distance, v + distance
-    left, right = k - distance * lattice.grid.reach, k + distance * lattice.grid.reach
+    left, right = k - distance * lattice.grid.stride, k + distance * lattice.grid.stride
     if blocks:
-        rows, columns = lattice.vote_block, lattice.grid.block
+        rows, columns = lattice.rows_per_block, lattice.grid.block
         low, high = low // rows * rows, (high // rows + 1) * rows - 1
         left, right = left // columns * columns, (right // columns + 1) * columns - 1
     return local[max(low, 0) : high + 1, max(left, 0) : right + 1].max()
@@ -93,7 +93,7 @@ def lattices(draw, *, single_cells=False):
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     # Rare jumps, so that maxima sit in few cells and a window off by one misses them.
     steps = random.exponential(size=(votes, size)) * (random.random((votes, size)) < 0.3)
-    grid = ScoreGrid(step=0.1, reach=reach, block=block, first=-3, size=size)
+    grid = ScoreGrid(step=0.1, teachers_per_record=reach, block=block, first=-3, size=size)
     vote_block = 1 if single_cells else draw(st.integers(1, 4))
     return Lattice(np.cumsum(steps, axis=1), grid, vote_block)
 
@@ -125,7 +125,7 @@ def test_blocks_round_windows_outwards_and_no_further(lattice):
 @given(lattices())
 @settings(max_examples=60, deadline=None)
 def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
-    reach = lattice.grid.reach
+    reach = lattice.grid.stride
     found = lattice.per_cell(range(8))
     for v, k in lattice.all_cells():
         near = found[

@@ -53,7 +53,7 @@ def test_distance_is_the_fewest_records_to_a_tie_or_a_flip_less_one(teachers, cl
     votes = np.where(lost, changed_votes(every, every), 10**6).min(axis=1)
     records = -(-votes // reach)
     np.testing.assert_array_equal(
-        distance_to_instability(every, reach=reach), np.maximum(records - 1, 0)
+        distance_to_instability(every, teachers_per_record=reach), np.maximum(records - 1, 0)
     )
 
 
@@ -61,7 +61,7 @@ def test_distance_is_the_fewest_records_to_a_tie_or_a_flip_less_one(teachers, cl
 @pytest.mark.parametrize("reach", [1, 2, 3])
 def test_one_record_moves_the_distance_by_one_and_flips_only_at_zero(teachers, classes, reach):
     every = histograms(teachers, classes, missing=True)
-    distance = distance_to_instability(every, reach=reach)
+    distance = distance_to_instability(every, teachers_per_record=reach)
     first, second = np.nonzero(changed_votes(every, every) <= reach)
     assert np.abs(distance[first] - distance[second]).max() == min(distance.max(), 1)
     label = np.argmax(every, axis=1)
@@ -83,8 +83,8 @@ def test_ties_and_small_gaps():
 @pytest.mark.parametrize("teachers", [1, 2, 3, 10, 11, 250])
 def test_a_unanimous_vote_is_farthest(teachers, reach):
     unanimous = np.array([[teachers, 0, 0]])
-    assert farthest_distance(teachers, reach=reach) == distance_to_instability(
-        unanimous, reach=reach
+    assert farthest_distance(teachers, teachers_per_record=reach) == distance_to_instability(
+        unanimous, teachers_per_record=reach
     )
 
 
@@ -140,7 +140,7 @@ def test_thresholds_fall_in_epsilon_and_in_delta(delta, epsilon, factor):
 
 
 def test_epsilon_for_a_share_of_the_farthest_distance():
-    epsilon = epsilon_for_share(6.0, teachers=250, reach=1, share=0.25)
+    epsilon = epsilon_for_share(6.0, teachers=250, teachers_per_record=1, share=0.25)
     assert 6.0 / epsilon == pytest.approx(0.25 * 124, rel=1e-14)
 
 
@@ -148,11 +148,11 @@ def test_epsilon_for_a_share_of_the_farthest_distance():
     ("call", "text"),
     [
         (
-            lambda: distance_to_instability(np.array([[1, 2]]), reach=0),
+            lambda: distance_to_instability(np.array([[1, 2]]), teachers_per_record=0),
             "reach must be a whole number of at least 1, got 0",
         ),
         (
-            lambda: farthest_distance(10, reach=1.5),
+            lambda: farthest_distance(10, teachers_per_record=1.5),
             "reach must be a whole number of at least 1, got 1.5",
         ),
         (
@@ -180,11 +180,11 @@ def test_epsilon_for_a_share_of_the_farthest_distance():
             "threshold must be at least 0 and finite, got -1.0",
         ),
         (
-            lambda: epsilon_for_share(1.0, teachers=4, reach=2, share=0.3),
+            lambda: epsilon_for_share(1.0, teachers=4, teachers_per_record=2, share=0.3),
             "4 teachers are too few for a stable vote: at least 5 needed",
         ),
         (
-            lambda: epsilon_for_share(1.0, teachers=9, reach=1, share=1.0),
+            lambda: epsilon_for_share(1.0, teachers=9, teachers_per_record=1, share=1.0),
             "share must be between 0 and 1, both excluded, got 1.0",
         ),
     ],

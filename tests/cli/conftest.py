@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
@@ -78,6 +79,29 @@ def pate() -> Callable[..., Result]:
 
 
 @pytest.fixture
+def refused() -> Callable[..., str]:
+    """Check that a run was refused: its exit code, nothing on stdout, and one line, returned.
+
+    A note on what the votes are may come before it: what is wrong with a row is seen while reading.
+    """
+
+    def check(result: Result, code: int, message: str | None = None) -> str:
+        assert result.exit_code == code, result.stderr
+        assert result.stdout == ""
+        *notes, line = result.stderr.splitlines()
+        assert line.startswith("pate: ")
+        assert len(notes) <= 1
+        assert all(
+            re.match(r"pate: (.* queries x |made-up votes|no votes)", note) for note in notes
+        )
+        if message is not None:
+            assert line == f"pate: {message}"
+        return line
+
+    return check
+
+
+@pytest.fixture
 def shell() -> Callable[..., subprocess.CompletedProcess[bytes]]:
     """Run `python -m pate_cli` in a process of its own."""
 
@@ -122,38 +146,40 @@ def leftovers(folder: Path) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def screen() -> Callable[..., str]:
-    """What `pate` writes to a stdout that is a terminal, control codes removed."""
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bytes]:
+    """Run `pate` in this process with stdout or stderr, by name, a terminal: all that it shows."""
 
-    def run(*words: object) -> str:
+    def run(stream: str, *words: object, **environment: str) -> bytes:
         ours, theirs = pty.openpty()
         seen: list[bytes] = []
 
         def drain() -> None:
-            try:
+            with contextlib.suppress(OSError):  # how Linux says that the other end is closed
                 while data := os.read(ours, 4096):
                     seen.append(data)
-            except OSError:  # how Linux says that the other end of a terminal is closed
-                pass
 
         reader = threading.Thread(target=drain)
         reader.start()
-        environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "110"}
-        try:
-            result = subprocess.run(
-                _command(*words),
-                check=False,
-                stdout=theirs,
-                stderr=subprocess.PIPE,
-                timeout=60,
-                env=environment,
-            )
-        finally:
-            os.close(theirs)
+        with monkeypatch.context() as patch, os.fdopen(theirs, "w", buffering=1) as screen:
+            for name, value in ({"TERM": "xterm-256color", "COLUMNS": "110"} | environment).items():
+                patch.setenv(name, value)
+            patch.setattr(sys, stream, screen)
+            with pytest.raises(SystemExit) as done:
+                app([str(word) for word in words], prog_name="pate")
         reader.join()
         os.close(ours)
-        assert result.returncode == 0, result.stderr
-        return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", b"".join(seen).decode())
+        assert done.value.code == 0, seen
+        return b"".join(seen)
+
+    return run
+
+
+@pytest.fixture
+def screen(terminal: Callable[..., bytes]) -> Callable[..., str]:
+    """What `pate` writes to a stdout that is a terminal, control codes removed."""
+
+    def run(*words: object) -> str:
+        return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", terminal("stdout", *words).decode())
 
     return run
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
 
 
@@ -29,12 +30,6 @@ def student(folder, counts):
     random = np.random.default_rng(5)
     np.save(folder / "student.npy", random.dirichlet(np.full(4, 0.4), size=len(counts)))
     return folder / "student.npy"
-
-
-def refused(result, code, message):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert result.stderr.splitlines()[-1] == f"pate: {message}"
 
 
 MECHANISMS = [[], ["--mechanism", "gnmax"], ["--mechanism", "lnmax"]]
@@ -95,7 +90,8 @@ def test_the_price_comes_without_drawing(pate, votes, monkeypatch, leftovers):
     def refuse(*_args, **_kwargs):
         raise AssertionError("nothing may be drawn")
 
-    monkeypatch.setattr("pate_cli.noise.Noise._draw", refuse)
+    for distribution in ("normal", "laplace"):
+        monkeypatch.setattr(f"pate_cli.noise.Noise.{distribution}", refuse)
     assert pate("cost", votes).exit_code == 0
     assert leftovers() == []
 
@@ -126,7 +122,7 @@ def test_a_table_for_a_person(screen, votes, priced):
     best = found["orders"].index(found["order"])
     assert f"epsilon {found['epsilon']:.4f} at order {found['order']:g}" in seen
     assert f"{found['rdp'][best]:.6g}" in seen
-    assert f"whatever the votes {found['data_independent']['epsilon']:.4f}" in seen
+    assert f"worst case {found['data_independent']['epsilon']:.4f}" in seen
     for title in ("threshold", "argmax", "total", "plurality", "answered", "share"):
         assert title in seen
     shares = [float(share) for share in re.findall(r"(\d+\.\d)% +█", seen)]
@@ -184,7 +180,7 @@ def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, fol
     assert leftovers() == ["rows.csv"]
 
 
-def test_rows_per_query_never_replace_the_votes(pate, parquet):
+def test_rows_per_query_never_replace_the_votes(pate, refused, parquet):
     before = parquet.read_bytes()
     refused(
         pate("cost", parquet, "--per-query", parquet, "--force"),
@@ -245,7 +241,7 @@ def test_a_comparison_for_a_person(screen, votes):
         assert word in seen
 
 
-def test_what_does_not_go_together(pate, votes, student, leftovers):
+def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
     refused(
         pate("cost", votes, "--compare", "--per-query", "x.csv"),
         2,
@@ -291,7 +287,7 @@ def test_what_does_not_go_together(pate, votes, student, leftovers):
         ),
     ],
 )
-def test_numbers_out_of_range(pate, votes, words, message):
+def test_numbers_out_of_range(pate, refused, votes, words, message):
     refused(pate("cost", votes, *words), 2, message)
 
 
@@ -302,6 +298,62 @@ def test_shared_records_cost_more(priced):
     assert twice["expected_answers"] == once["expected_answers"]
 
 
-def test_one_order_and_the_moments_exclude_each_other(pate, votes):
+def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):
     result = pate("cost", votes, "--order", "3", "--orders", "moments")
     refused(result, 2, "give --order or --orders moments, not both")
+
+
+@pytest.fixture
+def truth(tmp_path, counts, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
+    path = tmp_path / "truth.npy"
+    np.save(path, counts.argmax(axis=1))
+    return path
+
+
+def test_accuracy(pate, votes, truth, folder):
+    run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
+    assert run.exit_code == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert result["releasable"] is False
+    assert result["queries"] == 60
+    rows = result["accuracy"]
+    assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
+    # With next to no noise the label is the plurality, which is the truth here, but for ties.
+    assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
+    fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
+    assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
+
+
+def test_accuracy_with_a_picture(pate, votes, truth, folder):
+    pytest.importorskip("matplotlib")
+    run = pate("cost", votes, "--accuracy", "--truth", truth, "--plot", "a.png", "-q")
+    assert run.exit_code == 0, run.stderr
+    assert stat.S_IMODE((folder / "a.png").stat().st_mode) == 0o600
+    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+IGNORED = (
+    "--accuracy prices gnmax and lnmax over its own range of noise, by the tight analysis; leave "
+    "out the mechanism's flags and --analysis"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--accuracy"], "--accuracy and --truth FILE go together"),
+        (["--truth", "t.npy"], "--accuracy and --truth FILE go together"),
+        (["--accuracy", "--truth", "t.npy", "--sigma2", 3], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--mechanism", "gnmax"], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--analysis", "paper"], IGNORED),
+        (["--accuracy", "--truth", "t.npy", "--compare"], "--compare does not go with --accuracy"),
+        (["--accuracy", "--truth", "t.npy", "--order", 3], "--order does not go with --accuracy"),
+        (
+            ["--compare", "--plot", "a.png"],
+            "--plot does not go with --compare, which has no picture",
+        ),
+    ],
+)
+def test_what_accuracy_would_ignore_is_refused(pate, refused, votes, words, message):
+    refused(pate("cost", votes, *words), 2, message)

@@ -17,12 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pate_cli.mechanisms.confident import ConfidentGNMax
+
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
 
 INTERRUPT = """
 import os, signal
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 before = ConfidentGNMax.score
 def score(self, counts):
     os.kill(os.getpid(), signal.SIGINT)
@@ -30,12 +32,14 @@ def score(self, counts):
 ConfidentGNMax.score = score
 """
 
-# A defect deep inside: the votes are in the message, the arguments and the local variables.
+# A defect deep inside: the votes are in the arguments, a secret in the local variables.
 DEFECT = """
-from pate_cli.mechanisms import ConfidentGNMax
+import os
+from pate_cli.mechanisms.confident import ConfidentGNMax
+os.environ["PATE_DEBUG"] = "1"
 def score(self, counts):
     secret = 31415926
-    raise RuntimeError(f"bad votes {secret} {counts[0].tolist()}")
+    raise RuntimeError("defect")
 ConfidentGNMax.score = score
 """
 
@@ -169,32 +173,34 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
     assert err == ("pate: interrupted; part of the outputs left already: count this run as spent\n")
 
 
-def test_a_defect_shows_no_votes_and_no_locals(patched, votes, leftovers):
-    code, out, err = _finish(patched(DEFECT, "aggregate", votes, "-q"))
-    assert (code, out) == (1, b"")
-    assert err == (
-        "pate: internal failure (RuntimeError); nothing was released. "
-        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it\n"
+def _defect(monkeypatch, kind):
+    """Break the mechanism: the votes are in the message, the arguments and the locals."""
+
+    def score(self, counts):
+        raise kind(f"bad votes {counts[0].tolist()}")
+
+    monkeypatch.setattr(ConfidentGNMax, "score", score)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, MemoryError])
+def test_a_defect_is_an_internal_failure_that_shows_no_votes(
+    pate, refused, votes, leftovers, monkeypatch, kind
+):
+    _defect(monkeypatch, kind)
+    refused(
+        pate("aggregate", votes, "-q"),
+        1,
+        f"internal failure ({kind.__name__}); nothing was released. "
+        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it",
     )
     assert leftovers() == []
 
 
 def test_a_defect_with_a_traceback_shows_no_locals(patched, votes, counts, leftovers):
-    lines = "import os\nos.environ['PATE_DEBUG'] = '1'" + DEFECT.replace(
-        'f"bad votes {secret} {counts[0].tolist()}"', '"defect"'
-    )
-    code, out, err = _finish(patched(lines, "aggregate", votes, "-q"))
+    code, out, err = _finish(patched(DEFECT, "aggregate", votes, "-q"))
     assert (code, out) == (1, b"")
     assert "Traceback" in err
     assert "RuntimeError: defect" in err
     assert "31415926" not in err
     assert np.array2string(counts[0]) not in err
-    assert leftovers() == []
-
-
-def test_memory_that_runs_out_is_an_internal_failure(patched, votes, leftovers):
-    lines = DEFECT.replace("raise RuntimeError(", "raise MemoryError(")
-    code, _, err = _finish(patched(lines, "aggregate", votes, "-q"))
-    assert code == 1
-    assert err.startswith("pate: internal failure (MemoryError); nothing was released.")
     assert leftovers() == []

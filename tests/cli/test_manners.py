@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -46,18 +44,16 @@ def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
     assert leftovers() == ["votes.labels.parquet"]
 
 
-def test_bad_votes_from_a_pipe_are_named(shell, counts, leftovers):
+def test_bad_votes_from_a_pipe_are_named(pate, refused, counts, leftovers):
     counts[9, 1] += 5
-    result = shell("aggregate", "-", "--layout", "counts", input=_npy(counts))
-    assert (result.returncode, result.stdout) == (3, b"")
-    assert b"standard input: row 9 " in result.stderr
+    result = pate("aggregate", "-", "--layout", "counts", input=_npy(counts))
+    assert "standard input: row 9 " in refused(result, 3)
     assert leftovers() == []
 
 
-def test_an_empty_pipe(shell):
-    result = shell("aggregate", "-", input=b"")
-    assert (result.returncode, result.stdout) == (3, b"")
-    assert b"standard input: the file is empty" in result.stderr
+def test_an_empty_pipe(pate, refused):
+    line = refused(pate("aggregate", "-", input=b""), 3)
+    assert "standard input: the file is empty" in line
 
 
 def test_from_pipe_to_pipe(shell, counts, leftovers):
@@ -69,10 +65,10 @@ def test_from_pipe_to_pipe(shell, counts, leftovers):
     assert leftovers() == []
 
 
-def test_binary_labels_on_stdout_are_exactly_a_file(shell, votes, folder):
+def test_binary_labels_on_stdout_are_exactly_a_file(shell, pate, votes, folder):
     words = ["aggregate", votes, "--seed", 4, "--report", os.devnull]
     piped = shell(*words, "-o", "-", "--format", "parquet")
-    assert shell(*words, "-o", "file.parquet").returncode == 0
+    assert pate(*words, "-o", "file.parquet").exit_code == 0
     assert piped.stdout == (folder / "file.parquet").read_bytes()
 
 
@@ -98,40 +94,15 @@ def test_help_to_a_reader_that_leaves_early_is_quiet(shell):
 
 
 @pytest.fixture
-def on_a_terminal(command):
-    """Everything that `pate` writes to a stderr that is a terminal."""
-    return lambda *words, **environment: _on_a_terminal(command(*words), environment)
+def on_a_terminal(terminal, capsys):
+    """Everything that `pate` writes to a stderr that is a terminal; the report goes to stdout."""
 
+    def run(*words, **environment):
+        seen = terminal("stderr", *words, **environment)
+        json.loads(capsys.readouterr().out)
+        return seen
 
-def _on_a_terminal(words, environment):
-    ours, theirs = pty.openpty()
-    seen = []
-
-    def drain():
-        try:
-            while data := os.read(ours, 4096):
-                seen.append(data)
-        except OSError:  # how Linux says that the other end of a terminal is closed
-            pass
-
-    reader = threading.Thread(target=drain)
-    reader.start()
-    try:
-        result = subprocess.run(
-            words,
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            timeout=60,
-            env=os.environ | {"TERM": "xterm-256color"} | environment,
-        )
-    finally:
-        os.close(theirs)
-    reader.join()
-    os.close(ours)
-    assert result.returncode == 0, seen
-    json.loads(result.stdout)
-    return b"".join(seen)
+    return run
 
 
 def test_progress_shows_on_a_terminal(on_a_terminal, votes):
@@ -153,18 +124,17 @@ def test_quiet_means_quiet_even_on_a_terminal(on_a_terminal, votes):
     assert on_a_terminal("aggregate", votes, "--quiet") == b""
 
 
-def test_no_progress_and_no_control_codes_off_a_terminal(shell, votes):
-    result = shell("aggregate", votes)
-    assert b"aggregating" not in result.stderr
-    assert b"\x1b" not in result.stderr + result.stdout
-    assert b"\r" not in result.stderr
+def test_no_progress_and_no_control_codes_off_a_terminal(pate, votes):
+    result = pate("aggregate", votes)
+    assert "aggregating" not in result.stderr
+    assert b"\x1b" not in result.stderr_bytes + result.stdout_bytes
+    assert b"\r" not in result.stderr_bytes
 
 
-def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(shell, votes):
-    assert shell("aggregate", votes, "-q").stderr == b""
-    refused = shell("aggregate", votes, "-q")
-    assert (refused.returncode, refused.stdout) == (6, b"")
-    assert refused.stderr.startswith(b"pate: votes.labels.parquet exists already")
+def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refused, votes):
+    assert pate("aggregate", votes, "-q").stderr == ""
+    line = refused(pate("aggregate", votes, "-q"), 6)
+    assert line.startswith("pate: votes.labels.parquet exists already")
 
 
 def _commands():
@@ -212,18 +182,16 @@ def test_the_module_and_the_script_are_one_program(shell, votes):
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(shell, name):
-    instruction = f"source_{name}"
-    environment = os.environ | {"_PATE_COMPLETE": instruction}
-    result = shell(env=environment)
-    assert result.returncode == 0, result.stderr
-    assert b"_PATE_COMPLETE=complete_" + name.encode() in result.stdout
+def test_completion_scripts_are_printed(pate, name):
+    result = pate(env={"_PATE_COMPLETE": f"source_{name}"})
+    assert result.exit_code == 0, result.stderr
+    assert f"_PATE_COMPLETE=complete_{name}" in result.stdout
 
 
-def test_completion_knows_the_options(shell):
-    environment = os.environ | {
+def test_completion_knows_the_options(pate):
+    environment = {
         "_PATE_COMPLETE": "complete_bash",
         "COMP_WORDS": "pate aggregate --max-",
         "COMP_CWORD": "2",
     }
-    assert shell(env=environment).stdout.split() == [b"--max-queries", b"--max-answers"]
+    assert pate(env=environment).stdout.split() == ["--max-queries", "--max-answers"]

@@ -18,13 +18,6 @@ from pate_cli.published import gnss_rdp as published_gnss_rdp
 STUDENT = ["--mechanism", "interactive", "--student", "student.parquet"]
 
 
-def refused(result, code, message):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert result.stderr.splitlines()[-1] == f"pate: {message}"
-    assert "Traceback" not in result.stderr
-
-
 @pytest.fixture
 def shares(counts):
     """A student that is right and sure on even rows and clueless on odd ones."""
@@ -157,14 +150,16 @@ BAD_STUDENTS = {
 
 @pytest.mark.parametrize("case", BAD_STUDENTS)
 @pytest.mark.parametrize("command", ["aggregate", "cost"])
-def test_bad_predictions_are_named_by_row(pate, votes, student, shares, leftovers, case, command):
+def test_bad_predictions_are_named_by_row(
+    pate, refused, votes, student, shares, leftovers, case, command
+):
     change, ids, message = BAD_STUDENTS[case]
     student(change(shares), ids=None if ids is None else list(ids))
     refused(pate(command, votes, *STUDENT), 3, message)
     assert leftovers() == ["student.parquet"]
 
 
-def test_predictions_that_cannot_be_read(pate, votes, student, folder, leftovers):
+def test_predictions_that_cannot_be_read(pate, refused, votes, student, folder, leftovers):
     path = student()
     path.write_bytes(path.read_bytes()[:-30])
     refused(
@@ -181,7 +176,7 @@ def test_predictions_that_cannot_be_read(pate, votes, student, folder, leftovers
     assert leftovers() == []
 
 
-def test_predictions_are_never_replaced_by_labels(pate, votes, student):
+def test_predictions_are_never_replaced_by_labels(pate, refused, votes, student):
     path = student()
     before = path.read_bytes()
     refused(
@@ -282,7 +277,9 @@ def test_a_stable_epsilon_does_not_look_at_the_votes(pate, ran, counts, tmp_path
         (["--analysis", "paper"], "--analysis paper does not go with {}"),
     ],
 )
-def test_stable_mechanisms_have_nothing_to_sanitize(pate, votes, leftovers, words, more, message):
+def test_stable_mechanisms_have_nothing_to_sanitize(
+    pate, refused, votes, leftovers, words, more, message
+):
     refused(pate("aggregate", votes, *words, *more), 2, message.format(words[1]))
     assert leftovers() == []
 
@@ -336,7 +333,7 @@ def test_stable_mechanisms_have_nothing_to_sanitize(pate, votes, leftovers, word
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
 )
-def test_stable_numbers_out_of_range(pate, votes, leftovers, words, code, message):
+def test_stable_numbers_out_of_range(pate, refused, votes, leftovers, words, code, message):
     refused(pate("aggregate", votes, *words), code, message)
     assert leftovers() == []
 
@@ -357,7 +354,9 @@ def test_the_published_price_of_the_draw_stands_beside_the_exact_one(ran, words)
     assert found["release_rdp"] == pytest.approx(exact, rel=1e-12)
     assert found["release_rdp_published"] == pytest.approx(claimed, rel=1e-12)
     assert report["sound"] is False
-    fails = [one for one in report["warnings"] if "theorem on the sanitized release fails" in one]
+    fails = [
+        text for text in report["warnings"] if "theorem on the sanitized release fails" in text
+    ]
     assert (claimed < exact) is (words is BOLD) is bool(fails)
     if fails:
         assert fails[0] == (
@@ -365,7 +364,7 @@ def test_the_published_price_of_the_draw_stands_beside_the_exact_one(ran, words)
             f"claims {claimed:.6g}, the draw costs {exact:.6g}."
         )
     assert "charges the expected cost" in report["warnings"][0]
-    assert not any(one["holds"] for one in report["guarantee"]["statements"])
+    assert not any(text["holds"] for text in report["guarantee"]["statements"])
 
 
 def test_as_published_is_cheaper_and_not_sound(ran):
@@ -384,7 +383,7 @@ def test_as_published_is_cheaper_and_not_sound(ran):
     assert drawn["guarantee"]["summary"].endswith("is not a bound (see warnings).")
 
 
-def test_as_published_stays_within_the_paper(pate, votes):
+def test_as_published_stays_within_the_paper(pate, refused, votes):
     only = (
         "--as-published goes with --analysis paper and --release unbiased, the only release the "
         "paper has"
@@ -395,7 +394,9 @@ def test_as_published_stays_within_the_paper(pate, votes):
     )
 
 
-def test_a_smoothness_the_published_theorem_does_not_admit_is_refused_in_advance(pate, votes):
+def test_a_smoothness_the_published_theorem_does_not_admit_is_refused_in_advance(
+    pate, refused, votes
+):
     words = [*PAPER[:2], "--order", 2.5, "--beta", 0.2, "--sigma-release", 6]
     message = (
         "the published GNSS theorem needs 1 < order < 1/(2 beta) = 2.5 (beta < 0.2 at this order), "
@@ -406,7 +407,7 @@ def test_a_smoothness_the_published_theorem_does_not_admit_is_refused_in_advance
     assert pate("aggregate", votes, *words[2:]).exit_code == 0
 
 
-def test_the_paper_has_no_release_for_laplace_noise(pate, votes, leftovers):
+def test_the_paper_has_no_release_for_laplace_noise(pate, refused, votes, leftovers):
     words = ["--mechanism", "lnmax", "--analysis", "paper"]
     message = "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
     for more in ([], ["--dry-run"], ["--release", "none"]):
@@ -426,4 +427,5 @@ def test_without_a_draw_the_paper_analysis_is_still_sound(ran):
     tight, _, _ = ran("--sigma2", 40, "--release", "none")
     assert report["sound"] is True
     assert report["epsilon"] == report["data_independent"]["epsilon"] == tight["epsilon"]
-    assert {one["id"] for one in report["guarantee"]["statements"] if one["holds"]} == {"all-votes"}
+    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    assert held == {"all-votes"}

@@ -17,17 +17,6 @@ def _changed(counts, row, column, value, dtype=None):
     return out
 
 
-def _one_line(result, code):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    lines = result.stderr.splitlines()
-    # The description of the file may come first: what is wrong with a row is seen while reading.
-    assert all(line.startswith("pate: ") for line in lines)
-    assert len(lines) <= 2
-    return lines[-1]
-
-
 BAD_ROWS = {
     "another total": (lambda c: _changed(c, 17, 2, 7777777), "first whose total is not the 40"),
     "negative": (lambda c: _changed(c, 17, 2, -7777777), "has a negative number"),
@@ -40,24 +29,24 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("case", BAD_ROWS)
-def test_a_bad_row_is_named_and_its_votes_are_not(pate, votes, counts, leftovers, case):
+def test_a_bad_row_is_named_and_its_votes_are_not(pate, refused, votes, counts, leftovers, case):
     change, words = BAD_ROWS[case]
     bad = change(counts)
     np.save(votes, bad)
     result = pate("aggregate", votes, "--layout", "counts", "--report", "r.json")
-    line = _one_line(result, 3)
+    line = refused(result, 3)
     assert "row 17" in line
     assert words in line
     assert "777" not in result.stderr
     assert leftovers() == []
 
 
-def test_labels_out_of_range_are_named_by_row(pate, votes, leftovers):
+def test_labels_out_of_range_are_named_by_row(pate, refused, votes, leftovers):
     labels = np.random.default_rng(0).integers(0, 4, (60, 40))
     labels[23, 5] = 77
     np.save(votes, labels)
     result = pate("aggregate", votes, "--layout", "labels", "--classes", 4)
-    line = _one_line(result, 3)
+    line = refused(result, 3)
     assert "row 23" in line
     assert "77" not in line.replace("row 23", "")
     assert leftovers() == []
@@ -80,29 +69,29 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_a_file_that_is_no_vote_file(pate, votes, leftovers, case):
+def test_a_file_that_is_no_vote_file(pate, refused, votes, leftovers, case):
     content, words = BAD_FILES[case]
     votes.write_bytes(content)
-    line = _one_line(pate("aggregate", votes), 3)
+    line = refused(pate("aggregate", votes), 3)
     assert line.startswith(f"pate: {votes}")
     assert words in line
     assert leftovers() == []
 
 
-def test_a_missing_file(pate):
-    line = _one_line(pate("aggregate", "nowhere.npy"), 3)
+def test_a_missing_file(pate, refused):
+    line = refused(pate("aggregate", "nowhere.npy"), 3)
     assert line == "pate: nowhere.npy: no such file or folder"
 
 
-def test_probabilities_instead_of_counts(pate, votes):
+def test_probabilities_instead_of_counts(pate, refused, votes):
     np.save(votes, _SHARES)
-    line = _one_line(pate("aggregate", votes), 3)
+    line = refused(pate("aggregate", votes), 3)
     assert "looks like probabilities" in line
 
 
-def test_a_layout_that_cannot_be_told(pate, votes):
+def test_a_layout_that_cannot_be_told(pate, refused, votes):
     np.save(votes, np.ones((3, 3), dtype=np.int64))
-    assert "--layout counts|labels" in _one_line(pate("aggregate", votes), 3)
+    assert "--layout counts|labels" in refused(pate("aggregate", votes), 3)
 
 
 @pytest.mark.parametrize(
@@ -157,39 +146,39 @@ ADMISSIBLE = [
 
 
 @pytest.mark.parametrize(("words", "message"), ADMISSIBLE)
-def test_numbers_out_of_range_name_the_range(pate, votes, leftovers, words, message):
-    assert _one_line(pate("aggregate", votes, *words), 2) == f"pate: {message}"
+def test_numbers_out_of_range_name_the_range(pate, refused, votes, leftovers, words, message):
+    assert refused(pate("aggregate", votes, *words), 2) == f"pate: {message}"
     assert leftovers() == []
 
 
-def test_an_order_and_a_smoothness_that_do_not_go_together(pate, votes):
-    line = _one_line(pate("aggregate", votes, "--order", 5, "--beta", 3), 2)
+def test_an_order_and_a_smoothness_that_do_not_go_together(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "--order", 5, "--beta", 3), 2)
     assert line.startswith("pate: beta=3 at order 5 has infinite privacy cost; beta must be below ")
     # (λ − 1)(e^{2β} − 1) < 1, so β < ln(5/4)/2 at λ = 5.
     assert f"{np.log(1.25) / 2:.6g} at this order" in line
 
 
-def test_gnmax_has_no_threshold(pate, votes):
-    line = _one_line(pate("aggregate", votes, "--mechanism", "gnmax", "--threshold", 3), 2)
+def test_gnmax_has_no_threshold(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "--mechanism", "gnmax", "--threshold", 3), 2)
     assert line.startswith("pate: --threshold ")
     assert "--mechanism" in line
 
 
-def test_labels_and_report_cannot_share_stdout(pate, votes):
-    line = _one_line(pate("aggregate", votes, "-o", "-", "--format", "csv"), 2)
+def test_labels_and_report_cannot_share_stdout(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "-o", "-", "--format", "csv"), 2)
     assert line == "pate: labels and report cannot both go to stdout; give --report FILE"
 
 
-def test_stdout_has_no_suffix_to_tell_the_format(pate, votes):
-    line = _one_line(pate("aggregate", votes, "-o", "-", "--report", "r.json"), 2)
+def test_stdout_has_no_suffix_to_tell_the_format(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "-o", "-", "--report", "r.json"), 2)
     assert line.endswith("give --format parquet|npy|csv|jsonl")
 
 
-def test_two_outputs_in_one_place(pate, votes):
-    line = _one_line(pate("aggregate", votes, "-o", "a.csv", "--report", "./a.csv"), 2)
+def test_two_outputs_in_one_place(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "-o", "a.csv", "--report", "./a.csv"), 2)
     assert "same place" in line
 
 
-def test_an_output_in_a_missing_folder(pate, votes):
-    line = _one_line(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
+def test_an_output_in_a_missing_folder(pate, refused, votes):
+    line = refused(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
     assert line.startswith("pate: cannot write nowhere/l.csv: there is no folder")

@@ -44,12 +44,6 @@ def released(pate):
     return run
 
 
-def refused(result, code, message):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert result.stderr.splitlines() == [f"pate: {message}"]
-
-
 def draw_cost(shift):
     """ε_κ(λ) of the draw alone, from its formula."""
     w = 1.0 - (ORDER - 1.0) * (math.exp(2.0 * BETA) - 1.0)
@@ -103,7 +97,7 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, rele
     wanted = by_hand(paths, kind=kind, seed=3)
     assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12))
     assert both["mechanism"] == {"name": "composition", "rounds": 2}
-    assert {one["mechanism"]["name"] for one in both["rounds"]} == {"confident", "interactive"}
+    assert {held["mechanism"]["name"] for held in both["rounds"]} == {"confident", "interactive"}
     assert both["queries"] == 120
     assert both["answers"] == sum(part["rounds"][0]["answers"] for part in parts)
     assert both["data_independent"]["epsilon"] > both["data_independent"]["labels_epsilon"]
@@ -114,17 +108,17 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
     kept("b.json", *KEEP, *STUDENT)
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
-    held = {one["id"] for one in report["guarantee"]["statements"] if one["holds"]}
+    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
     assert held == {"all-votes", "released-epsilon"}
-    texts = {one["id"]: one["text"] for one in report["guarantee"]["statements"]}
+    texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
-    held = {one["id"] for one in alone["guarantee"]["statements"] if one["holds"]}
+    held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
     assert held == {"all-votes", "this-file", "released-epsilon"}
 
 
-def test_the_same_ledger_twice_is_refused(kept, pate, folder, leftovers):
+def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
     kept("a.json")
     message = "the same round is in there twice; give every ledger once"
     refused(pate("release", "a.json", "a.json", "--report", "r.json"), 3, message)
@@ -150,7 +144,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_rounds_that_do_not_fit_are_refused(kept, pate, what):
+def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
     words, message = OTHERS[what]
     kept("a.json")
     kept("b.json", *words)
@@ -184,7 +178,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("case", DAMAGE)
-def test_a_damaged_ledger_is_refused_by_name(kept, pate, folder, case):
+def test_a_damaged_ledger_is_refused_by_name(kept, pate, refused, folder, case):
     damage, message = DAMAGE[case]
     kept("a.json")
     (folder / "a.json").write_text(damage((folder / "a.json").read_text()))
@@ -197,11 +191,11 @@ def test_a_damaged_ledger_is_refused_by_name(kept, pate, folder, case):
     assert not (folder / "s.json").exists()
 
 
-def test_a_missing_ledger_is_refused(pate):
+def test_a_missing_ledger_is_refused(pate, refused):
     refused(pate("release", "a.json"), 3, "cannot read a.json: No such file or directory")
 
 
-def test_a_report_is_no_ledger(kept, pate, folder):
+def test_a_report_is_no_ledger(kept, pate, refused, folder):
     (folder / "r.json").write_text(json.dumps(kept("a.json")))
     refused(
         pate("release", "r.json"),
@@ -216,7 +210,9 @@ AGAIN = (
 )
 
 
-def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, released, folder):
+def test_a_second_draw_is_refused_and_one_with_again_is_charged(
+    kept, pate, refused, released, folder
+):
     kept("a.json")
     words = ["a.json", *DRAW, "--spend", "spent.json", "--seed", 5]
     first = released(*words)
@@ -233,7 +229,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, rele
         following = released(*words, "--again")
         dearer = following["sanitized"]["epsilon"] - previous["sanitized"]["epsilon"]
         assert dearer == pytest.approx(price, abs=1.01e-4)
-        bounds = [one["data_independent"]["epsilon"] for one in (previous, following)]
+        bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
         earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
         assert earlier in following["guarantee"]["covers"]
@@ -243,7 +239,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(kept, pate, rele
     assert len(json.loads(record.read_text())["releases"]) == 3
 
 
-def test_a_round_in_common_is_enough(kept, pate, released):
+def test_a_round_in_common_is_enough(kept, pate, refused, released):
     kept("a.json")
     kept("b.json")
     released("a.json", *DRAW, "--spend", "s.json")
@@ -278,14 +274,14 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
         ),
     ],
 )
-def test_a_damaged_record_stops_the_release(kept, pate, folder, content, message):
+def test_a_damaged_record_stops_the_release(kept, pate, refused, folder, content, message):
     kept("a.json")
     (folder / "s.json").write_bytes(content)
     refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 3, f"s.json: {message}")
     assert (folder / "s.json").read_bytes() == content
 
 
-def test_a_ledger_is_never_replaced_by_an_output(kept, pate, folder):
+def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     kept("a.json")
     before = (folder / "a.json").read_bytes()
     refused(
@@ -338,7 +334,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     quiet["rounds"][0]["draws"] = []
     (folder / "quiet.json").write_text(json.dumps(quiet))
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
-    dearer = [json.loads(one.stdout)["sanitized"]["epsilon"] for one in (spent, free)]
+    dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]
     price = draw_cost(SIGMA * -ndtri(1e-6))
     assert dearer[0] - dearer[1] == pytest.approx(price, abs=1.01e-4)
     assert spent.stderr.splitlines()[0] == (
@@ -355,14 +351,14 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released):
     for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
         report = released(*words)
         assert report["private"] is False
-        assert not any(one["holds"] for one in report["guarantee"]["statements"])
+        assert not any(text["holds"] for text in report["guarantee"]["statements"])
     both = released("a.json", "seeded.json", *DRAW)
     assert both["private"] is False
     assert released("a.json", *DRAW)["private"] is True
     assert released("a.json", "--release", "none", "--seed", 2)["private"] is True
 
 
-def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, folder):
+def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, refused, folder):
     kept("a.json")
     (folder / "r.json").write_text("precious")
     words = ["a.json", *DRAW, "--report", "r.json", "--spend", "s.json"]
@@ -373,7 +369,7 @@ def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, folder):
     assert json.loads((folder / "r.json").read_text())["releasable"] is True
 
 
-def test_an_order_that_was_not_charged(kept, pate):
+def test_an_order_that_was_not_charged(kept, pate, refused):
     kept("a.json")
     refused(
         pate("release", "a.json", "--order", 5, *DRAW),
@@ -383,7 +379,7 @@ def test_an_order_that_was_not_charged(kept, pate):
     assert pate("release", "a.json", "--order", 4, *DRAW).exit_code == 0
 
 
-def test_a_smoothness_out_of_range_names_the_range(kept, pate):
+def test_a_smoothness_out_of_range_names_the_range(kept, pate, refused):
     kept("a.json")
     result = pate("release", "a.json", "--beta", 0.2, "--sigma-release", SIGMA)
     most = math.log1p(1.0 / 3.0) / 2.0
@@ -401,7 +397,7 @@ def test_a_smoothness_out_of_range_names_the_range(kept, pate):
     )
 
 
-def test_again_needs_a_record_and_as_published_the_paper(kept, pate):
+def test_again_needs_a_record_and_as_published_the_paper(kept, pate, refused):
     kept("a.json")
     refused(
         pate("release", "a.json", "--again"),

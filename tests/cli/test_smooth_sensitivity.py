@@ -90,11 +90,11 @@ def test_the_conditions_hold_and_say_so(found):
 @pytest.mark.parametrize(
     ("sigma", "order", "which"), [(1.0, 3, "C6"), (3.0, 30, "C6"), (6.4, 14, "C")]
 )
-def test_conditions_that_fail_are_exit_code_4(pate, votes, leftovers, command, sigma, order, which):
+def test_conditions_that_fail_are_exit_code_4(
+    pate, refused, votes, leftovers, command, sigma, order, which
+):
     words = ["--analysis", "paper", "--sigma2", sigma, "--order", order, "--beta", 0.01]
-    result = pate(command, votes, *words)
-    assert (result.exit_code, result.stdout) == (4, "")
-    line = result.stderr.splitlines()[-1]
+    line = refused(pate(command, votes, *words), 4)
     assert line.startswith(f"pate: smooth sensitivity is not valid at order {order}")
     assert which in line
     assert "log q" in line
@@ -154,10 +154,8 @@ def test_a_table_for_a_person(screen, votes, found):
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused(pate, votes, words, message):
-    result = pate("smooth-sensitivity", votes, *words)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1] == f"pate: {message}"
+def test_what_makes_no_sense_is_refused(pate, refused, votes, words, message):
+    refused(pate("smooth-sensitivity", votes, *words), 2, message)
 
 
 def test_a_smoothness_that_no_order_admits(pate, votes):

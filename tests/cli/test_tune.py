@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from pate_cli.cli.tune_tables import print_rule, print_tuned
+from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
@@ -28,13 +28,6 @@ KEYS = {
     "command",
     "pareto",
 }
-
-
-def _one_line(result, code):
-    assert result.exit_code == code, result.stderr
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    return result.stderr.splitlines()[-1]
 
 
 def _run(pate, command, votes, *more):
@@ -156,10 +149,10 @@ def test_accuracy_with_the_truth(pate, votes, counts, folder, suffix):
     assert accuracy == pytest.approx(agreement * 54 / 60, abs=0.05)
 
 
-def test_what_is_out_of_reach_exits_with_5(pate, votes):
-    line = _one_line(pate("tune", votes, "--data-independent", "--target-epsilon", 0.01, *GRID), 5)
+def test_what_is_out_of_reach_exits_with_5(pate, refused, votes):
+    line = refused(pate("tune", votes, "--data-independent", "--target-epsilon", 0.01, *GRID), 5)
     assert line.startswith("pate: epsilon 0.01 is out of reach: the least is ")
-    line = _one_line(pate("tune", votes, "--answers", 100, "--release", "none", *GRID), 5)
+    line = refused(pate("tune", votes, "--answers", 100, "--release", "none", *GRID), 5)
     assert line.startswith("pate: no setting gives 100 expected answers: 60 queries give ")
 
 
@@ -197,9 +190,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_flags(pate, case):
+def test_wrong_flags(pate, refused, case):
     words, expected = WRONG[case]
-    assert expected in _one_line(pate("tune", *words), 2)
+    assert expected in refused(pate("tune", *words), 2)
 
 
 @pytest.mark.parametrize(
@@ -216,36 +209,36 @@ def test_wrong_flags(pate, case):
         (["--max-queries", "0"], "--max-queries must be at least 1, got 0"),
     ],
 )
-def test_wrong_flags_with_votes(pate, votes, words, expected):
-    assert expected in _one_line(pate("tune", votes, *words), 2)
+def test_wrong_flags_with_votes(pate, refused, votes, words, expected):
+    assert expected in refused(pate("tune", votes, *words), 2)
 
 
-def test_truth_that_does_not_fit(pate, votes, folder):
+def test_truth_that_does_not_fit(pate, refused, votes, folder):
     np.save(folder / "short.npy", np.zeros(5, dtype=int))
     np.save(folder / "large.npy", np.full(60, 9))
     (folder / "bad.csv").write_text("a,b\n1,2\n")
     for name in ("short.npy", "large.npy", "bad.csv", "absent.csv", "absent.npy"):
         words = ["--truth", folder / name, "--answers", 5]
-        assert "pate: " in _one_line(pate("tune", votes, *words, *GRID), 3)
+        assert "pate: " in refused(pate("tune", votes, *words, *GRID), 3)
 
 
-def test_a_plot_without_matplotlib(pate, votes, monkeypatch):
+def test_a_plot_without_matplotlib(pate, refused, votes, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     words = ["--answers", 5, "--plot", "front.svg", *GRID]
-    line = _one_line(pate("tune", votes, *words), 2)
+    line = refused(pate("tune", votes, *words), 2)
     assert line == (
         "pate: --plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
     )
 
 
-def test_a_plot(pate, votes, folder):
+def test_a_plot(pate, refused, votes, folder):
     pytest.importorskip("matplotlib")
     words = ["--answers", 5, "--release", "none", "--plot", "front.png", *GRID]
     assert pate("tune", votes, *words).exit_code == 0
     assert (folder / "front.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "front.png").stat().st_mode & 0o777 == 0o600
-    assert "front.png" in _one_line(pate("tune", votes, *words), 6)
+    assert "front.png" in refused(pate("tune", votes, *words), 6)
 
 
 def _interrupt_after(monkeypatch, calls):

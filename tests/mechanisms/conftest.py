@@ -10,7 +10,6 @@ import pytest
 from scipy.special import ndtr
 
 from pate_cli.accounting.sensitivity import sensitivity_curve
-from pate_cli.mechanisms.base import surface_blocks
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def every_histogram(teachers, classes):
 
 def curves_of(surface, cells, distances):
     """LS_d of single queries in given cells, [cells, distances], and the bound for every d."""
-    blocks = surface_blocks(surface)
+    blocks = surface.blocks
     distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
     rows = [
         sensitivity_curve(
@@ -43,7 +42,7 @@ def curves_of(surface, cells, distances):
             cells=cell[None],
             weights=np.ones(1, dtype=np.int64),
             grid=surface.grid,
-            vote_block=surface.vote_block,
+            rows_per_block=surface.rows_per_block,
             distances=np.arange(distances),
         )
         for cell in distinct

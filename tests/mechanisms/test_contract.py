@@ -18,20 +18,18 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from pate_cli.accounting.stability import distance_to_instability
-from pate_cli.mechanisms import (
-    ConfidentGNMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-    mechanism_from_parameters,
-)
-from pate_cli.mechanisms.base import NO_LABEL, surface_blocks
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
 from pate_cli.run import label_batches, run
 from pate_cli.votes import VoteBatch
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 ORDER = 2.2
 TEACHERS = {2: 8, 3: 6}
@@ -42,7 +40,7 @@ STUDENTS = {
 NAMES = ["gnmax", "confident", "interactive", "lnmax"]
 
 
-def build(name, classes, reach=1):
+def build(name, classes, teachers_per_record=1):
     shape = {"teachers": TEACHERS[classes], "classes": classes, "teachers_per_record": reach}
     if name == "gnmax":
         return GNMax(sigma2=2.5, **shape)
@@ -103,7 +101,7 @@ class Graph:
 
     @cached_property
     def surface(self):
-        return self.mechanism.surface(ORDER)
+        return self.mechanism.cost_table(ORDER)
 
     @cached_property
     def cells(self):
@@ -167,7 +165,7 @@ def test_neighbours_move_the_score_by_at_most_its_lipschitz_constants(graph):
     # Some neighbour comes near it in the first dimension, so the constant is not generous.
     assert moved[0] >= 0.55 * graph.mechanism.lipschitz[0]
     assert np.abs(graph.cells[here, 0] - graph.cells[there, 0]).max() <= 1
-    assert np.abs(graph.cells[here, 1] - graph.cells[there, 1]).max() <= graph.surface.grid.reach
+    assert np.abs(graph.cells[here, 1] - graph.cells[there, 1]).max() <= graph.surface.grid.stride
 
 
 def test_the_cost_covers_the_exact_divergence_from_either_side(graph):
@@ -180,8 +178,10 @@ def test_the_cost_covers_the_exact_divergence_from_either_side(graph):
 
 def test_neighbours_change_the_cost_by_at_most_its_local_sensitivity(graph):
     here, there = graph.edges.T
-    blocks, surface = surface_blocks(graph.surface), graph.surface
-    local = blocks[graph.cells[:, 0] // surface.vote_block, graph.cells[:, 1] // surface.grid.block]
+    blocks, surface = graph.surface.blocks, graph.surface
+    local = blocks[
+        graph.cells[:, 0] // surface.rows_per_block, graph.cells[:, 1] // surface.grid.block
+    ]
     change = np.abs(graph.cost[here] - graph.cost[there])
     assert change.max() > 1e-2 * graph.cost.max()
     assert np.all(change <= np.minimum(local[here], local[there]))
@@ -203,7 +203,7 @@ def test_sensitivity_at_a_distance_is_within_that_of_a_neighbour_one_farther(
 def test_a_mechanism_is_built_again_from_its_parameters(graph):
     parameters = bound(graph.mechanism, graph.predictions).parameters()
     assert parameters["name"] == graph.mechanism.name
-    assert mechanism_from_parameters(parameters) == graph.mechanism
+    assert scored_from_parameters(parameters) == graph.mechanism
 
 
 ROWS = 60
@@ -389,7 +389,7 @@ def test_votes_that_appear_or_go_missing_move_the_distance_by_at_most_one(classe
     moved = counts[:, None] - counts[None]
     apart = np.maximum(np.maximum(moved, 0).sum(axis=2), np.maximum(-moved, 0).sum(axis=2))
     here, there = np.argwhere((apart > 0) & (apart <= reach)).T
-    distance = distance_to_instability(counts, reach=reach)
+    distance = distance_to_instability(counts, teachers_per_record=reach)
     assert np.abs(distance[here] - distance[there]).max() == 1
     turned = counts[here].argmax(axis=1) != counts[there].argmax(axis=1)
     assert turned.any()

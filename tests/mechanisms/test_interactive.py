@@ -10,12 +10,13 @@ from scipy.special import logsumexp, ndtr
 
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
 from pate_cli.errors import ParameterError, VoteError
-from pate_cli.mechanisms import ConfidentGNMax, InteractiveGNMax
-from pate_cli.mechanisms.base import NO_LABEL, surface_blocks
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import Noise
 from pate_cli.run import label_batches, run
 from pate_cli.votes import VoteBatch
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
 TRAP = InteractiveGNMax(teachers=12, classes=3, threshold=8.0, sigma1=1.0, sigma2=1e4)
@@ -55,13 +56,13 @@ def test_whole_scores_understate_the_largest_step():
     assert step.max() == pytest.approx(0.484, abs=5e-4)
     assert whole.max() == pytest.approx(0.456, abs=5e-4)
     # The cost charged is the supremum over a cell a vote wide; its own changes are what counts.
-    surface = TRAP.surface(3.0)
-    blocks = surface_blocks(surface)
+    surface = TRAP.cost_table(3.0)
+    blocks = surface.blocks
     rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), surface)[:, 0]
     charged = surface.rows(0, surface.votes)[rows, 0]
     inside = (fine >= -12.0) & (fine <= 12.0)
     assert np.all(charged[inside] >= cost[inside] - 1e-12)
-    local = blocks.max(axis=1)[rows // surface.vote_block]
+    local = blocks.max(axis=1)[rows // surface.rows_per_block]
     for apart in range(1, 201):
         change = np.abs(charged[apart:] - charged[:-apart])
         assert np.all(change <= np.minimum(local[apart:], local[:-apart]))
@@ -103,7 +104,7 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(reach, counts, s
     order = 3.0
     scores = bound.score(both)
     cost = np.min(bound.rdp(scores, np.array([order])))
-    lattice = SURFACES.setdefault(reach, mechanism.surface(order))
+    lattice = SURFACES.setdefault(reach, mechanism.cost_table(order))
     assert cost == pytest.approx(lattice.cost(mechanism.cells(scores, lattice)).min(), rel=3e-6)
     v = (both - 12 * student).max(axis=1)
     np.testing.assert_array_equal(scores[:, 0], v)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from pate_cli.mechanisms.base import NO_LABEL, plurality
+from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise

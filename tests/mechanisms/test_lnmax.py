@@ -10,15 +10,14 @@ import pytest
 from scipy.stats import binom, norm
 
 from pate_cli.accounting.composition import optimal_composition
-from pate_cli.accounting.conversion import best_order
-from pate_cli.accounting.score_grid import COARSE, FINE
-from pate_cli.accounting.conversion import gaussian_epsilon
+from pate_cli.accounting.conversion import best_order, gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
+from pate_cli.accounting.score_grid import COARSE, FINE
 from pate_cli.errors import ParameterError
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.mechanisms.registry import mechanism_from_parameters
 from pate_cli.noise import Noise
 from pate_cli.release.worst_case import Spending, data_independent_cost
 
@@ -84,7 +83,7 @@ def case(request, all_histograms, single_curves):
 
     class Case:
         graph = all_histograms(mechanism.teachers, mechanism.classes)
-        surface = mechanism.surface(order)
+        surface = mechanism.cost_table(order)
         cells = mechanism.cells(mechanism.score(graph.histograms), surface)
         cost = surface.cost(cells)
         curves, ceiling = single_curves(surface, cells, mechanism.teachers + 1)
@@ -98,7 +97,7 @@ def test_neighbours_are_within_reach_and_the_cost_within_its_sensitivity(case):
     here, there = case.graph.edges.T
     scores = case.mechanism.score(case.graph.histograms)[:, 0]
     assert np.abs(scores[here] - scores[there]).max() <= case.mechanism.lipschitz[0]
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.reach
+    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.stride
     change = np.abs(case.cost[here] - case.cost[there])
     assert change.max() > 1e-3 * case.cost.max()
     largest = np.zeros(len(case.cost))
@@ -134,7 +133,7 @@ def test_the_cost_on_the_lattice_is_the_bound_rounded_up(case):
         assert np.all(lattice >= smooth * (1.0 - 1e-12))
         clear = smooth > 1e-12
         assert np.all(lattice[clear] <= smooth[clear] * math.exp(2.0 * FINE.step))
-    coarse = case.mechanism.surface(case.order, COARSE)
+    coarse = case.mechanism.cost_table(case.order, COARSE)
     rounded = coarse.cost(case.mechanism.cells(scores, coarse))
     assert np.all(rounded >= case.cost * math.exp(-2.0 * FINE.step))
 
@@ -142,7 +141,7 @@ def test_the_cost_on_the_lattice_is_the_bound_rounded_up(case):
 def test_more_votes_in_one_record_cost_as_much_as_less_noise():
     """k teachers a record: exactly k steps on small graphs, and the parameters keep it."""
     mechanism = LNMax(12, 3, laplace_scale=3.0, teachers_per_record=2)
-    assert mechanism_from_parameters(mechanism.parameters()) == mechanism
+    assert scored_from_parameters(mechanism.parameters()) == mechanism
     assert mechanism.pure_epsilon == pytest.approx(4.0 / 3.0)
     orders = np.array([4.0])
     score = mechanism.score(np.array([[9, 2, 1], [5, 4, 3]]))
@@ -257,4 +256,4 @@ def test_parameters_out_of_range(change, message):
 def test_a_mechanism_is_built_again_from_its_parameters():
     mechanism = LNMax(50, 3, laplace_scale=8.0)
     assert mechanism.parameters()["name"] == "lnmax"
-    assert mechanism_from_parameters(mechanism.parameters()) == mechanism
+    assert scored_from_parameters(mechanism.parameters()) == mechanism

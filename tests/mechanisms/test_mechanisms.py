@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gaussian.two_classes import coin_rdp, two_class_rdp
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.mechanisms.base import Tally, surface_blocks
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.registry import mechanism_from_parameters
 
 CONFIDENT = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 ARGMAX = GNMax(50, 3, sigma2=8.0)
@@ -50,7 +50,7 @@ def test_weights_are_kept_exactly():
 
 @pytest.mark.parametrize("mechanism", [CONFIDENT, ARGMAX], ids=str)
 def test_a_mechanism_is_built_again_from_its_parameters(mechanism):
-    assert mechanism_from_parameters(mechanism.parameters()) == mechanism
+    assert scored_from_parameters(mechanism.parameters()) == mechanism
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_mechanism_is_built_again_from_its_parameters(mechanism):
 )
 def test_damaged_parameters_are_refused(change, message):
     with pytest.raises(LedgerError) as caught:
-        mechanism_from_parameters(ARGMAX.parameters() | change)
+        scored_from_parameters(ARGMAX.parameters() | change)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
@@ -102,7 +102,7 @@ def test_missing_parameters_are_refused(missing):
     parameters = CONFIDENT.parameters()
     del parameters[missing]
     with pytest.raises(LedgerError, match=rf"^mechanism 'confident' is damaged: .*'{missing}'"):
-        mechanism_from_parameters(parameters)
+        scored_from_parameters(parameters)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_parameters_out_of_range(field, value, message):
 def test_little_noise_and_high_orders_overflow_nothing(sigma1, sigma2, order):
     """Where a moment leaves float64 the cost is that of seeing all noisy values."""
     mechanism = ConfidentGNMax(20, 3, threshold=15.0, sigma1=sigma1, sigma2=sigma2)
-    surface = mechanism.surface(order)
+    surface = mechanism.cost_table(order)
     cost = surface.rows(0, 21)
     cap = order / (2.0 * sigma1**2) + order / sigma2**2
     assert np.all((cost >= 0.0) & (cost <= cap * (1.0 + 1e-12)))
-    assert np.all(np.isfinite(surface_blocks(surface)))
+    assert np.all(np.isfinite(surface.blocks))
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))
     assert np.all((worst > 0.0) & (worst <= cap * (1.0 + 1e-12)))
 

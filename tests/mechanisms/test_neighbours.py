@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from pate_cli.accounting.confident import confident_rdp
 from scipy.special import logsumexp
 
-from pate_cli.accounting.confident import confident_rdp
-from pate_cli.accounting.score_grid import COARSE, ScoreGrid
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+from pate_cli.accounting.score_grid import COARSE, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax
@@ -49,7 +49,7 @@ def case(request, all_histograms, single_curves):
 
     class Case:
         graph = all_histograms(mechanism.teachers, mechanism.classes)
-        surface = mechanism.surface(order)
+        surface = mechanism.cost_table(order)
         cells = mechanism.cells(mechanism.score(graph.histograms), surface)
         cost = surface.cost(cells)
         curves, ceiling = single_curves(surface, cells, mechanism.teachers + 6)
@@ -86,7 +86,7 @@ def test_the_score_of_neighbours_is_within_its_lipschitz_constants(case):
     moved = np.abs(scores[here] - scores[there]).max(axis=0)
     assert np.all(moved <= np.array(case.mechanism.lipschitz))
     assert np.abs(case.cells[here, 0] - case.cells[there, 0]).max() <= 1
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.reach
+    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.stride
 
 
 def test_the_cost_covers_the_exact_divergence_of_every_pair(case, exact_law):
@@ -196,7 +196,7 @@ def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it(
 ):
     mechanism, order, beta = GNMax(6, 4, sigma2=20.0), 8.0, 0.02
     graph = all_histograms(6, 4)
-    surface = mechanism.surface(order)
+    surface = mechanism.cost_table(order)
     cells = mechanism.cells(mechanism.score(graph.histograms), surface)
     curves, ceiling = single_curves(surface, cells, 7)
     here, there = graph.edges.T
@@ -213,13 +213,13 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
     window loses the steep part below.
     """
     mechanism, order = GNMax(40, 3, sigma2=1.6), 12.0
-    fine = mechanism.surface(order).grid
+    fine = mechanism.cost_table(order).grid
     lipschitz = fine.step * fine.reach
     reach = 4
     step = lipschitz / reach
-    grid = ScoreGrid(step=step, reach=reach, block=1, first=-120, size=140)
+    grid = ScoreGrid(step=step, teachers_per_record=reach, block=1, first=-120, size=140)
     surface = ArgmaxSurface(order=order, classes=3, sigma=1.6, grid=grid)
-    local = local_sensitivity_blocks(surface.rows, votes=1, grid=grid, vote_block=1)[0]
+    local = local_sensitivity_blocks(surface.rows, votes=1, grid=grid, rows_per_block=1)[0]
     z = np.linspace(-20.0, 0.0, 4001)
     exact = np.maximum.accumulate(surface.at(z)), np.maximum.accumulate(surface.at(z - lipschitz))
     change = exact[0] - exact[1]
@@ -228,8 +228,10 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
     gridded = surface.table[cells] - surface.table[grid.cells(z - lipschitz * (1.0 - 1e-9))]
     assert np.all(gridded <= local[cells])
     # And the project's own surfaces, at both resolutions, on histograms of neighbours.
-    for surface in (mechanism.surface(order), mechanism.surface(order, COARSE)):
-        blocks = local_sensitivity_blocks(surface.rows, votes=1, grid=surface.grid, vote_block=1)
+    for surface in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
+        blocks = local_sensitivity_blocks(
+            surface.rows, votes=1, grid=surface.grid, rows_per_block=1
+        )
         tops = np.arange(20, 40)
         counts = np.column_stack([tops, 40 - tops, np.zeros_like(tops)])
         moved = counts + np.array([1, -1, 0])

@@ -11,7 +11,7 @@ from scipy.stats import binom, laplace
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
 from pate_cli.errors import ParameterError, UnreachableError
-from pate_cli.mechanisms.base import NO_LABEL
+from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.noise import Noise
 
@@ -27,7 +27,7 @@ def row_by_row(mechanism, counts, noise):
             labels.append(NO_LABEL)
             continue
         threshold = mechanism.threshold + b * fresh if threshold is None else threshold
-        distance = distance_to_instability(votes[None], reach=mechanism.reach)[0]
+        distance = distance_to_instability(votes[None], teachers_per_record=mechanism.reach)[0]
         if distance + 2.0 * b * own > threshold:
             labels.append(int(np.argmax(votes)))
         else:
@@ -200,9 +200,11 @@ def test_scale_divides_by_epsilon():
 
 @pytest.mark.parametrize("reach", [1, 3])
 def test_default_epsilon_puts_the_threshold_at_a_third(reach):
-    epsilon = SparseVector.default_query_epsilon(250, query_delta=1e-7, reach=reach)
+    epsilon = SparseVector.default_query_epsilon(250, query_delta=1e-7, teachers_per_record=reach)
     mechanism = SparseVector(250, 10, epsilon, 1e-7, 5, reach)
-    assert mechanism.threshold == pytest.approx(farthest_distance(250, reach=reach) / 3.0)
+    assert mechanism.threshold == pytest.approx(
+        farthest_distance(250, teachers_per_record=reach) / 3.0
+    )
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
     assert (mechanism.label(confident, Noise.from_seed(1)) == 0).all()
 

@@ -11,7 +11,7 @@ from scipy.stats import binom, laplace
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
 from pate_cli.errors import ParameterError, UnreachableError
-from pate_cli.mechanisms.base import NO_LABEL
+from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
 
@@ -19,7 +19,7 @@ FALSE_ALARM = 1e-8
 
 
 def chance_of_answer(mechanism, counts):
-    distance = distance_to_instability(counts, reach=mechanism.reach)
+    distance = distance_to_instability(counts, teachers_per_record=mechanism.reach)
     return laplace.sf(mechanism.threshold - distance, scale=1.0 / mechanism.query_epsilon)
 
 
@@ -86,15 +86,19 @@ def test_privacy_composes_the_leak():
 @pytest.mark.parametrize("reach", [1, 3])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_default_epsilon_puts_the_threshold_at_a_third(reach, delta):
-    epsilon = Stability.default_query_epsilon(250, query_delta=delta, reach=reach)
+    epsilon = Stability.default_query_epsilon(250, query_delta=delta, teachers_per_record=reach)
     mechanism = Stability(250, 10, epsilon, delta, reach)
-    assert mechanism.threshold == pytest.approx(farthest_distance(250, reach=reach) / 3.0)
+    assert mechanism.threshold == pytest.approx(
+        farthest_distance(250, teachers_per_record=reach) / 3.0
+    )
     unanimous = np.array([[250] + [0] * 9])
     # The tail of a unanimous vote, as the docstring has it.
     assert 1.0 - chance_of_answer(mechanism, unanimous)[0] == pytest.approx(
         delta**2 / 2.0, rel=1e-6, abs=1e-15
     )
-    half = Stability.default_query_epsilon(250, query_delta=delta, reach=reach, share=0.5)
+    half = Stability.default_query_epsilon(
+        250, query_delta=delta, teachers_per_record=reach, share=0.5
+    )
     assert half == pytest.approx(epsilon * 2.0 / 3.0)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from pate_cli.mechanisms.base import NO_LABEL
+from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise

@@ -11,13 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.errors import VoteError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.accuracy import NOISE_SHARES, measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
 from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.votes.truth import Truth, load_truth
+from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import Analysis
 
 COUNTS, LABELS = SyntheticEnsemble(teachers=60, classes=4, queries=90).draw(1)

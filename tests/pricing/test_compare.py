@@ -12,7 +12,9 @@ from scipy.stats import laplace
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise

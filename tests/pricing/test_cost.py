@@ -11,9 +11,12 @@ from scipy.special import ndtr
 from pate_cli import published
 from pate_cli.accounting.threshold import threshold_rdp
 from pate_cli.errors import ParameterError, UsageError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost, query_costs
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import Analysis
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pate_cli.charging import charge
 
 from pate_cli import published
-from pate_cli.charging import charge
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.errors import UsageError, ValidityError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
-from pate_cli.mechanisms.base import Tally, surface_blocks
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.sensitivity import Sensitivity, measure_sensitivity
-from pate_cli.release.rule import distances_for
 from pate_cli.words import Analysis
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
@@ -28,7 +30,7 @@ def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysi
 @pytest.mark.parametrize("beta", [0.01, 0.05, 2.0])
 def test_it_is_what_a_run_would_have_charged(mechanism, beta):
     found = measured(mechanism, beta=beta)
-    surface = mechanism.surface(4.0)
+    surface = mechanism.cost_table(4.0)
     ledger = charge(
         mechanism,
         {4.0: Tally.of(mechanism.cells(mechanism.score(COUNTS), surface))},
@@ -39,7 +41,7 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
         private=True,
     )
     assert found.rdp == ledger.rdp[0]
-    assert found.ceiling == ledger.ceiling[0] == 70 * surface_blocks(surface).max()
+    assert found.ceiling == ledger.ceiling[0] == 70 * surface.blocks.max()
     np.testing.assert_array_equal(found.curve, ledger.sensitivity[0])
     assert np.all(np.diff(found.curve) >= 0.0)
     assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))

@@ -7,13 +7,16 @@ import pytest
 
 from pate_cli import published
 from pate_cli.errors import ParameterError, UsageError, ValidityError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.published.account import (
     PublishedAccount,
     require_disjoint_teachers,
     require_published_sensitivity,
 )
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=40)
 SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=40)

@@ -73,9 +73,9 @@ def test_lnmax_q_is_exact_for_two_classes(gap):
 @given(counts=HISTOGRAMS, sigma=SIGMAS, shift=st.integers(0, 50), seed=st.integers(0, 99))
 def test_only_the_gaps_between_counts_matter(counts, sigma, shift, seed):
     moved = np.random.default_rng(seed).permutation(np.array(counts) + shift)
-    one = published.gnmax_rdp(counts, sigma, [2.0, 14.0])
+    plain = published.gnmax_rdp(counts, sigma, [2.0, 14.0])
     other = published.gnmax_rdp(moved, sigma, [2.0, 14.0])
-    np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(plain, other, rtol=1e-12)
 
 
 @given(counts=HISTOGRAMS, sigma=SIGMAS, order=ORDERS)
@@ -88,13 +88,13 @@ def test_data_dependent_never_exceeds_data_independent(counts, sigma, order):
 @given(v=st.floats(-50, 300), order=ORDERS)
 def test_threshold_is_symmetric_and_costs_two_class_gnmax(v, order):
     where = {"threshold": 125.0, "sigma": 30.0}
-    one = published.threshold_rdp([v], orders=order, **where)
+    plain = published.threshold_rdp([v], orders=order, **where)
     mirrored = published.threshold_rdp([250.0 - v], orders=order, **where)
-    np.testing.assert_allclose(one, mirrored, rtol=1e-9)
+    np.testing.assert_allclose(plain, mirrored, rtol=1e-9)
     gap = abs(v - 125.0)
     # √2·σ1 in GNMax puts the gap at gap/(√2·√2·σ1): twice the margin has the same q.
     twin = published.gnmax_rdp([[2 * gap, 0.0]], math.sqrt(2) * 30.0, order)
-    np.testing.assert_allclose(one, twin, rtol=1e-9)
+    np.testing.assert_allclose(plain, twin, rtol=1e-9)
 
 
 def test_orders_first_queries_second():

@@ -9,9 +9,8 @@ import pytest
 
 from pate_cli import published
 from pate_cli.errors import ParameterError, ValidityError
-from pate_cli.published.conditions import Conditions
 from pate_cli.published.gnmax import rdp_of_log_q
-from pate_cli.published.neighbours import log_q_at, margin_at
+from pate_cli.published.plateau import log_q_at, margin_at
 
 
 def differences_never_fall(sigma, classes, order):
@@ -79,13 +78,24 @@ def test_beyond_q0_the_bound_is_the_data_independent_one():
         assert rising[-1] <= order / sigma**2
 
 
-def test_verdicts_are_frozen_and_consistent():
-    verdict = Conditions(40.0, 10, 14.0, True)
+def test_a_verdict_gives_a_reason_and_a_place_exactly_when_it_fails():
+    holds, fails = published.check_conditions(sigma=20.0, classes=10, orders=[14.0, 50.0])
+    assert (holds.holds, holds.reason, holds.log_q) == (True, "", None)
+    assert not fails.holds
+    assert fails.reason
+    assert fails.log_q is not None
     with pytest.raises(dataclasses.FrozenInstanceError):
-        verdict.holds = False
-    with pytest.raises(ParameterError, match="gives a reason"):
-        Conditions(40.0, 10, 14.0, False)
-    with pytest.raises(ParameterError, match="classes must be a whole number of at least 2, got 1"):
-        published.check_conditions(sigma=40.0, classes=1, orders=14.0)
-    with pytest.raises(ParameterError, match="got nan"):
-        published.check_conditions(sigma=float("nan"), classes=3, orders=14.0)
+        holds.holds = False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": 1}, "classes must be a whole number of at least 2, got 1"),
+        ({"sigma": float("nan")}, "got nan"),
+        ({"orders": 1.0}, "above 1, got 1.0"),
+    ],
+)
+def test_conditions_refuse_parameters_out_of_range(change, message):
+    with pytest.raises(ParameterError, match=message):
+        published.check_conditions(**({"sigma": 40.0, "classes": 3, "orders": 14.0} | change))

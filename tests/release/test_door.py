@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pate_cli.charging import charge
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.charging import charge
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.ledger import Ledger, Round
-from pate_cli.mechanisms.base import Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
@@ -263,7 +263,7 @@ def numbers_and_texts(value):
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
 def test_no_secret_of_the_ledger_is_in_the_report(kind):
     counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
-    surface = MECHANISM.surface(9.0)
+    surface = MECHANISM.cost_table(9.0)
     tally = Tally.of(MECHANISM.cells(MECHANISM.score(counts), surface))
     ledger = charge(
         MECHANISM,
@@ -337,7 +337,7 @@ def largest_excess(mechanism, plan):
     laws, means, sds = [], [], []
     for first in range(tau + 1):
         counts = np.array([[first, tau - first]])
-        surface = mechanism.surface(plan.order)
+        surface = mechanism.cost_table(plan.order)
         ledger = charge(
             mechanism,
             {plan.order: Tally.of(mechanism.cells(mechanism.score(counts), surface))},

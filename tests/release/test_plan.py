@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from pate_cli.errors import ParameterError, PateError
-from pate_cli.release.plan import Draw, ReleasePlan, failure_delta
+from pate_cli.ledger import Draw
+from pate_cli.release.plan import ReleasePlan, failure_delta
 from pate_cli.words import Analysis, ReleaseKind
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE

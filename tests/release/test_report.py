@@ -17,7 +17,7 @@ from pate_cli.noise import Noise
 from pate_cli.release import report as public
 from pate_cli.release.door import release
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import SCHEMA_VERSION, PublicReport, Sanitized
+from pate_cli.release.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.words import ReleaseKind
 
 MECHANISM = GNMax(50, 2, sigma2=10.0)
@@ -151,7 +151,7 @@ def fields_of(kind):
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
     allowed = {str, int, float, bool, type(None), typing.Any}
-    for name, annotation in fields_of(PublicReport):
+    for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:
             assert leaf in allowed | {Ellipsis} or dataclasses.is_dataclass(leaf), name

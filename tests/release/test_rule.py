@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 import pytest
+from pate_cli.charging import charge
 
 from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
-from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.charging import charge
+from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
 from pate_cli.errors import ParameterError
-from pate_cli.mechanisms.base import Tally
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.rule import choose_plan, choose_plan_for, distances_for
+from pate_cli.release.rule import choose_plan, choose_plan_for
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
@@ -170,7 +170,9 @@ def published(kind, ledger, row, *, order, beta, sigma, delta):
 
 def charged(mechanism, counts, orders):
     scores = mechanism.score(counts)
-    tally = {order: Tally.of(mechanism.cells(scores, mechanism.surface(order))) for order in orders}
+    tally = {
+        order: Tally.of(mechanism.cells(scores, mechanism.cost_table(order))) for order in orders
+    }
     return charge(
         mechanism,
         tally,

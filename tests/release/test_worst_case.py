@@ -10,9 +10,10 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.ledger import Draw
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.release.plan import Draw, ReleasePlan
+from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.words import ReleaseKind
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from pate_cli.reproduction.__main__ import main
 from pate_cli.synthetic import SyntheticEnsemble
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -37,7 +33,7 @@ def run(capsys):
     """Run the module's main; returns (exit code, stdout, stderr)."""
 
     def call(*arguments):
-        code = main([str(one) for one in arguments])
+        code = main([str(argument) for argument in arguments])
         said = capsys.readouterr()
         return code, said.out, said.err
 

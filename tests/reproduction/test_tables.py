@@ -21,7 +21,7 @@ def rows(out):
 
 def line(out, *words):
     """The cells of the first line of text that holds all the words."""
-    found = [one for one in out.splitlines() if all(word in one for word in words)]
+    found = [text for text in out.splitlines() if all(word in text for word in words)]
     assert found, out
     return [cell.strip() for cell in found[0].split("  ") if cell.strip()]
 
@@ -112,8 +112,8 @@ def test_other_files_are_used_and_flagged(stand_ins, run):
     glyph = found["Glyph, two-round interactive"]
     assert glyph["status"] == "ran"
     assert glyph["tight"]["upper"]["epsilon"] > glyph["tight"]["unbiased"]["epsilon"] > 0
-    assert [one["queries"] for one in glyph["rounds"]] == [40, 30]
-    assert [one["student"] for one in glyph["rounds"]] == [False, True]
+    assert [asked["queries"] for asked in glyph["rounds"]] == [40, 30]
+    assert [asked["student"] for asked in glyph["rounds"]] == [False, True]
     assert glyph["rounds"][0]["authentic"] is None
     assert len(glyph["as_published"]["smooth_sensitivity"]) == 2
     for name in ("MNIST", "SVHN", "Glyph"):
@@ -223,9 +223,9 @@ def test_samples_have_no_printed_figures(samples, run):
     ]
     assert found["a.parquet, LNMax"]["laplace_scale"] == pytest.approx(8.0)
     assert found["b.npy, LNMax"]["asked"] == 200
-    one = found["b.npy, Confident-GNMax"]
-    assert one["rounds"] == [{"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}]
-    assert one["printed"] is None
+    confident = found["b.npy, Confident-GNMax"]
+    assert confident["rounds"] == [{"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}]
+    assert confident["printed"] is None
     assert "no published figures to compare" in json.loads(out)["notes"][0]
 
 
@@ -237,8 +237,8 @@ def test_samples_in_table_2(samples, run):
     assert line(out, "a.parquet", "order")[0] == "a.parquet"
     # C6 fails for σ2 = 16 at the order that a.parquet leads to, and holds for b.npy: a row ran.
     assert code == 0
-    released = [one for one in text if "released epsilon" in one]
-    assert ["condition fails" in one for one in released] == [True, False]
+    released = [shown for shown in text if "released epsilon" in shown]
+    assert ["condition fails" in shown for shown in released] == [True, False]
 
 
 def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pate_cli.mechanisms import mechanism_from_parameters
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.noise import Noise
 from pate_cli.release.rule import choose_plan_for
 from pate_cli.words import ReleaseKind
@@ -40,7 +40,7 @@ def test_both_rounds(rounds, script):
     each.sort(key=lambda one: one[0]["name"])
     plan = choose_plan_for(
         ReleaseKind.UPPER,
-        [(mechanism_from_parameters(mechanism), queries) for mechanism, queries in each],
+        [(scored_from_parameters(mechanism), queries) for mechanism, queries in each],
         delta=1e-5,
         order=4.0,
     )

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from pate_cli import run as engine
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.accounting.conversion import gaussian_epsilon
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.noise import Noise

@@ -11,25 +11,37 @@ import pytest
 from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import open_votes
+from pate_cli.votes import VoteFile, open_votes
 
 
-@pytest.fixture
-def drain() -> Callable[..., NDArray[np.int64]]:
-    """Open, read everything, return all counts stacked."""
+@pytest.fixture(scope="session")
+def read() -> Callable[..., tuple[VoteFile, list[Any], NDArray[np.int64]]]:
+    """Open and read everything: the file, all ids and all counts; batches follow each other."""
 
-    def read(source: str | Path, **options: Any) -> NDArray[np.int64]:
+    def read_all(source: Any, **options: Any) -> tuple[VoteFile, list[Any], NDArray[np.int64]]:
         with open_votes(source, **options) as votes:
-            return np.concatenate([batch.counts for batch in votes.batches()])
+            batches = list(votes.batches())
+        assert all(b.counts.dtype == np.int64 and b.counts.flags.c_contiguous for b in batches)
+        ends = np.cumsum([0, *(len(b.counts) for b in batches)]).tolist()
+        assert [b.first_row for b in batches] == ends[:-1]
+        assert ends[-1] == votes.queries
+        ids = [query for b in batches for query in b.ids]
+        return votes, ids, np.concatenate([b.counts for b in batches])
 
-    return read
+    return read_all
+
+
+@pytest.fixture(scope="session")
+def drain(read: Callable[..., Any]) -> Callable[..., NDArray[np.int64]]:
+    """Open, read everything, return all counts stacked."""
+    return lambda source, **options: read(source, **options)[2]
 
 
 @pytest.fixture
 def refusal(drain: Callable[..., Any], tmp_path: Path) -> Callable[..., str]:
     """Return the message a source is refused with, folders cut off; it must be one line."""
 
-    def message(source: str | Path, **options: Any) -> str:
+    def message(source: Any, **options: Any) -> str:
         with pytest.raises(VoteError) as caught:
             drain(source, **options)
         assert caught.value.exit_code == 3

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pate_cli.votes import Layout, open_votes
-from pate_cli.votes.checks import tally
-from pate_cli.votes.grid import ABSENT
+from pate_cli.votes.checks import ABSENT, tally
 
 GOOD = [[7.0, 3.0]] * 20
 

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.columns import plan_columns
+from pate_cli.votes.columns import find_columns
 from pate_cli.words import Layout
 
 INT, TEXT, LIST = pa.int64(), pa.string(), pa.list_(pa.int32())
 
 
 def plan(layout=None, **columns):
-    return plan_columns(pa.schema(list(columns.items())), "f", layout)
+    return find_columns(pa.schema(list(columns.items())), "f", layout)
 
 
 def refused(layout=None, **columns):
@@ -107,4 +107,4 @@ def test_nothing_to_read():
 def test_a_name_used_twice():
     schema = pa.schema([("a", INT), ("b", INT), ("a", INT)])
     with pytest.raises(VoteError, match="f: two columns are named 'a'"):
-        plan_columns(schema, "f", None)
+        find_columns(schema, "f", None)

@@ -22,16 +22,6 @@ def by_hand(labels):
     return np.array([[list(row).count(c) for c in range(CLASSES)] for row in labels.tolist()])
 
 
-def read(path, layout, **options):
-    with open_votes(path, layout=layout, **options) as votes:
-        batches = list(votes.batches())
-    assert all(b.counts.dtype == np.int64 and b.counts.flags.c_contiguous for b in batches)
-    assert [b.first_row for b in batches] == list(
-        np.cumsum([0, *(len(b.counts) for b in batches)])[:-1]
-    )
-    return np.concatenate([b.counts for b in batches]), [i for b in batches for i in b.ids]
-
-
 label_matrices = hnp.arrays(
     np.int64, st.tuples(st.integers(1, 7), st.integers(1, 6)), elements=st.integers(0, CLASSES - 1)
 )
@@ -45,7 +35,7 @@ DTYPES = ["<i1", "<u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f8", ">f4"]
     order=st.sampled_from("CF"),
     rows=st.integers(1, 9),
 )
-def test_npy_layouts_agree(labels, dtype, order, rows):
+def test_npy_layouts_agree(read, labels, dtype, order, rows):
     expected = by_hand(labels)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "votes"
@@ -57,7 +47,11 @@ def test_npy_layouts_agree(labels, dtype, order, rows):
         for layout, array in shapes.items():
             with path.open("wb") as file:
                 np.save(file, np.asarray(array.astype(dtype), order=order))
-            counts, ids = read(path, layout, classes=CLASSES, batch_rows=rows)
+            _, ids, counts = read(path, layout=layout, classes=CLASSES, batch_rows=rows)
+            np.testing.assert_array_equal(counts, expected)
+            assert ids == list(range(len(labels)))
+            array = np.asarray(array.astype(dtype), order=order)
+            _, ids, counts = read(array, layout=layout, classes=CLASSES, batch_rows=rows)
             np.testing.assert_array_equal(counts, expected)
             assert ids == list(range(len(labels)))
 
@@ -109,7 +103,7 @@ def parquet_tables(labels, ids, types):
     rows=st.integers(1, 9),
     group=st.integers(1, 5),
 )
-def test_parquet_layouts_agree(labels, integer, kind, texts, cut, rows, group):
+def test_parquet_layouts_agree(read, labels, integer, kind, texts, cut, rows, group):
     expected = by_hand(labels)
     numbers = list(range(100, 100 + len(labels)))
     told = [f"q{n}" for n in numbers] if texts else numbers
@@ -117,7 +111,11 @@ def test_parquet_layouts_agree(labels, integer, kind, texts, cut, rows, group):
         with tempfile.TemporaryDirectory() as folder:
             pq.write_table(table.slice(0, cut), Path(folder) / "part-0", row_group_size=group)
             pq.write_table(table.slice(cut), Path(folder) / "part-1", row_group_size=group)
-            counts, ids = read(folder, layout, classes=CLASSES, batch_rows=rows)
+            _, ids, counts = read(folder, layout=layout, classes=CLASSES, batch_rows=rows)
+        np.testing.assert_array_equal(counts, expected, err_msg=str(layout))
+        assert ids == told
+        pieces = pa.concat_tables([table.slice(0, cut), table.slice(cut)])
+        _, ids, counts = read(pieces, layout=layout, classes=CLASSES, batch_rows=rows)
         np.testing.assert_array_equal(counts, expected, err_msg=str(layout))
         assert ids == told
 

@@ -19,7 +19,7 @@ def votes(rows):
 def test_queries_come_in_order_of_their_ids(parquet, monkeypatch):
     rows = [("b", 1, 0), ("a", 2, 1), ("c", 1, 2), ("a", 1, 1), ("b", 2, 2), ("c", 2, 2)]
     for size in (1, 2, 5, 100):
-        monkeypatch.setattr(long, "_ROWS", size)
+        monkeypatch.setattr(long, "VOTES_AT_ONCE", size)
         with open_votes(parquet(votes(rows)), batch_rows=2) as file:
             assert (file.queries, file.classes, file.teachers) == (3, 3, 2)
             assert file.layout is Layout.LONG
@@ -65,7 +65,7 @@ def test_the_first_row_of_an_incomplete_query_is_named(parquet, refusal):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_a_teacher_votes_once_per_query(size, parquet, refusal, monkeypatch):
-    monkeypatch.setattr(long, "_ROWS", size)
+    monkeypatch.setattr(long, "VOTES_AT_ONCE", size)
     rows = [(5, 1, 0), (6, 1, 1), (6, 2, 1), (5, 1, 1), (5, 2, 0), (6, 2, 0)]
     assert refusal(parquet(votes(rows))) == (
         "v.parquet: row 3 is a second vote of the same teacher on the same query; keep one"
@@ -86,7 +86,7 @@ def test_absent_votes(parquet, refusal, drain):
 
 @pytest.mark.parametrize("size", [1, 100])
 def test_bad_rows(size, parquet, refusal, monkeypatch):
-    monkeypatch.setattr(long, "_ROWS", size)
+    monkeypatch.setattr(long, "VOTES_AT_ONCE", size)
 
     def told(row, **options):
         return refusal(parquet(votes([(5, 1, 0), (5, 2, 1), row])), layout=Layout.LONG, **options)
@@ -106,7 +106,7 @@ def test_only_one_label(parquet, refusal):
 
 
 def test_many_votes_in_any_order_against_a_direct_count(parquet, drain, monkeypatch):
-    monkeypatch.setattr(long, "_ROWS", 1000)
+    monkeypatch.setattr(long, "VOTES_AT_ONCE", 1000)
     rng = np.random.default_rng(3)
     labels = rng.integers(0, 6, size=(83, 61))
     order = rng.permutation(labels.size)

@@ -50,20 +50,23 @@ def tables(labels, ids):
     yield {"query_id": query, "teacher_id": teacher, "label": label} if rows else None
 
 
-def read(table, teachers):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "v"
-        pq.write_table(pa.table(table), path)
-        with open_votes(path, classes=CLASSES, teachers=teachers, batch_rows=2) as votes:
-            batches = list(votes.batches())
-    shape = (votes.classes, votes.teachers, votes.layout, votes.rows_from_data)
-    ids = [i for batch in batches for i in batch.ids]
-    return shape, ids, np.concatenate([batch.counts for batch in batches])
+@pytest.fixture(scope="session")
+def seen(read):
+    """What is seen of a table: its shape, the order of its queries, and its counts."""
+
+    def look(table, teachers):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "v"
+            pq.write_table(pa.table(table), path)
+            votes, ids, counts = read(path, classes=CLASSES, teachers=teachers, batch_rows=2)
+        return (votes.classes, votes.teachers, votes.layout, votes.rows_from_data), ids, counts
+
+    return look
 
 
 @settings(max_examples=60, deadline=None)
 @given(labels=votes_with_gaps, data=st.data(), spare=st.integers(0, 2), texts=st.booleans())
-def test_a_teacher_less_changes_nothing_but_votes(labels, data, spare, texts):
+def test_a_teacher_less_changes_nothing_but_votes(seen, labels, data, spare, texts):
     queries, width = labels.shape
     teacher = data.draw(st.integers(0, width - 1))
     fewer = labels.copy()
@@ -73,12 +76,12 @@ def test_a_teacher_less_changes_nothing_but_votes(labels, data, spare, texts):
     for table, neighbour in zip(tables(labels, ids), tables(fewer, ids), strict=False):
         if not table or not neighbour:
             continue  # long form without a row is no file of votes
-        shape, order, counts = read(table, width + spare)
-        its_shape, its_order, its_counts = read(neighbour, width + spare)
+        shape, order, counts = seen(table, width + spare)
+        its_shape, its_order, its_counts = seen(neighbour, width + spare)
         assert shape == its_shape
         if shape[2] is Layout.LONG:
-            seen = [i for i, row in zip(ids, labels, strict=True) if (row != GONE).any()]
-            assert order == sorted(seen)
+            voted = [i for i, row in zip(ids, labels, strict=True) if (row != GONE).any()]
+            assert order == sorted(voted)
             assert its_order == [i for i in order if i in set(its_order)]
             continue
         assert order == its_order == ids

@@ -13,7 +13,7 @@ from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian.two_classes import coin_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounting.threshold import worst_threshold_rdp
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.release.worst_case import Spending, data_independent_cost
 
 

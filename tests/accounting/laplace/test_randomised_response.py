@@ -239,9 +239,9 @@ def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order, 
 
 def test_worst_votes_of_more_teachers_and_two_classes():
     cap = randomised_response_rdp(epsilon=0.3, orders=ORDERS)
-    three = worst_laplace_max_rdp(scale=20.0, classes=5, orders=ORDERS, reach=3)
+    three = worst_laplace_max_rdp(scale=20.0, classes=5, orders=ORDERS, teachers_per_record=3)
     np.testing.assert_array_equal(three, cap)
-    two = worst_laplace_max_rdp(scale=20.0, classes=2, orders=ORDERS, reach=3)
+    two = worst_laplace_max_rdp(scale=20.0, classes=2, orders=ORDERS, teachers_per_record=3)
     np.testing.assert_array_equal(
         two, worst_laplace_max_rdp(scale=20 / 3, classes=2, orders=ORDERS)
     )

@@ -1,4 +1,4 @@
-"""What a person sees on stderr: one-line notes, and progress when stderr is a terminal."""
+"""What a person sees: notes and progress on stderr, results as JSON or as a table on stdout."""
 
 from __future__ import annotations
 
@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
-__all__ = ["aftermath", "note", "outputs", "prints_json", "progress", "say"]
+__all__ = ["aftermath", "outputs", "progress", "say", "show"]
 
 _RELEASED = "pate: outputs were released"
 
 
-def prints_json(result: dict[str, Any], *, as_json: bool) -> bool:
-    """Whether the result went out as JSON, as a pipe gets it; else the caller prints a table."""
-    if not as_json and sys.stdout.isatty():
-        return False
-    sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    return True
-
-
-def note(message: str, *, quiet: bool) -> None:
-    """One line on stderr, unless the user asked for quiet."""
-    if not quiet:
-        say(message)
+def show(
+    result: dict[str, Any], print_table: Callable[[dict[str, Any]], None], *, as_json: bool
+) -> None:
+    """JSON for a pipe or on request, a table for a person."""
+    if as_json or not sys.stdout.isatty():
+        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+    else:
+        print_table(result)
 
 
 def say(message: str) -> None:

@@ -6,12 +6,18 @@ Errors name the row, never what is in it.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pate_cli.arrays import Floats
+from pate_cli.arrays import Counts, Floats
 from pate_cli.errors import ParameterError
 
-__all__ = ["check_histograms", "check_scores", "check_teachers", "check_whole_votes"]
+__all__ = [
+    "check_classes",
+    "check_histograms",
+    "check_scores",
+    "check_teachers",
+    "check_whole_votes",
+]
 
 
 def check_histograms(counts: ArrayLike) -> Floats:
@@ -48,7 +54,7 @@ def check_scores(scores: ArrayLike) -> Floats:
     return vector
 
 
-def check_whole_votes(histograms: Floats, *, teachers: int) -> NDArray[np.int64]:
+def check_whole_votes(histograms: Floats, *, teachers: int) -> Counts:
     """Histograms as int64, refusing fractions and rows with more votes than teachers.
 
     Algorithm 4 moves whole votes (Theorem 5 asks for integer-valued histograms).
@@ -71,6 +77,13 @@ def check_teachers(teachers: int) -> int:
     if not (teachers >= 1 and teachers == int(teachers)):
         raise ParameterError(f"teachers must be a whole number of at least 1, got {teachers}")
     return int(teachers)
+
+
+def check_classes(classes: int) -> int:
+    """The number of classes m, a whole number of at least 2, else ParameterError."""
+    if not (classes >= 2 and classes == int(classes)):
+        raise ParameterError(f"classes must be a whole number of at least 2, got {classes}")
+    return int(classes)
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:

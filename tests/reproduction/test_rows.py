@@ -8,32 +8,35 @@ import numpy as np
 import pytest
 
 from pate_cli.published import gnss_rdp
-from pate_cli.reproduction.figures import ConfidentRow, LaplaceRow, load_figures
-from pate_cli.reproduction.published_release import sanitized, unrounded
+from pate_cli.reproduction.release import sanitized, unrounded
+from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow, printed_tables
 
 
 def test_all_rows_are_there():
-    figures = load_figures()
-    assert len(figures.table1) == 11
-    assert len(figures.table2) == 5
-    assert len(figures.sha256) == 3
-    assert all(len(digest) == 64 for digest in figures.sha256.values())
-    assert figures.archive.startswith("https://")
-    named = {name for row in (*figures.table1, *figures.table2) for name in row.files}
-    assert set(figures.sha256) < named
+    tables = printed_tables()
+    assert len(tables.table1) == 11
+    assert len(tables.table2) == 5
+    assert len(tables.sha256) == 3
+    assert all(len(digest) == 64 for digest in tables.sha256.values())
+    assert tables.archive.startswith("https://")
+    named = {name for row in (*tables.table1, *tables.table2) for name in row.files}
+    assert set(tables.sha256) < named
+    for row in tables.table2:
+        each = (row.printed.betas, row.printed.smooth, row.printed.sigmas)
+        assert {len(values) for values in each} == {len(row.rounds)}
 
 
 def test_table_1_asks_as_many_queries_as_table_2_with_the_same_parameters():
-    figures = load_figures()
-    asked = {row.rounds for row in figures.table2}
-    confident = [row for row in figures.table1 if isinstance(row, ConfidentRow)]
+    tables = printed_tables()
+    asked = {row.rounds for row in tables.table2}
+    confident = [row for row in tables.table1 if isinstance(row, ConfidentRow)]
     assert {row.rounds for row in confident} == asked
-    unstated = [row for row in figures.table1 if isinstance(row, LaplaceRow) and row.scale is None]
+    unstated = [row for row in tables.table1 if isinstance(row, LaplaceRow) and row.scale is None]
     assert [row.dataset for row in unstated] == ["Glyph"]
 
 
 def printed_rows():
-    return [pytest.param(row.printed, id=row.dataset) for row in load_figures().table2]
+    return [pytest.param(row.printed, id=row.dataset) for row in printed_tables().table2]
 
 
 @pytest.mark.parametrize("printed", printed_rows())
@@ -55,7 +58,7 @@ def test_unrounded_parameters_explain_every_printed_row(printed):
 
 
 def test_a_beta_off_the_rule_stays_as_printed():
-    printed = load_figures().table2[0].printed
+    printed = printed_tables().table2[0].printed
     odd = type(printed)(
         order=14.0,
         expected_epsilon=2.0,
@@ -71,7 +74,7 @@ def test_a_beta_off_the_rule_stays_as_printed():
 
 
 def test_rounds_add_their_draws_and_variances():
-    printed = load_figures().table2[-1].printed
+    printed = printed_tables().table2[-1].printed
     curves = [np.array([smooth]) for smooth in printed.smooth]
     found = unrounded(printed, curves)
     both = sanitized(1.0, curves, found, exact=False)
@@ -85,7 +88,7 @@ def test_rounds_add_their_draws_and_variances():
 
 
 def test_infinite_when_beta_is_too_large_for_the_order():
-    printed = load_figures().table2[0].printed
+    printed = printed_tables().table2[0].printed
     found = unrounded(printed, [np.array([0.06])])
     large = type(found)(order=14.0, betas=(0.0372,), sigmas=(6.0,))
     # ½·log(1 + 1/13) = 0.03705: above it the divergence is infinite.

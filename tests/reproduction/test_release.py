@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.release.door import release
-from pate_cli.reproduction.tight_release import tight_figures
+from pate_cli.reproduction.release import tight_figures
 from pate_cli.reproduction.vote_folder import Asked, Histograms
-from pate_cli.run import aggregate
+from pate_cli.run import TightAccount, run
 from pate_cli.votes import VoteBatch
 from pate_cli.words import ReleaseKind
+
+PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def asked(draw):
     def build(*, queries=150, seed=1, scores=None):
         counts = draw(teachers=120, classes=5, queries=queries, seed=seed)
         votes = Histograms("votes.npy", counts, 120, None, None)
-        return Asked(votes, 96.0, 72.0, 20.0, scores)
+        return Asked(votes, PARAMETERS, scores)
 
     return build
 
@@ -40,17 +42,18 @@ class Fixed:
 
 
 def test_mean_and_deviation_are_those_of_what_aggregate_publishes(asked):
-    """At N = 0 the engine publishes the mean, at N = 1 a standard deviation more, rounded up."""
-    one = asked()
-    counts = one.votes.counts
-    figures = tight_figures([one], delta=1e-5)
-    mechanism = ConfidentGNMax(teachers=120, classes=5, threshold=96.0, sigma1=72.0, sigma2=20.0)
+    """At N = 0 a run publishes the mean, at N = 1 a standard deviation more, rounded up."""
+    plain = asked()
+    counts = plain.votes.counts
+    figures = tight_figures([plain], delta=1e-5)
+    mechanism = ConfidentGNMax(teachers=120, classes=5, **PARAMETERS)
     batch = VoteBatch(0, np.arange(len(counts)), counts)
     for found in (figures.upper, figures.unbiased):
-        done = aggregate(
+        undrawn = replace(found.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
+        done = run(
             [batch],
             mechanism,
-            replace(found.plan, kind=ReleaseKind.NONE),  # a ledger nothing was drawn from yet
+            TightAccount(mechanism, undrawn),
             queries=len(counts),
             max_answers=len(counts),
             noise=Noise.from_seed(1),
@@ -67,12 +70,12 @@ def test_mean_and_deviation_are_those_of_what_aggregate_publishes(asked):
 def test_two_rounds_are_charged_once_each(asked):
     first, second = asked(), asked(seed=2)
     both = tight_figures([first, second], delta=1e-5)
-    apart = [tight_figures([one], delta=1e-5) for one in (first, second)]
-    assert both.unbiased.mean < sum(one.unbiased.mean for one in apart)
-    assert both.unbiased.mean > max(one.unbiased.mean for one in apart)
+    apart = [tight_figures([each], delta=1e-5) for each in (first, second)]
+    assert both.unbiased.mean < sum(figures.unbiased.mean for figures in apart)
+    assert both.unbiased.mean > max(figures.unbiased.mean for figures in apart)
     # The two rounds are the one run of all their rows.
     counts = np.concatenate([first.votes.counts, second.votes.counts])
-    whole = Asked(Histograms("votes.npy", counts, 120, None, None), 96.0, 72.0, 20.0, None)
+    whole = Asked(Histograms("votes.npy", counts, 120, None, None), PARAMETERS, None)
     together = tight_figures([whole], delta=1e-5)
     assert both.unbiased.plan == together.unbiased.plan
     assert both.unbiased.mean == pytest.approx(together.unbiased.mean, rel=1e-9)

@@ -14,7 +14,8 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import open_votes, remote
+from pate_cli.votes import files, open_votes
+from pate_cli.votes import parquet as parquet_module
 
 TWO = {"class_0": [2, 1], "class_1": [1, 2]}
 
@@ -180,7 +181,7 @@ def test_file_uris(npy, parquet, drain, histograms, refusal, tmp_path, spool_fol
 
 def test_an_array_in_an_object_store(npy, histograms, tmp_path, spool_folder, monkeypatch):
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    monkeypatch.setattr(remote, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
+    monkeypatch.setattr(files, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
     npy(histograms)
     with open_votes("gs://bucket/v.npy") as votes:
         assert len(list(spool_folder.iterdir())) == 1
@@ -191,7 +192,7 @@ def test_an_array_in_an_object_store(npy, histograms, tmp_path, spool_folder, mo
 def test_an_object_store(parquet, tmp_path, drain, refusal, monkeypatch):
     """A pyarrow filesystem that is not the local one, under a name with a password."""
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    monkeypatch.setattr(remote, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
+    monkeypatch.setattr(files, "filesystem_of", lambda uri: (store, uri.split("bucket/")[1]))
     parquet(TWO, "parts/b.parquet")
     path = parquet(TWO, "parts/a.parquet")
     uri = "s3://key:secret@bucket/parts"
@@ -210,7 +211,7 @@ def test_a_store_that_does_not_answer(refusal, monkeypatch):
     assert refusal("foo://user:secret@host/x") == (
         "foo://host/x: no filesystem is known for this address"
     )
-    monkeypatch.setattr(remote, "filesystem_of", fail)
+    monkeypatch.setattr(files, "filesystem_of", fail)
     assert refusal("s3://b/x") == "s3://b/x: cannot be reached: AWS Error ACCESS_DENIED"
 
 
@@ -227,9 +228,30 @@ def test_errors_of_the_reader_are_not_touched(error, parquet):
         read()
 
 
-def test_votes_are_never_asked_of_a_missing_part(parquet, tmp_path):
-    parquet(TWO, "parts/a.parquet")
+def test_votes_are_never_asked_of_a_missing_part(parquet, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_module, "KEPT_OPEN", 1)
+    for name in "ab":
+        parquet(TWO, f"parts/{name}.parquet")
     with open_votes(tmp_path / "parts") as votes:
-        (tmp_path / "parts" / "a.parquet").unlink()
-        with pytest.raises(VoteError, match=r"a\.parquet: no such file"):
+        for name in "ab":
+            (tmp_path / "parts" / f"{name}.parquet").unlink()
+        # The first part stays open, and so is still there.
+        with pytest.raises(VoteError, match=r"b\.parquet: no such file"):
             list(votes.batches())
+
+
+def test_an_empty_name_is_refused_rather_than_read_as_this_folder(refusal):
+    assert refusal("").startswith("the name of the votes is empty")
+
+
+def test_the_query_of_an_address_is_kept_for_the_store(parquet, tmp_path, drain, monkeypatch):
+    asked = []
+
+    def filesystem_of(uri):
+        asked.append(uri)
+        return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "parts"
+
+    monkeypatch.setattr(files, "filesystem_of", filesystem_of)
+    parquet(TWO, "parts/a.parquet")
+    assert drain("s3://bucket/parts/*.parquet?region=eu").shape == (2, 2)
+    assert asked == ["s3://bucket/parts?region=eu"]

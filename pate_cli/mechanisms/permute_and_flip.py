@@ -1,0 +1,109 @@
+"""Permute-and-flip: the class whose count is largest after exponential noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri_exp
+
+from pate_cli.accounting.laplace.noisy_max import laplace_quantile
+from pate_cli.accounting.laplace.randomised_response import (
+    laplace_max_rdp,
+    randomised_response_rdp,
+)
+from pate_cli.accounting.permute_and_flip import (
+    flip_log_q,
+    flip_score_lipschitz,
+    flip_score_range,
+)
+from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.checks import check_positive
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
+from pate_cli.noise import Noise
+from pate_cli.words import EXPONENTIAL_SHARE, MechanismName
+
+__all__ = ["PermuteAndFlip"]
+
+# Scores whose cost is below e^{−36} are clamped: no sum over queries notices.
+_NEGLIGIBLE = 36.0
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(OneScoreMechanism):
+    """Answer every query with argmax_j n_j + Exp(b), noise of mean b on one side only.
+
+    One answer is ε0-DP, ε0 = 2/b, like LNMax's, with half the variance of its noise. Score
+    log Pr[the plurality loses], exact; one vote moves it by at most 2/b. Cost F, the bound with
+    randomised response as the dominating pair. Theory: accounting.permute_and_flip.
+
+    Attributes:
+        teachers, classes, teachers_per_record: as in Mechanism.
+        exponential_scale: b > 0, the mean of the noise on each count (votes).
+    """
+
+    name: ClassVar[MechanismName] = MechanismName.PERMUTE_AND_FLIP
+
+    teachers: int
+    classes: int
+    _: KW_ONLY
+    exponential_scale: float
+    teachers_per_record: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("exponential_scale", self.exponential_scale)
+
+    @classmethod
+    def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
+        """b in proportion to the teachers."""
+        del given
+        return {"exponential_scale": EXPONENTIAL_SHARE * run.teachers}
+
+    @property
+    def pure_epsilon(self) -> float:
+        """2k/b: every answer is ε-DP at it."""
+        return 2.0 * self.teachers_per_record / self.exponential_scale
+
+    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+        """One noisy argmax per histogram; a Laplace draw without its sign is exponential."""
+        return noisy_argmax(counts, self.exponential_scale * np.abs(noise.laplace(counts.shape)))
+
+    @property
+    def score_lipschitz(self) -> float:
+        """2k/b, widened by the error of the quadrature."""
+        return flip_score_lipschitz(self.exponential_scale / self.teachers_per_record)
+
+    def scores(self, counts: Counts) -> Floats:
+        """log q per query, [queries]."""
+        return flip_log_q(counts, scale=self.exponential_scale)
+
+    def score_range(self, order: float) -> tuple[float, float]:
+        """From scores of negligible cost, F being at most a multiple of q e^{λ ε0}."""
+        lowest, highest = flip_score_range(
+            teachers=self.teachers, classes=self.classes, scale=self.exponential_scale
+        )
+        return max(lowest, -order * self.pure_epsilon - _NEGLIGIBLE), highest
+
+    def bound(self, scores: Floats, order: float) -> Floats:
+        """F at scores; no histogram loses more often than an m-fold tie."""
+        possible = np.minimum(scores, np.log1p(-1.0 / self.classes))
+        scale = self.exponential_scale / self.teachers_per_record
+        orders = np.array([order])
+        return laplace_max_rdp(laplace_quantile(possible), scale=scale, orders=orders)[0]
+
+    def loss_of(self, scores: Floats) -> Floats:
+        """q."""
+        return np.exp(scores)
+
+    def worst_answer(self, orders: Floats) -> Floats:
+        """Randomised response, the worst that is ε0-DP."""
+        return randomised_response_rdp(epsilon=self.pure_epsilon, orders=orders)
+
+    def gaussian_mu(self, *, queries: int, answers: int) -> float:
+        """√k2·μ(ε0) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)): ε-DP implies μ(ε)-GDP (see LNMax)."""
+        del queries
+        worst = -ndtri_exp(-np.logaddexp(0.0, self.pure_epsilon))
+        return float(2.0 * np.sqrt(answers) * worst)

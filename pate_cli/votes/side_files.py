@@ -1,0 +1,279 @@
+"""Files beside the votes: a student's predictions, and true labels where they are known.
+
+Both are public, small enough to be held in memory, and come as NPY, Parquet or CSV: an array whose
+rows follow the votes, or a table that may name its rows in a column `query_id`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Floats, Ints
+from pate_cli.errors import VoteError
+from pate_cli.votes.columns import LABEL, QUERY
+from pate_cli.votes.files import Format, format_of
+
+__all__ = ["UNKNOWN", "StudentPredictions", "Truth", "load_predictions", "load_truth"]
+
+UNKNOWN = -1
+"""The true label of a query nobody knows it of."""
+
+_SUM_TOLERANCE = 1e-6
+# What numpy and pyarrow raise over damaged files; pyarrow's errors derive from these.
+_DAMAGE = (
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Which row of a side file belongs to a query: by its id, or by order where the file has none.
+
+    CSV does not tell numbers from text, so an id that is a number is found under its digits, too.
+    """
+
+    noun: str
+    count: int
+    ids: Sequence[Any] | NDArray[Any] | None
+    _places: dict[Any, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.ids is None:
+            return
+        ids = list(self.ids) if not isinstance(self.ids, np.ndarray) else self.ids.tolist()
+        if len(ids) != self.count:
+            raise VoteError(f"{self.noun}: {len(ids)} query ids for {self.count} rows")
+        for row, query in enumerate(ids):
+            first = self._places.setdefault(query, row)
+            if first != row:
+                raise VoteError(
+                    f"{self.noun}: the query id of row {row} is that of row {first}, too"
+                )
+
+    def of(self, ids: Any, first_row: int) -> Ints:
+        """Return the rows of the queries with these ids, or from `first_row` on; -1 for none.
+
+        Raises:
+            VoteError: the file ends before the votes do.
+        """
+        if self.ids is None:
+            rows = np.arange(first_row, first_row + len(ids))
+            if rows.size and rows[-1] >= self.count:
+                raise VoteError(
+                    f"{self.noun} end at row {self.count - 1}, the votes go on to row "
+                    f"{int(rows[-1])}"
+                )
+            return rows
+        return np.array([self._place(query) for query in np.asarray(ids).tolist()], dtype=np.int64)
+
+    def _place(self, query: Any) -> int:
+        found = self._places.get(query)
+        return self._places.get(str(query), -1) if found is None else found
+
+
+@dataclass(frozen=True, eq=False)
+class StudentPredictions:
+    """Class probabilities per query, matched to votes by id or by order: for Interactive-GNMax.
+
+    Attributes:
+        probabilities: [queries, classes]; rows sum to 1 within 1e-6.
+        ids: the queries' ids, or None when rows match votes by their order.
+    """
+
+    probabilities: Floats
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    _rows: _Rows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = self.probabilities
+        if values.ndim != 2 or values.shape[1] < 2 or values.shape[0] == 0:
+            raise VoteError(
+                "student predictions must be [queries, classes] with at least 2 classes, got "
+                f"shape {values.shape}"
+            )
+        good = np.logical_and(values >= 0.0, values < np.inf).all(axis=1, keepdims=True)
+        bad = np.abs(np.where(good, values, 0.0).sum(axis=1) - 1.0) > _SUM_TOLERANCE
+        if bad.any():
+            raise VoteError(
+                f"student predictions, row {int(np.argmax(bad))}: not probabilities that sum to 1 "
+                "within 1e-6; give the output of a softmax or predict_proba"
+            )
+        object.__setattr__(self, "_rows", _Rows("student predictions", len(values), self.ids))
+
+    @property
+    def classes(self) -> int:
+        """m."""
+        return self.probabilities.shape[1]
+
+    def of(self, ids: Any, first_row: int) -> Floats:
+        """Probabilities of the queries with these ids, or from `first_row` on.
+
+        Raises:
+            VoteError: a query without predictions.
+        """
+        rows = self._rows.of(ids, first_row)
+        if (rows < 0).any():
+            row = first_row + int(np.argmax(rows < 0))
+            raise VoteError(f"student predictions: none for the query of row {row}")
+        return self.probabilities[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """One label a query, matched to votes by id or by order.
+
+    Attributes:
+        labels: [queries], classes from 0; UNKNOWN where nothing is known.
+        ids: the queries' ids, or None when rows match votes by their order.
+    """
+
+    labels: Ints
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    _rows: _Rows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", _Rows("true labels", len(self.labels), self.ids))
+
+    def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
+        """Labels of the queries with these ids, or from `first_row` on, UNKNOWN or below `classes`.
+
+        A query whose id is not there is UNKNOWN.
+
+        Raises:
+            VoteError: fewer labels than queries, or a label out of range.
+        """
+        rows = self._rows.of(ids, first_row)
+        found = np.where(rows < 0, UNKNOWN, self.labels[rows])
+        bad = (found < UNKNOWN) | (found >= classes)
+        if bad.any():
+            raise VoteError(
+                f"true labels: the label of row {first_row + int(np.argmax(bad))} is not among the "
+                f"{classes} classes of the votes"
+            )
+        return found
+
+
+def load_predictions(path: str | Path) -> StudentPredictions:
+    """Read probabilities: an array [queries, classes], or a table with a column per class or one
+    column of lists, and optionally `query_id`.
+
+    Raises:
+        VoteError: a file that cannot be read as such.
+    """
+    source = Path(path)
+    values, ids = _read(source, "student predictions")
+    if not isinstance(values, np.ndarray):
+        with _understood(source, "student predictions"):
+            values = _stacked(values, source)
+    return StudentPredictions(_as_floats(values), ids)
+
+
+def load_truth(path: str | Path) -> Truth:
+    """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
+
+    Raises:
+        VoteError: a file that cannot be read as such.
+    """
+    source = Path(path)
+    values, ids = _read(source, "true labels")
+    if not isinstance(values, np.ndarray):
+        with _understood(source, "true labels"):
+            values = _label_column(values, source)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
+        raise VoteError(f"{source}: true labels must be whole numbers, one a query")
+    if ids is not None and len(set(ids)) != len(ids):
+        raise VoteError(f"{source}: a query id occurs twice")
+    # Above the largest int64 a label would come out negative, and so perhaps as unknown.
+    largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
+    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids)
+
+
+def _read(source: Path, noun: str) -> tuple[Any, tuple[Any, ...] | None]:
+    """Return an array, or a pyarrow.Table without its query ids, and these if there are any."""
+    try:
+        content = source.read_bytes()
+    except OSError as error:
+        raise VoteError(f"cannot read {source}: {error.strerror}") from None
+    kind = format_of(content)
+    with _understood(source, noun):
+        if kind is Format.NPY:
+            return np.load(io.BytesIO(content), allow_pickle=False), None
+        if kind is Format.PARQUET:
+            from pyarrow import BufferReader, parquet
+
+            table = parquet.read_table(BufferReader(content))
+        elif source.suffix.lower() == ".csv":
+            from pyarrow import BufferReader, csv, string
+
+            # As text, for 007 is not 7 where ids are names.
+            options = csv.ConvertOptions(column_types={QUERY: string()})
+            table = csv.read_csv(BufferReader(content), convert_options=options)
+        else:
+            raise VoteError(f"{source}: neither NPY nor Parquet")
+        if QUERY not in table.column_names:
+            return table, None
+        return table.drop_columns([QUERY]), tuple(table.column(QUERY).to_pylist())
+
+
+@contextlib.contextmanager
+def _understood(source: Path, noun: str) -> Iterator[None]:
+    """Turn whatever readers raise over a damaged file into one line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
+            yield
+    except _DAMAGE as error:
+        raise VoteError(f"{source}: cannot be read as {noun}") from error
+
+
+def _stacked(table: Any, source: Path) -> Floats:
+    """Return the columns of a table side by side, or its one column of lists as a matrix."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if table.num_columns == 1 and pa.types.is_nested(table.column(0).type):
+        lists = table.column(0)
+        lengths = pc.list_value_length(lists).to_pylist()
+        for row, length in enumerate(lengths):
+            if length is None or length != lengths[0]:
+                raise VoteError(
+                    f"{source}: row {row} is the first with another number of classes than row 0"
+                )
+        flat = _as_floats(pc.list_flatten(lists).to_numpy())
+        return flat.reshape(len(lengths), lengths[0] if lengths else 0)
+    return np.column_stack([_as_floats(column.to_numpy()) for column in table.columns])
+
+
+def _label_column(table: Any, source: Path) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if LABEL not in table.column_names:
+        raise VoteError(f"{source}: true labels need a column named label")
+    column = table.column(LABEL)
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.int64()).fill_null(UNKNOWN)
+    return column.to_numpy()
+
+
+def _as_floats(values: NDArray[Any]) -> Floats:
+    if values.dtype.kind not in "fiu":
+        raise VoteError(f"student predictions must be numbers, got {values.dtype}")
+    return values.astype(np.float64)

@@ -1,0 +1,336 @@
+"""Files beside the votes: what is read, how rows are matched, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.side_files import (
+    UNKNOWN,
+    StudentPredictions,
+    Truth,
+    load_predictions,
+    load_truth,
+)
+
+SHARES = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=20)
+NO_SUM = (
+    "student predictions, row {}: not probabilities that sum to 1 within 1e-6; "
+    "give the output of a softmax or predict_proba"
+)
+
+
+@pytest.fixture
+def table(parquet):
+    """Write a Parquet file of these columns."""
+    return lambda **columns: parquet(columns, "side.parquet")
+
+
+@pytest.fixture
+def array(npy):
+    return lambda values: npy(values, "side.npy")
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Write a CSV file of these columns."""
+
+    def write(**columns):
+        path = tmp_path / "side.csv"
+        rows = zip(*columns.values(), strict=True)
+        lines = [",".join("" if v is None else str(v) for v in row) for row in rows]
+        path.write_text("\n".join([",".join(columns), *lines]) + "\n")
+        return path
+
+    return write
+
+
+def columns(values=SHARES):
+    return {f"class_{j}": values[:, j] for j in range(values.shape[1])}
+
+
+def refused(build):
+    with pytest.raises(VoteError) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_format_holds_the_same_predictions(table, array, text, dtype):
+    values = SHARES.astype(dtype)
+    fixed = pa.array(values.tolist(), type=pa.list_(pa.float64(), 3))
+    for write, args in (
+        (array, {"values": values}),
+        (table, {"p": values.tolist()}),
+        (table, {"p": fixed}),
+        (table, columns(values)),
+        (text, columns(values.astype(np.float64))),
+    ):
+        found = load_predictions(write(**args))
+        assert found.ids is None
+        assert found.classes == 3
+        np.testing.assert_array_equal(found.probabilities, values)
+        assert found.probabilities.dtype == np.float64
+
+
+def test_certainties_may_be_whole_numbers(array):
+    found = load_predictions(array(np.eye(4, dtype=np.int64)))
+    np.testing.assert_array_equal(found.probabilities, np.eye(4))
+
+
+@given(st.lists(st.integers(0, 19), max_size=8), st.integers(0, 19))
+def test_rows_are_matched_by_id_or_by_order(wanted, first):
+    names = np.array([f"q{place}" for place in range(20)])
+    by_id = StudentPredictions(SHARES, names[::-1])
+    np.testing.assert_array_equal(
+        by_id.of(names[wanted], first), SHARES[::-1][wanted].reshape(-1, 3)
+    )
+    by_order = StudentPredictions(SHARES)
+    fits = min(len(wanted), 20 - first)
+    found = by_order.of(names[wanted][:fits], first)
+    np.testing.assert_array_equal(found, SHARES[first : first + fits])
+
+
+@pytest.mark.parametrize(
+    "ids", [list(range(100, 120)), [f"q{place}" for place in range(20)]], ids=["whole", "text"]
+)
+def test_ids_of_a_table_are_used(table, text, ids):
+    for write, votes in (
+        (table, columns()),
+        (table, {"p": SHARES.tolist()}),
+        (text, columns()),
+    ):
+        found = load_predictions(write(query_id=ids, **votes))
+        np.testing.assert_array_equal(found.of(np.array(ids[5:2:-1]), 0), SHARES[5:2:-1])
+
+
+def test_a_query_without_predictions_is_named_by_its_row():
+    by_id = StudentPredictions(SHARES, np.arange(20))
+    assert refused(lambda: by_id.of(np.array([3, 4, 20]), 40)) == (
+        "student predictions: none for the query of row 42"
+    )
+    by_order = StudentPredictions(SHARES)
+    assert refused(lambda: by_order.of(np.arange(5), 18)) == (
+        "student predictions end at row 19, the votes go on to row 22"
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0.5, 0.5, 1.1e-6],
+        [0.5, 0.4, 0.099998],
+        [1.0, 0.5, -0.5],
+        [np.nan, 0.5, 0.5],
+        [np.inf, -np.inf, 1.0],
+        [np.inf, 0.0, 0.0],
+        [0.0, 0.0, 0.0],
+        [3.0, 2.0, 5.0],
+    ],
+    ids=str,
+)
+def test_rows_that_are_no_probabilities_are_named(array, row):
+    values = SHARES.copy()
+    values[17] = row
+    assert refused(lambda: load_predictions(array(values))) == NO_SUM.format(17)
+
+
+def test_a_sum_within_the_tolerance_is_taken_as_it_is(array):
+    values = SHARES.copy()
+    values[3] = [0.5, 0.25, 0.25 + 9e-7]
+    np.testing.assert_array_equal(load_predictions(array(values)).probabilities, values)
+
+
+def test_missing_numbers_are_named_by_row(table, text):
+    broken = SHARES.tolist()
+    broken[9] = [0.5, None, 0.5]
+    assert refused(lambda: load_predictions(table(p=broken))) == NO_SUM.format(9)
+    parts = columns()
+    parts["class_1"] = [None if row == 11 else value for row, value in enumerate(SHARES[:, 1])]
+    assert refused(lambda: load_predictions(table(**parts))) == NO_SUM.format(11)
+    assert refused(lambda: load_predictions(text(**parts))) == NO_SUM.format(11)
+
+
+@pytest.mark.parametrize("row", [None, [0.5, 0.5], []], ids=str)
+def test_ragged_lists_are_named_by_row(table, row):
+    broken = SHARES.tolist()
+    broken[6] = row
+    path = table(p=broken)
+    assert refused(lambda: load_predictions(path)) == (
+        f"{path}: row 6 is the first with another number of classes than row 0"
+    )
+
+
+def test_an_id_that_occurs_twice_is_named_by_its_rows(table):
+    ids = [*range(19), 4]
+    path = table(query_id=ids, **columns())
+    assert refused(lambda: load_predictions(path)) == (
+        "student predictions: the query id of row 19 is that of row 4, too"
+    )
+    assert refused(lambda: StudentPredictions(SHARES, np.arange(3))) == (
+        "student predictions: 3 query ids for 20 rows"
+    )
+
+
+@pytest.mark.parametrize("shape", [(20,), (20, 1), (0, 3), (4, 3, 2)])
+def test_other_shapes_are_refused(array, shape):
+    assert refused(lambda: load_predictions(array(np.full(shape, 0.5)))) == (
+        f"student predictions must be [queries, classes] with at least 2 classes, got shape {shape}"
+    )
+
+
+def test_what_is_no_number_is_refused(table, array, text):
+    assert refused(lambda: load_predictions(array(np.full((2, 2), "a")))).startswith(
+        "student predictions must be numbers, got <U"
+    )
+    assert refused(lambda: load_predictions(array(np.full((2, 2), True)))) == (
+        "student predictions must be numbers, got bool"
+    )
+    words = {"a": ["x", "y"], "b": [0.5, 0.5]}
+    for write in (table, text):
+        path = write(**words)
+        assert refused(lambda path=path: load_predictions(path)) == (
+            "student predictions must be numbers, got object"
+        )
+
+
+@pytest.mark.parametrize("cut", [0, 3, 5, 40, -1, -9])
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+def test_truncated_files_are_refused(table, array, suffix, cut):
+    path = table(**columns()) if suffix == "parquet" else array(SHARES)
+    path.write_bytes(path.read_bytes()[:cut])
+    assert refused(lambda: load_predictions(path)) in (
+        f"{path}: neither NPY nor Parquet",
+        f"{path}: cannot be read as student predictions",
+    )
+
+
+def test_files_that_are_no_predictions_are_refused(table, array, tmp_path):
+    only_ids = table(query_id=[1, 2])
+    assert refused(lambda: load_predictions(only_ids)) == (
+        f"{only_ids}: cannot be read as student predictions"
+    )
+    pickled = array(np.array([{"a": 1}], dtype=object))
+    assert refused(lambda: load_predictions(pickled)) == (
+        f"{pickled}: cannot be read as student predictions"
+    )
+    assert refused(lambda: load_predictions(tmp_path)) == f"cannot read {tmp_path}: Is a directory"
+    missing = tmp_path / "nowhere.npy"
+    assert refused(lambda: load_predictions(missing)) == (
+        f"cannot read {missing}: No such file or directory"
+    )
+
+
+LABELS = [2, 0, None, 1]
+
+
+def test_every_format_holds_the_same_truth(table, array, text):
+    known = [2, 0, UNKNOWN, 1]
+    small = pa.array(LABELS, pa.int8())
+    for write, columns in (
+        (array, {"values": np.array(known, dtype=np.int16)}),
+        (table, {"label": LABELS}),
+        (table, {"label": small, "more": ["a", "b", "c", "d"]}),
+        (text, {"label": LABELS, "more": ["a", "b", "c", "d"]}),
+    ):
+        truth = load_truth(write(**columns))
+        assert truth.of([5, 6, 7, 8], 0, classes=3).tolist() == known
+        assert truth.of([5, 6], 2, classes=3).tolist() == known[2:]
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [
+        ([7, 8, -9, 10], np.array([10, 7, 11])),
+        (["a", "b", "c", "d"], ("d", "a", "e")),
+        (["007", "08", "9", "010"], ("010", "007", "7")),
+    ],
+    ids=["whole", "text", "digits"],
+)
+def test_truth_is_matched_by_id(table, text, ids, wanted):
+    for write in (table, text):
+        truth = load_truth(write(label=LABELS, query_id=ids))
+        assert truth.of(wanted, 30, classes=3).tolist() == [1, 2, UNKNOWN]
+
+
+def test_names_of_digits_are_not_numbers(text):
+    """In CSV 007 is a name; it is not the query that the votes number 7."""
+    truth = load_truth(text(query_id=["007", "8"], label=[1, 1]))
+    assert truth.of(np.array([7, 8]), 0, classes=2).tolist() == [UNKNOWN, 1]
+
+
+def test_labels_out_of_range_are_named_by_row(array):
+    for label in (3, -2, 2**63 - 1):
+        truth = load_truth(array(np.array([0, label])))
+        assert refused(lambda truth=truth: truth.of([0, 1], 0, classes=3)) == (
+            "true labels: the label of row 1 is not among the 3 classes of the votes"
+        )
+    huge = load_truth(array(np.array([0, 2**64 - 1], dtype=np.uint64)))  # -1 in 64 signed bits
+    assert "the label of row 1 is not among" in refused(lambda: huge.of([0, 1], 0, classes=3))
+
+
+@pytest.mark.parametrize("ids", [[4, 5, 4], ["x", "y", "x"]], ids=["whole", "text"])
+def test_a_query_has_one_true_label(table, text, ids):
+    for write in (table, text):
+        path = write(query_id=ids, label=[0, 1, 1])
+        assert refused(lambda path=path: load_truth(path)) == f"{path}: a query id occurs twice"
+    assert refused(lambda: Truth(np.array([0, 1, 1]), ids)) == (
+        "true labels: the query id of row 2 is that of row 0, too"
+    )
+
+
+def test_text_that_is_no_truth(text, tmp_path):
+    labels = f"{tmp_path / 'side.csv'}: true labels"
+    assert refused(lambda: load_truth(text(a=[1]))) == f"{labels} need a column named label"
+    for values in ([0.5, 1.0], ["a", "b"], []):
+        assert refused(lambda values=values: load_truth(text(label=values))) == (
+            f"{labels} must be whole numbers, one a query"
+        )
+
+
+@pytest.mark.parametrize("load", [load_truth, load_predictions])
+def test_csv_is_told_by_its_name_and_the_others_by_content(load, array, tmp_path):
+    noun = "true labels" if load is load_truth else "student predictions"
+    for name, content, message in [
+        ("a.csv", b"", "{}: cannot be read as " + noun),
+        ("a.csv", b"a,b\n1\n", "{}: cannot be read as " + noun),
+        ("a.txt", b"label\n1\n", "{}: neither NPY nor Parquet"),
+        ("A.CSV", b"PAR1", "{}: cannot be read as " + noun),
+    ]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        assert refused(lambda path=path: load(path)) == message.format(path)
+    path = array(np.array([1, 0]) if load is load_truth else SHARES)
+    load(path.rename(tmp_path / "b.csv"))
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])
+def test_random_damage(kind, table, array, text):
+    """Bytes changed at random give predictions, labels or a VoteError, never another exception."""
+    rng = np.random.default_rng(7)
+    for load in (load_predictions, load_truth):
+        if kind == "npy":
+            path = array(SHARES if load is load_predictions else np.arange(200))
+        else:
+            write = table if kind == "parquet" else text
+            votes = columns() if load is load_predictions else {"label": range(20)}
+            path = write(query_id=[f"q{row}" for row in range(20)], **votes)
+        whole = np.frombuffer(path.read_bytes(), dtype=np.uint8)
+        messages = []
+        for _ in range(150):
+            damaged = whole.copy()
+            near = rng.integers(0, min(120 if kind == "npy" else 400, len(whole) - 8), size=2)
+            places = len(whole) - 1 - near if kind == "parquet" else near
+            damaged[places] = rng.integers(0, 256, size=2)
+            path.write_bytes(damaged.tobytes())
+            try:
+                load(path)
+            except VoteError as error:
+                messages.append(str(error))
+        assert len(messages) > 20
+        assert not any("\n" in message for message in messages)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.accounting.cost_table import CostTable, Price, ScoreTable, Tally
+from pate_cli.accounting.cost_table import Price, ScoreTable, Tally
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.sensitivity import (
     distances_for,
@@ -124,7 +124,7 @@ _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
 _ORDER_SHARE = 0.67
 _USUAL_EPSILON = 2.0
 _MOST_ROWS = 10_000
-_DISTANCES, _COARSE_DISTANCES = 60, 20
+_DISTANCES, _COARSE_DISTANCES = 60, 14
 _GROWTH_STEPS = 6
 # Prefixes whose numbers of rows are within this factor are taken to be alike.
 _ALIKE = 1.2
@@ -232,7 +232,7 @@ class SanitizedPricing:
             return None
         mechanism = sample.mechanism(setting)
         table = mechanism.cost_table(order)
-        cells = mechanism.cells(self._score(sample, setting), table)
+        cells = mechanism.cells(sample.score(setting), table)
         few = self._few_distances(candidate_betas(order), _DISTANCES)
         price = table.price(Tally.of(cells[:start]), few)
         best = best_release(self._release, price, order=order, delta=self._delta)
@@ -333,9 +333,7 @@ class SanitizedPricing:
         best = found[asked]
         expected, moments = thinned.yields(setting, asked).scaled(scale), (best.mean, best.sd)
         rows_asked = max(round(asked * scale), 1)
-        return self._outcome(
-            setting, rows_asked, self._plan(best), moments, expected, exact=False
-        )
+        return self._outcome(setting, rows_asked, self._plan(best), moments, expected, exact=False)
 
     def _rows_at(self, setting: Setting, order: float) -> _Rows:
         key = (setting.sigma2, order)
@@ -343,14 +341,13 @@ class SanitizedPricing:
         if known is None:
             mechanism = self._thinned.mechanism(setting)
             table = mechanism.cost_table(order, COARSE)
-            cells = mechanism.cells(self._score(self._thinned, setting), table)
-            flat, place = np.unique(cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True)
+            cells = mechanism.cells(self._thinned.score(setting), table)
+            flat, place = np.unique(
+                cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True
+            )
             distinct = np.stack(np.divmod(flat, table.grid.size), axis=1)
             known = self._rows[key] = _Rows(table.argmax, distinct, place)
         return known
-
-    def _score(self, sample: VoteSample, setting: Setting) -> Floats:
-        return np.column_stack([sample.plurality, sample.scores(setting)])
 
     def _few_distances(self, betas: Floats, most: int) -> Ints:
         return sparse_distances(float(betas.min()), teachers=self._sample.teachers, most=most)

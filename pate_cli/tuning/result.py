@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.checks import check_delta, check_positive
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.rule import choose_plan
+from pate_cli.results import Result
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
@@ -26,10 +28,11 @@ __all__ = ["RuleOfThumb", "Tuned", "aggregate_command", "cost_shares", "rule_of_
 # Chance that a normal deviate is at most two standard deviations above its mean, rounded down.
 _ONE_SIDED = 0.977
 _BETA_ORDER = 0.25
+_SHOWN = ("epsilon", "expected_answers", "agreement")
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(Result):
     """What a search found. SECRET if the votes are.
 
     Attributes:
@@ -70,11 +73,26 @@ class Tuned:
             words=words,
         )
 
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The Pareto front, [points]."""
+        rows = [_described(outcome) for outcome in self.pareto]
+        names = ("threshold", "sigma1", "sigma2", "queries", *_SHOWN)
+        return {name: np.array([row[name] for row in rows]) for name in names}
+
+    def headline(self) -> str:
+        """The winner in a few words."""
+        if self.winner is None:
+            return f"{len(self.pareto)} settings that none beats"
+        return (
+            f"{self.winner.expected.answers:.1f} expected answers at epsilon "
+            f"{self.winner.epsilon:.4f}"
+        )
+
     def to_dict(
         self,
         *,
-        basis: dict[str, Any],
-        releasable: bool,
+        basis: dict[str, Any] | None = None,
+        releasable: bool = False,
         votes: str = "VOTES",
         words: Sequence[str] = (),
     ) -> dict[str, Any]:
@@ -82,7 +100,7 @@ class Tuned:
 
         Args:
             basis: what the votes were.
-            releasable: whether they were public.
+            releasable: whether they are public.
             votes, words: as in `command`.
         """
         goal, grid, winner = self.goal, self.grid, self.winner
@@ -99,7 +117,7 @@ class Tuned:
                 "release": goal.release.value,
                 "delta": goal.delta,
             },
-            "basis": basis,
+            "basis": {} if basis is None else basis,
             "grid": {
                 "points": grid.size,
                 "thresholds": list(grid.thresholds),

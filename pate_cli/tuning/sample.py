@@ -128,6 +128,10 @@ class VoteSample:
             self._scores[setting.sigma2] = known
         return known
 
+    def score(self, setting: Setting) -> Floats:
+        """(v, z) of a setting's mechanism per query, [queries, 2]."""
+        return np.column_stack([self.plurality, self.scores(setting)])
+
     def yields(self, setting: Setting, queries: int) -> Yield:
         """What the first rows are expected to give."""
         chance = self.answer_chance(setting)[:queries]

@@ -19,7 +19,7 @@ from pate_cli.errors import UnreachableError
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome, Pricing, SanitizedPricing
-from pate_cli.tuning.result import Tuned
+from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Place
 from pate_cli.words import ReleaseKind
@@ -29,7 +29,8 @@ __all__ = ["Search"]
 FINALISTS = 5
 # Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
 _SMALL_GRID, _FIRST_PER_AXIS = 27, 3
-_STARTS = 2
+# How many of the best are looked around before a search ends.
+_BEAM = 3
 # Steps along a ladder of orders when little is known of the best one.
 _FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
@@ -56,6 +57,7 @@ class _Climb:
         self._most, self._progress = most, progress
         self.points: dict[Place, Outcome] = {}
         self._seen: set[Place] = set()
+        self._explored: set[Place] = set()
         self._strides = _STRIDES_AT_TARGET if goal.fills_budget else _FIRST_STRIDES
 
     @property
@@ -64,36 +66,53 @@ class _Climb:
         return sorted(self.points.values(), key=self._rank, reverse=True)
 
     def spread(self) -> None:
-        """Climb from the best of a few settings spread over the grid, or price all of a small one."""
+        """Price all of a small grid; of a larger one some, and climb from the best of each σ1.
+
+        With two classes the best σ1 is either far below the margin of the votes or far above.
+        """
         small = self._grid.size <= _SMALL_GRID
         last: Outcome | None = None
         for place in self._grid.places(None if small else _FIRST_PER_AXIS):
             self._price(place, last, strides=self._strides)
             last = self.points.get(place, last)
         if not small:
-            for start in sorted(self.points, key=self._rank_at, reverse=True)[:_STARTS]:
-                self.up_from(start)
+            starts: dict[int, Place] = {}
+            for place in sorted(self.points, key=self._rank_at):
+                starts[place[1]] = place
+            for place in sorted(starts.values(), key=self._rank_at, reverse=True):
+                self.up_from(place)
+
+        self._explore()
 
     def up_from(self, here: Place, near: Outcome | None = None) -> None:
         """Climb from a place to the best around it until there is no better."""
         self._price(here, near, strides=self._strides)
-        while here in self.points and len(self._seen) < self._most:
-            self.points[here] = self._pricing.polished(self.points[here], self.goal)
-            around = self._grid.around(here)
-            for place in around:
-                self._price(place, self.points[here])
-            best = max((place for place in around if place in self.points), key=self._rank_at, default=here)
-            if self._rank_at(best) <= self._rank_at(here):
-                break
-            here = best
+        while here in self.points and here not in self._explored:
+            here = max([here, *self._around(here)], key=self._rank_at)
+
+    def _explore(self) -> None:
+        """Look around the best few until nothing better turns up."""
+        while True:
+            best = sorted(self.points, key=self._rank_at, reverse=True)[:_BEAM]
+            new = [place for place in best if place not in self._explored]
+            if not new or len(self._seen) >= self._most:
+                return
+            self._around(new[0])
+
+    def _around(self, here: Place) -> list[Place]:
+        """Price what is around a place, which gets its best order first."""
+        self._explored.add(here)
+        self.points[here] = self._pricing.polished(self.points[here], self.goal)
+        around = self._grid.around(here)
+        for place in around:
+            self._price(place, self.points[here])
+        return [place for place in around if place in self.points]
 
     def top(self) -> Place | None:
         """The best place so far."""
         return max(self.points, key=self._rank_at, default=None)
 
-    def _price(
-        self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()
-    ) -> None:
+    def _price(self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()) -> None:
         if place in self._seen or len(self._seen) >= self._most:
             return
         found = self._pricing.estimate(self._grid.at(place), self.goal, near)
@@ -139,10 +158,10 @@ class Search:
             UnreachableError: no setting meets the goal; the message says what is the least or most
                 that can be had.
         """
-        goal, size = self._goal, self._grid.size
-        if goal.open and size > 1:
+        goal = self._goal
+        if goal.open and self._grid.size > 1:
             cheapest = self._cheapest(goal, progress)
-            return Tuned(None, self._front(progress), _least(cheapest), size, True)
+            return self._tuned(None, self._front(progress), _least(cheapest))
         climb = self._climb(goal, progress)
         climb.spread()
         self._exact = self._finalists(climb.ranked, goal, progress)
@@ -158,7 +177,7 @@ class Search:
         winner = self._winner()
         front = self._front(progress) if extras and not goal.open else ()
         floor = winner.epsilon if floor is None else min(floor, winner.epsilon)
-        return Tuned(winner, front, floor, size, True)
+        return self._tuned(winner, front, floor)
 
     def best_so_far(self) -> Tuned | None:
         """The best setting seen before an interruption, priced exactly; None if there is none."""
@@ -166,12 +185,23 @@ class Search:
             return None
         if self._goal.open and self._grid.size > 1:
             pareto = self._shown()
-            return Tuned(None, pareto, None, self._grid.size, False) if pareto else None
+            return self._tuned(None, pareto, None, complete=False) if pareto else None
         if not self._exact:
             self._exact = self._priced(self._climbs[0].ranked, self._goal, enough=1)
         if not self._exact:
             return None
-        return Tuned(self._winner(), (), None, self._grid.size, False)
+        return self._tuned(self._winner(), (), None, complete=False)
+
+    def _tuned(
+        self,
+        winner: Outcome | None,
+        pareto: tuple[Outcome, ...],
+        floor: float | None,
+        *,
+        complete: bool = True,
+    ) -> Tuned:
+        shares = None if winner is None else cost_shares(winner, self._sample)
+        return Tuned(self._goal, self._grid, winner, shares, pareto, floor, complete)
 
     def _winner(self) -> Outcome:
         best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
@@ -182,11 +212,11 @@ class Search:
         self._climbs.append(climb)
         return climb
 
-    def _finalists(
-        self, ranked: list[Outcome], goal: Goal, progress: Progress
-    ) -> list[Outcome]:
+    def _finalists(self, ranked: list[Outcome], goal: Goal, progress: Progress) -> list[Outcome]:
         """Exact prices of the best, a few at a time until some meet the goal."""
-        near = [rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE]
+        near = [
+            rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
+        ]
         for start in range(0, len(near), FINALISTS):
             found = []
             for rough in near[start : start + FINALISTS]:
@@ -250,7 +280,9 @@ class Search:
         """The Pareto front of what was priced, after climbs to the least ε of several numbers of
         answers and two floors of agreement."""
         goal = self._goal
-        levels = np.geomspace(goal.least_answers, max(self._most_answers(), goal.least_answers), _LEVELS)
+        levels = np.geomspace(
+            goal.least_answers, max(self._most_answers(), goal.least_answers), _LEVELS
+        )
         for agreement in (goal.min_agreement, 1.0 - (1.0 - goal.min_agreement) / 4.0):
             here = self._climbs[-1].top()
             for answers in levels.tolist():

@@ -111,21 +111,21 @@ class Grid:
 
     def places(self, most_per_axis: int | None = None) -> list[Place]:
         """Every place, or of each axis only so many values, evenly spread."""
-        axes = [
+        thresholds, sigmas1, sigmas2 = (
             range(size)
             if most_per_axis is None or size <= most_per_axis
             else [(2 * i + 1) * size // (2 * most_per_axis) for i in range(most_per_axis)]
             for size in self.shape
-        ]
-        return list(product(*axes))
+        )
+        return list(product(thresholds, sigmas1, sigmas2))
 
     def around(self, place: Place) -> list[Place]:
         """The places at most one step away on every axis, the place itself left out."""
-        axes = [
+        thresholds, sigmas1, sigmas2 = (
             range(max(at - 1, 0), min(at + 2, size))
             for at, size in zip(place, self.shape, strict=True)
-        ]
-        return [near for near in product(*axes) if near != place]
+        )
+        return [near for near in product(thresholds, sigmas1, sigmas2) if near != place]
 
 
 def parse_values(flag: str, text: str | None) -> tuple[float, ...] | None:

@@ -133,6 +133,8 @@ class CappedPricing:
     mechanism would; exact prices come from the routine that a run uses.
     """
 
+    beam = 12
+
     def __init__(self, sample: VoteSample, *, delta: float) -> None:
         """The histograms decide what is answered; costs do not depend on them."""
         self._sample, self._delta = sample, delta

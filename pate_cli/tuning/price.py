@@ -92,7 +92,13 @@ class Outcome:
 
 
 class Pricing(Protocol):
-    """How settings are priced for one kind of ε."""
+    """How settings are priced for one kind of ε.
+
+    Attributes:
+        beam: how many of the best settings are looked around before a search ends.
+    """
+
+    beam: int
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
         """A quick price for a choice; None where there is none.
@@ -187,6 +193,8 @@ class _Rows:
 
 class SanitizedPricing:
     """Prices of sanitized releases, with λ, β and σ_SS chosen for each setting."""
+
+    beam = 3
 
     def __init__(self, sample: VoteSample, *, release: ReleaseKind, delta: float) -> None:
         """Estimates look at 10,000 evenly spaced rows at most."""

@@ -29,8 +29,6 @@ __all__ = ["Search"]
 FINALISTS = 5
 # Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
 _SMALL_GRID, _FIRST_PER_AXIS = 27, 3
-# How many of the best are looked around before a search ends.
-_BEAM = 3
 # Steps along a ladder of orders when little is known of the best one.
 _FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
@@ -93,7 +91,7 @@ class _Climb:
     def _explore(self) -> None:
         """Look around the best few until nothing better turns up."""
         while True:
-            best = sorted(self.points, key=self._rank_at, reverse=True)[:_BEAM]
+            best = sorted(self.points, key=self._rank_at, reverse=True)[: self._pricing.beam]
             new = [place for place in best if place not in self._explored]
             if not new or len(self._seen) >= self._most:
                 return

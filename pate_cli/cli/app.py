@@ -91,4 +91,3 @@ app.command("aggregate", no_args_is_help=True)(aggregate)
 app.command("cost", no_args_is_help=True)(cost)
 app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
 app.command("release", no_args_is_help=True)(release)
-

@@ -24,7 +24,7 @@ _ROWS = 80
 _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
 # Orders either side of the best by the guess that are priced exactly for a choice.
-_AROUND = 4
+_AROUND = 3
 _MOST_STEPS = 40
 
 
@@ -139,6 +139,7 @@ class CappedPricing:
         """The histograms decide what is answered; costs do not depend on them."""
         self._sample, self._delta = sample, delta
         self._conversion = conversion_cost(_ORDERS, delta=delta)
+        self._answering: dict[tuple[float, int], Floats] = {}
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
         """Rows and cap for the goal at guessed costs."""
@@ -206,9 +207,11 @@ class CappedPricing:
             mechanism.gaussian_mu(queries=1, answers=0) ** 2,
             mechanism.gaussian_mu(queries=0, answers=1) ** 2,
         )
-        return _Costs(
-            self._conversion[near], asking, mechanism.argmax.worst_answer(orders), by_gauss
-        )
+        answering = self._answering.get((setting.sigma2, centre))
+        if answering is None:
+            answering = mechanism.argmax.worst_answer(orders)
+            self._answering[setting.sigma2, centre] = answering
+        return _Costs(self._conversion[near], asking, answering, by_gauss)
 
     def _outcome(
         self, setting: Setting, queries: int, max_answers: int, epsilon: float, *, exact: bool

@@ -139,6 +139,7 @@ _SPARSE_BLOCK = 24
 # Rounds and relative slack of a number of rows that fills a budget.
 _COARSE_ROUNDS, _COARSE_SLACK = 6, 0.005
 _EXACT_ROUNDS, _EXACT_SLACK = 8, 0.0005
+_ALL_VOTES_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,16 +153,17 @@ class _QuickTable(ConfidentTable):
         if size < _SPARSE_BLOCK:
             return super().blocks
         middles = np.arange(size // 2, self.lattice_rows + size // 2, size)
-        parts = [
-            local_sensitivity_blocks(
-                lambda low, high, first=first: self.rows(first + low, first + high),
-                rows=3,
-                grid=self.grid,
-                rows_per_block=3,
-            )
-            for first in np.minimum(middles - 1, self.lattice_rows - 3).tolist()
-        ]
+        firsts = np.minimum(middles - 1, self.lattice_rows - 3)
+        parts = [self._three_rows(first) for first in firsts.tolist()]
         return np.concatenate(parts)
+
+    def _three_rows(self, first: int) -> Floats:
+        return local_sensitivity_blocks(
+            lambda low, high: self.rows(first + low, first + high),
+            rows=3,
+            grid=self.grid,
+            rows_per_block=3,
+        )
 
 
 def _quick_table(table: ConfidentTable, argmax: ScoreTable) -> _QuickTable:
@@ -262,6 +264,11 @@ class SanitizedPricing:
             expected = sample.yields(setting, rows)
             return self._outcome(setting, rows, plan, plan.moments(price), expected, exact=True)
 
+        def by_all_votes(rows: int) -> _Filled:
+            spent = [Spending(mechanism, rows, rows)]
+            epsilon = data_independent_cost(spent, delta=self._delta, plan=plan).epsilon
+            return _Filled(rows, epsilon, 0.0, 0.0)
+
         if not goal.fills_budget:
             return priced(start)
         # What is printed is rounded up to the fourth decimal.
@@ -274,14 +281,26 @@ class SanitizedPricing:
             rounds=_EXACT_ROUNDS,
             slack=_EXACT_SLACK,
         )
-        rows = filled.queries
+        rows, found = filled.queries, []
         while filled.epsilon <= target and rows > 0:
             outcome = priced(rows)
             if outcome.epsilon <= target:
-                return outcome
+                found.append(outcome)
+                break
             # The few distances missed the largest discounted sensitivity by a trifle.
             rows -= max(1, rows // 1000)
-        return None
+        # Where ε for all votes is the smaller one, it may allow more rows.
+        if rows < sample.queries and by_all_votes(rows + 1).epsilon <= target:
+            more = _fill(
+                by_all_votes,
+                target,
+                most=sample.queries,
+                start=rows + 1,
+                rounds=_ALL_VOTES_ROUNDS,
+                slack=_COARSE_SLACK,
+            )
+            found.append(priced(more.queries))
+        return max(found, key=lambda outcome: outcome.rank(goal), default=None)
 
     def labels_bound(self, outcome: Outcome) -> Outcome:
         """The outcome with the ε for all votes of its labels alone."""

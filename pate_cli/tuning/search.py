@@ -167,9 +167,8 @@ class Search:
         if not self._exact or (extras and goal.target_epsilon is not None):
             cheapest = self._cheapest(goal, progress)
             floor = _least(cheapest)
-            if not self._exact:
-                # ε for all votes may meet a target that the sanitized one does not.
-                self._exact = [outcome for outcome in cheapest if outcome.meets(goal)]
+            # ε for all votes may meet a target that the sanitized one does not.
+            self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
         if not self._exact:
             raise UnreachableError(self._why_not(floor))
         winner = self._winner()

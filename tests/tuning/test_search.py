@@ -46,7 +46,7 @@ def _least_published(sample, setting, queries, orders, kind=ReleaseKind.UPPER):
 
 
 def test_the_cheapest_setting_is_that_of_brute_force(drawn, grid):
-    sample, orders = drawn(0), 1.0 + np.geomspace(2.0, 10.0, 4)
+    sample, orders = drawn(0), 1.0 + np.geomspace(1.5, 6.0, 4)
     brute = {}
     for setting in _settings(grid):
         chance = sample.answer_chance(setting)
@@ -59,7 +59,7 @@ def test_the_cheapest_setting_is_that_of_brute_force(drawn, grid):
             public = data_independent_cost(spent, delta=DELTA, plan=plan).epsilon
             brute[setting] = min(value, public)
     winner = _winner(sample, grid, Goal(answers=40.0, min_agreement=0.8))
-    assert len(brute) > 5
+    assert len(brute) >= 4
     assert winner.setting == min(brute, key=brute.get)
     # Brute force tries few orders, so it may be a little above, and hardly below.
     least = min(brute.values())
@@ -109,18 +109,21 @@ def test_rows_and_caps_are_those_of_brute_force(drawn):
     assert winner.expected.answers >= 0.98 * best
 
 
-@pytest.mark.parametrize("goal", [{"answers": 25.0}, {"target_epsilon": 3.0}])
-@pytest.mark.parametrize("release", [ReleaseKind.UPPER, ReleaseKind.NONE])
-def test_a_climb_ends_where_pricing_every_setting_does(drawn, goal, release):
-    # 60 settings, of which a search prices a part; grids up to 27 settings are priced whole, and
-    # these cover the same ones.
-    sample, wanted = drawn(8), Goal(release=release, **goal)
-    thresholds, sigmas2 = (20.0, 24.0, 28.0, 32.0, 36.0), (4.0, 5.0, 6.0)
-    sigmas1 = (4.0, 8.0, 16.0, 32.0)
-    found = _winner(sample, Grid(thresholds, sigmas1, sigmas2), wanted)
-    parts = [_winner(sample, Grid(thresholds, (sigma,), sigmas2), wanted) for sigma in sigmas1]
-    best = max(part.rank(wanted)[1] for part in parts)
-    assert found.rank(wanted)[1] >= best - 0.01 * abs(best)
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal(answers=25.0),
+        Goal(target_epsilon=3.0, release=ReleaseKind.NONE, min_agreement=0.8),
+    ],
+)
+def test_a_climb_ends_where_pricing_every_setting_does(drawn, goal):
+    # Of 48 settings a search prices a part; as three grids of 16 they are priced whole.
+    sample, sigmas2 = drawn(8, queries=40), (4.0, 5.0, 6.0)
+    thresholds, sigmas1 = (20.0, 24.0, 28.0, 32.0), (4.0, 8.0, 16.0, 32.0)
+    found = _winner(sample, Grid(thresholds, sigmas1, sigmas2), goal)
+    parts = [_winner(sample, Grid(thresholds, sigmas1, (sigma2,)), goal) for sigma2 in sigmas2]
+    best = max(goal.value(part.epsilon, part.expected) for part in parts)
+    assert found.rank(goal)[1] >= best - 0.01 * abs(best)
 
 
 def _aggregate(sample, outcome, seed):
@@ -206,7 +209,7 @@ def test_shared_records_are_priced_as_a_run_prices_them(drawn, kind):
 
 
 def test_a_goal_and_its_constraints(drawn):
-    sample, grid = drawn(4), Grid((24.0, 36.0), (20.0,), (4.0, 7.0))
+    sample, grid = drawn(4), Grid((24.0, 36.0), (20.0,), (4.0, 9.0))
 
     def winner(**goal):
         return _winner(sample, grid, Goal(release=ReleaseKind.NONE, **goal))

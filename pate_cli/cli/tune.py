@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,7 +35,7 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
-    from pate_cli.tuning import Electorate, Goal, Grid, Tuned
+    from pate_cli.tuning import Goal
 
 __all__ = ["tune"]
 
@@ -111,7 +110,7 @@ class GridOptions:
 
     def axes(self) -> dict[str, tuple[float, ...] | None]:
         """The values to try, by the name of the grid's axis."""
-        from pate_cli.tuning.grid import parse_values
+        from pate_cli.tuning.settings import parse_values
 
         return {
             "thresholds": parse_values("--threshold", self.threshold),
@@ -176,9 +175,9 @@ def tune(
         if votes is not None:
             refuse_overwriting(votes, view.plot)
         view.reserve(out, mode=0o600 if secret else 0o644)
-        with source.electorate(output.note) as (electorate, basis):
-            grid = Grid.for_teachers(electorate.teachers, **axes)
-            search = Search(electorate, grid, goal)
+        with source.sample(output.note) as (sample, basis):
+            grid = Grid.for_teachers(sample.teachers, **axes)
+            search = Search(sample, grid, goal)
             complete = True
             try:
                 with output.progress("tuning", search.steps) as advance:
@@ -189,7 +188,12 @@ def tune(
                 if best is None:
                     raise
                 tuned, complete = best, False
-            result = _tuned_result(tuned, source, electorate, grid, goal, basis)
+            result = tuned.to_dict(
+                basis=basis,
+                releasable=source.releasable,
+                votes=source.votes or "VOTES",
+                words=source.words(),
+            )
         view.draw(out, lambda: pareto_figure(result["pareto"], result["winner"], secret=secret))
     if secret:
         say(_WARNING)
@@ -197,50 +201,6 @@ def tune(
     if not complete:
         say("interrupted: this is the best of an incomplete search")
         raise typer.Exit(_INTERRUPTED)
-
-
-def _tuned_result(
-    tuned: Tuned,
-    source: TuneSource,
-    electorate: Electorate,
-    grid: Grid,
-    goal: Goal,
-    basis: dict[str, Any],
-) -> dict[str, Any]:
-    """The winner with its command line, the Pareto front, and what they rest on."""
-    from pate_cli.tuning.command import aggregate_command, described, shares
-
-    winner, command = None, None
-    if tuned.winner is not None:
-        winner = described(tuned.winner) | {"cost_shares": shares(tuned.winner, electorate)}
-        command = aggregate_command(
-            tuned.winner, votes=source.votes or "VOTES", delta=goal.delta, extra=source.words()
-        )
-    return {
-        "schema_version": 1,
-        "releasable": source.releasable,
-        "complete": tuned.complete,
-        "analysis": "tight",
-        "goal": {
-            "target_epsilon": goal.target_epsilon,
-            "answers": goal.answers,
-            "objective": goal.objective.value,
-            "min_agreement": goal.min_agreement,
-            "release": goal.release.value,
-            "delta": goal.delta,
-        },
-        "basis": basis,
-        "grid": {
-            "points": grid.size,
-            "thresholds": list(grid.thresholds),
-            "sigmas1": list(grid.sigmas1),
-            "sigmas2": list(grid.sigmas2),
-        },
-        "floor": tuned.floor,
-        "winner": winner,
-        "command": command,
-        "pareto": [described(outcome) for outcome in tuned.pareto],
-    }
 
 
 def _rule_result(
@@ -254,8 +214,7 @@ def _rule_result(
     Raises:
         UsageError: no target, or several values for one parameter.
     """
-    from pate_cli.tuning import Setting
-    from pate_cli.tuning.rule_of_thumb import rule_of_thumb
+    from pate_cli.tuning import Setting, rule_of_thumb
 
     target, delta = wanted.target_epsilon, wanted.delta
     if target is None:
@@ -273,27 +232,7 @@ def _rule_result(
     mechanism = setting.mechanism(
         teachers=teachers, classes=classes, teachers_per_record=source.teachers_per_record
     )
-    by_thumb, public = rule_of_thumb(
+    rules = rule_of_thumb(
         kind, mechanism=mechanism, queries=queries, target_epsilon=target, delta=delta
     )
-    words = ["pate", "aggregate", "VOTES", *source.words(), "--threshold", repr(setting.threshold)]
-    words += ["--sigma1", repr(setting.sigma1), "--sigma2", repr(setting.sigma2)]
-    words += ["--max-queries", str(queries), "--delta", repr(delta), "--release", kind.value]
-    words += ["--order", repr(by_thumb.order), "--beta", repr(by_thumb.beta)]
-    words += ["--sigma-release", repr(by_thumb.sigma)]
-    return {
-        "schema_version": 1,
-        "releasable": True,
-        "rule_of_thumb": {
-            "order": by_thumb.order,
-            "beta": by_thumb.beta,
-            "sigma_release": by_thumb.sigma,
-        },
-        "public_rule": {"order": public.order, "beta": public.beta, "sigma_release": public.sigma},
-        "release": kind.value,
-        "delta": delta,
-        "target_epsilon": target,
-        "mechanism": mechanism.parameters(),
-        "queries": queries,
-        "command": shlex.join(words),
-    }
+    return rules.to_dict(words=source.words())

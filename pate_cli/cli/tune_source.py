@@ -13,7 +13,7 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.words import ReleaseKind
 
 if TYPE_CHECKING:
-    from pate_cli.tuning import Electorate
+    from pate_cli.tuning import VoteSample
     from pate_cli.votes import VoteFile
 
 __all__ = ["SafeOptions", "TuneSource"]
@@ -141,44 +141,42 @@ class TuneSource:
             )
 
     @contextlib.contextmanager
-    def electorate(
-        self, note: Callable[[str], None]
-    ) -> Iterator[tuple[Electorate, dict[str, Any]]]:
+    def sample(self, note: Callable[[str], None]) -> Iterator[tuple[VoteSample, dict[str, Any]]]:
         """The histograms, and in words and numbers what they are."""
-        from pate_cli.tuning.sources import made_up, reference
+        from pate_cli.tuning.sample import made_up_sample, reference_sample
 
         shared = self.teachers_per_record
         if self.safe.synthetic is not None:
-            electorate, recipe = made_up(self.safe.synthetic, teachers_per_record=shared)
+            sample, recipe = made_up_sample(self.safe.synthetic, teachers_per_record=shared)
             note("made-up votes: with other votes a sanitized epsilon differs")
-            yield electorate, {"votes": "synthetic", **recipe}
+            yield sample, {"votes": "synthetic", **recipe}
         elif self.votes is None:
             teachers, classes, queries = self.shape
-            electorate, recipe = reference(
+            sample, recipe = reference_sample(
                 teachers=teachers, classes=classes, queries=queries, teachers_per_record=shared
             )
             note("no votes: answers and agreement are those of made-up ones")
-            yield electorate, {"votes": "reference", **recipe}
+            yield sample, {"votes": "reference", **recipe}
         else:
             with self.reading.open(self.votes) as file:
                 note(file.describe())
-                queries, _ = self.reading.count(file)
+                queries = self.reading.rows(file)
                 basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
                 yield self._read(file, queries), {"votes": "file", **basis}
 
-    def _read(self, file: VoteFile, queries: int) -> Electorate:
+    def _read(self, file: VoteFile, queries: int) -> VoteSample:
         import numpy as np
 
-        from pate_cli.tuning import Electorate
-        from pate_cli.tuning.sources import truth_in
+        from pate_cli.tuning import VoteSample
+        from pate_cli.votes.side_files import load_truth
 
-        known = None if self.safe.truth is None else truth_in(self.safe.truth)
+        known = None if self.safe.truth is None else load_truth(self.safe.truth)
         parts, right = [], []
         for batch in file.batches(limit=queries):
             parts.append(batch.counts)
             if known is not None:
                 right.append(known.of(batch.ids, batch.first_row, classes=file.classes))
-        return Electorate(
+        return VoteSample(
             np.concatenate(parts).astype(np.int64),
             file.teachers,
             self.teachers_per_record,

@@ -1,198 +1,243 @@
-"""Exact pass of a search on the data-independent ε: rows and a cap on answers, no release."""
+"""A setting priced for all votes: how many rows and which cap on answers serve a goal."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.arrays import Floats, Ints
 from pate_cli.release.worst_case import Spending, data_independent_cost
-from pate_cli.tuning.electorate import Electorate, capped_mean
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.grid import Setting
-from pate_cli.tuning.outcome import Outcome
-from pate_cli.tuning.shortlist import Candidate
+from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.sample import VoteSample, capped_mean
+from pate_cli.tuning.settings import Setting
 from pate_cli.words import Objective
 
-__all__ = ["price_capped", "priced_at"]
-
+__all__ = ["CappedPricing"]
 
 _ROWS = 80
 _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
-_AROUND = 4
+# Orders either side of the best by the guess that are priced exactly for a choice.
+_AROUND = 3
 _MOST_STEPS = 40
 
 
-def price_capped(electorate: Electorate, candidate: Candidate, goal: Goal) -> Outcome | None:
-    """Choose rows k1 and cap k2 for a setting; None where the goal is out of its reach."""
-    one = _Capped(electorate, candidate.setting, goal)
-    if goal.answers is not None:
-        rows, caps = one.for_answers(goal.answers)
-    elif goal.target_epsilon is not None:
-        rows, caps = one.for_target(goal.target_epsilon)
-    else:
-        rows, caps = _all_rows(one)
-    if rows is None or caps is None:
-        return None
-    outcome = priced_at(electorate, candidate.setting, goal, rows, caps)
-    target = goal.target_epsilon
-    if target is None or goal.answers is not None:
-        return outcome
-    for _ in range(_MOST_STEPS):
-        if outcome.epsilon <= target or caps <= 1:
-            break
-        caps = min(caps - 1, int(caps * min(1.0, target / outcome.epsilon)))
-        outcome = priced_at(electorate, candidate.setting, goal, rows, max(caps, 1))
-    return outcome if outcome.epsilon <= target else None
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """What rows and answers cost, per order [orders], nats.
+
+    Attributes:
+        conversion: of turning RDP into ε.
+        asking, answering: of one row and of one answer, for all votes.
+        by_gauss: (μ² allowed by a target, of one row, of one answer) in the Gaussian-DP bound.
+    """
+
+    conversion: Floats
+    asking: Floats
+    answering: Floats
+    by_gauss: tuple[float, float, float] | None = None
+
+    def epsilon(self, rows: Ints, caps: Floats) -> Floats:
+        """ε of k1 rows with k2 answers, by the best of the orders."""
+        rdp = np.multiply.outer(rows, self.asking) + np.multiply.outer(caps, self.answering)
+        return np.asarray(np.maximum((rdp + self.conversion).min(axis=-1), 0.0))
+
+    def largest_caps(self, rows: Ints, target: float) -> Floats:
+        """The most answers under a target, per k1; below 1 where even one is too many."""
+        room = target - self.conversion - np.multiply.outer(rows, self.asking)
+        caps = (room / self.answering).max(axis=-1)
+        if self.by_gauss is not None:
+            mu_squared, asking, answering = self.by_gauss
+            caps = np.maximum(caps, (mu_squared - rows * asking) / answering)
+        return np.asarray(np.minimum(np.floor(caps + 1e-9), rows))
 
 
-def priced_at(
-    electorate: Electorate, setting: Setting, goal: Goal, queries: int, max_answers: int
-) -> Outcome:
-    """What k1 rows with a cap k2 cost whatever the votes, by the routine a run uses."""
-    cap = min(max_answers, queries)
-    cost = data_independent_cost(
-        [Spending(electorate.mechanism(setting), queries, cap)], delta=goal.delta, plan=None
-    )
-    expected = electorate.yields(setting, queries)
-    if cap < queries:
-        chance = electorate.answer_chance(setting)[:queries]
-        sd = math.sqrt(float((chance * (1.0 - chance)).sum()))
-        answers = capped_mean(np.array(expected.answers), np.array(sd), np.array(float(cap)))
-        expected = expected.capped(float(answers))
-    return Outcome(
-        setting=setting,
-        queries=queries,
-        max_answers=cap if cap < queries else None,
-        plan=None,
-        mean=None,
-        sd=None,
-        data_independent=cost.epsilon,
-        labels=cost.epsilon,
-        expected=expected,
-    )
+class _Answers:
+    """What a setting is expected to answer among the first k1 rows, with a cap k2."""
 
-
-def _all_rows(one: _Capped) -> tuple[int, int]:
-    """All rows, and a cap that hardly ever stops the run early."""
-    rows = one.electorate.queries
-    mean, sd = one.moments(np.array([rows]))
-    return rows, min(rows, math.ceil(float(mean[0] + 2.0 * sd[0])))
-
-
-class _Capped:
-    """One setting's expected answers and data-independent costs, for any k1 and k2."""
-
-    def __init__(self, electorate: Electorate, setting: Setting, goal: Goal) -> None:
-        self.electorate, self._setting, self._goal = electorate, setting, goal
-        chance = electorate.answer_chance(setting)
+    def __init__(self, sample: VoteSample, setting: Setting) -> None:
+        self._sample, self._setting = sample, setting
+        chance = sample.answer_chance(setting)
+        agreeing = chance * ndtr(-sample.scores(setting))
         self._mean = np.concatenate([[0.0], np.cumsum(chance)])
         self._variance = np.concatenate([[0.0], np.cumsum(chance * (1.0 - chance))])
+        self._agreeing = np.concatenate([[0.0], np.cumsum(agreeing)])
 
     def moments(self, rows: Ints) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the number of answers without a cap."""
         return self._mean[rows], np.sqrt(self._variance[rows])
 
-    def answers(self, rows: Ints, caps: Floats) -> Floats:
+    def agreement(self, rows: Ints) -> Floats:
+        """Share of the answers that equal the plurality."""
+        return self._agreeing[rows] / np.maximum(self._mean[rows], 1e-300)
+
+    def capped(self, rows: Ints, caps: Floats) -> Floats:
         """Expected answers with a cap."""
         mean, sd = self.moments(rows)
         return np.where(caps >= rows, mean, capped_mean(mean, sd, caps))
 
-    def for_answers(self, wanted: float) -> tuple[int | None, int | None]:
-        """The cheapest k1 and k2 with so many expected answers."""
-        least = self.electorate.prefix_for(self._setting, wanted)
+    def for_all_rows(self) -> tuple[int, int]:
+        """All rows, and a cap that hardly ever stops the run early."""
+        rows = self._sample.queries
+        mean, sd = self.moments(np.array([rows]))
+        return rows, max(min(rows, math.ceil(float(mean[0] + 2.0 * sd[0]))), 1)
+
+    def for_number(self, wanted: float, costs: _Costs, min_agreement: float) -> tuple[int, int]:
+        """The cheapest k1 and k2 with so many expected answers; all rows where they give fewer."""
+        least = self._sample.prefix_for(self._setting, wanted)
         if least is None:
-            return None, None
-        rows = self._spread(least, self.electorate.queries)
+            return self.for_all_rows()
+        rows = _spread(least, self._sample.queries)
         mean, sd = self.moments(rows)
         # A few caps around the number wanted serve sure votes, whose number hardly varies.
         near = np.broadcast_to(math.ceil(wanted) + np.arange(3.0), (rows.size, 3))
         caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
-        caps = np.concatenate([caps, near, rows[:, None]], axis=1)
-        caps = np.clip(caps, 1.0, rows[:, None])
-        reached = self.answers(rows[:, None], caps) >= wanted
-        cap = np.where(reached, caps, np.inf).min(axis=1)
-        mu = np.where(self._agrees(rows), self._mu_squared(rows, cap), np.inf)
-        best = int(np.argmin(mu))
-        if not np.isfinite(mu[best]):
-            return None, None
+        caps = np.clip(np.concatenate([caps, near, rows[:, None]], axis=1), 1.0, rows[:, None])
+        enough = self.capped(rows[:, None], caps) >= wanted
+        cap = np.where(enough, caps, np.inf).min(axis=1)
+        missing = np.maximum(min_agreement - self.agreement(rows), 0.0)
+        best = np.lexsort((costs.epsilon(rows, cap), missing))[0]
         return int(rows[best]), int(cap[best])
 
-    def for_target(self, target: float) -> tuple[int | None, int | None]:
-        """k1 and k2 with the most expected answers (or agreeing ones) under a target ε."""
-        most = self.electorate.queries
-        rows = self._spread(1, most)
-        costs = self._afford(target)
+    def for_target(self, target: float, costs: _Costs, goal: Goal) -> tuple[int, int]:
+        """The k1 and k2 with the most expected answers (or agreeing ones) under a target ε.
+
+        The fewest of both where even those cost more.
+        """
+        rows, chosen = _spread(1, self._sample.queries), (1, 1)
         for _ in range(2):
-            cap = self._largest_caps(rows, target, costs)
-            value = np.where(cap >= 1.0, self.answers(rows, np.maximum(cap, 1.0)), -np.inf)
-            if self._goal.objective == Objective.AGREEMENT:
-                value = value * self._agreement(rows)
-            value = np.where(self._agrees(rows), value, -np.inf)
-            best = int(np.argmax(value))
-            if not np.isfinite(value[best]):
-                return None, None
-            chosen = int(rows[best]), int(cap[best])
+            caps = costs.largest_caps(rows, target)
+            value = self.capped(rows, np.maximum(caps, 1.0))
+            if goal.objective is Objective.AGREEMENT:
+                value = value * self.agreement(rows)
+            missing = np.maximum(goal.min_agreement - self.agreement(rows), 0.0)
+            best = np.lexsort((-value, missing, caps < 1.0))[0]
+            if caps[best] < 1.0:
+                return chosen
+            chosen = int(rows[best]), int(caps[best])
             low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
             rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), chosen[0]))
         return chosen
 
-    def _agrees(self, rows: Ints) -> NDArray[np.bool_]:
-        """Whether enough of the answers among the first rows equal the plurality."""
-        return np.asarray(self._agreement(rows) >= self._goal.min_agreement)
 
-    def _agreement(self, rows: Ints) -> Floats:
-        chance = self.electorate.answer_chance(self._setting)
-        keep = np.concatenate(
-            [[0.0], np.cumsum(chance * ndtr(-self.electorate.scores(self._setting)))]
-        )
-        return keep[rows] / np.maximum(self._mean[rows], 1e-300)
+class CappedPricing:
+    """Prices for all votes: no release, and a public cap on answers.
 
-    def _spread(self, low: int, high: int) -> Ints:
-        return np.unique(np.geomspace(low, high, _ROWS).round().astype(np.int64))
+    Estimates take a row to cost λ/(πσ1²) and an answer 2λ/(πσ2²), which is 2/π of what the Gaussian
+    mechanism would; exact prices come from the routine that a run uses.
+    """
 
-    def _mu_squared(self, rows: Ints, caps: Floats) -> Floats:
-        reach = self.electorate.teachers_per_record
-        one = self._setting
-        return reach**2 * (rows / one.sigma1**2 + 2.0 * caps / one.sigma2**2)
+    beam = 12
 
-    def _afford(self, target: float) -> tuple[Floats, Floats, Floats]:
-        """Per order: ε left for the labels, and what asking and answering once cost at worst."""
-        delta = self._goal.delta
-        conversion = conversion_cost(_ORDERS, delta=delta)
-        room = target - conversion
-        # The order at which the quadratic guess affords the largest μ² is about the best.
-        centre = int(np.argmax(room / _ORDERS))
+    def __init__(self, sample: VoteSample, *, delta: float) -> None:
+        """The histograms decide what is answered; costs do not depend on them."""
+        self._sample, self._delta = sample, delta
+        self._conversion = conversion_cost(_ORDERS, delta=delta)
+        self._answering: dict[tuple[float, int], Floats] = {}
+
+    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+        """Rows and cap for the goal at guessed costs."""
+        del near
+        costs = self._guessed(setting)
+        rows, cap = self._chosen(setting, costs, goal)
+        epsilon = costs.epsilon(np.array([rows]), np.array([float(cap)]))
+        return self._outcome(setting, rows, cap, float(epsilon[0]), exact=False)
+
+    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+        """The same: a guess does not depend on where it started."""
+        del goal, strides
+        return rough
+
+    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
+        """Rows and cap chosen again at exact costs; what a run would publish."""
+        setting, target = rough.setting, goal.target_epsilon
+        if target is None or goal.answers is not None:
+            return self.priced(setting, rough.queries, rough.max_answers or rough.queries)
+        rows, cap = self._chosen(setting, self._priced_near(setting, target), goal)
+        outcome = self.priced(setting, rows, cap)
+        for _ in range(_MOST_STEPS):
+            if outcome.epsilon <= target or cap <= 1:
+                break
+            cap = max(min(cap - 1, int(cap * min(1.0, target / outcome.epsilon))), 1)
+            outcome = self.priced(setting, rows, cap)
+        return outcome if outcome.epsilon <= target else None
+
+    def priced(self, setting: Setting, queries: int, max_answers: int) -> Outcome:
+        """What k1 rows with a cap k2 cost for all votes, by the routine a run uses."""
+        spent = [Spending(self._sample.mechanism(setting), queries, max_answers)]
+        cost = data_independent_cost(spent, delta=self._delta, plan=None)
+        return self._outcome(setting, queries, max_answers, cost.epsilon, exact=True)
+
+    def labels_bound(self, outcome: Outcome) -> Outcome:
+        """The outcome as it is: nothing but labels is released."""
+        return outcome
+
+    def _chosen(self, setting: Setting, costs: _Costs, goal: Goal) -> tuple[int, int]:
+        answers = _Answers(self._sample, setting)
+        if goal.answers is not None:
+            return answers.for_number(goal.answers, costs, goal.min_agreement)
+        if goal.target_epsilon is not None:
+            return answers.for_target(goal.target_epsilon, costs, goal)
+        return answers.for_all_rows()
+
+    def _guessed(self, setting: Setting) -> _Costs:
+        slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
+        return _Costs(self._conversion, slope / setting.sigma1**2, 2.0 * slope / setting.sigma2**2)
+
+    def _priced_near(self, setting: Setting, target: float) -> _Costs:
+        """Exact costs around the order at which the guess affords the largest μ²."""
+        centre = int(np.argmax((target - self._conversion) / _ORDERS))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
-        mechanism = self.electorate.mechanism(self._setting)
-        orders = _ORDERS[near]
-        answering = mechanism.argmax.worst_rdp(queries=0, answers=1, orders=orders)
-        reach = self.electorate.teachers_per_record
+        mechanism, orders = self._sample.mechanism(setting), _ORDERS[near]
         asking = worst_threshold_rdp(
-            teachers=self.electorate.teachers,
-            threshold=self._setting.threshold,
-            sigma=self._setting.sigma1,
+            teachers=self._sample.teachers,
+            threshold=setting.threshold,
+            sigma=setting.sigma1,
             orders=orders,
-            reach=float(reach),
+            teachers_per_record=self._sample.teachers_per_record,
         )
-        return room[near], asking, answering
+        by_gauss = (
+            _largest_mu_squared(target, self._delta),
+            mechanism.gaussian_mu(queries=1, answers=0) ** 2,
+            mechanism.gaussian_mu(queries=0, answers=1) ** 2,
+        )
+        answering = self._answering.get((setting.sigma2, centre))
+        if answering is None:
+            answering = mechanism.argmax.worst_answer(orders)
+            self._answering[setting.sigma2, centre] = answering
+        return _Costs(self._conversion[near], asking, answering, by_gauss)
 
-    def _largest_caps(self, rows: Ints, target: float, costs: tuple[Floats, ...]) -> Floats:
-        """k2 at most, per k1, by either route; below 1 where even one answer is too many."""
-        room, asking, answering = costs
-        by_order = (room - np.outer(rows, asking)) / answering
-        spent = rows / self._setting.sigma1**2
-        reach = self.electorate.teachers_per_record
-        by_gauss = (_largest_mu_squared(target, self._goal.delta) / reach**2 - spent) * (
-            self._setting.sigma2**2 / 2.0
+    def _outcome(
+        self, setting: Setting, queries: int, max_answers: int, epsilon: float, *, exact: bool
+    ) -> Outcome:
+        expected = self._sample.yields(setting, queries)
+        capped = max_answers < queries
+        if capped and expected.answers > 0.0:
+            answers = _Answers(self._sample, setting)
+            kept = float(answers.capped(np.array(queries), np.array(float(max_answers))))
+            expected = expected.scaled(kept / expected.answers)
+        return Outcome(
+            setting=setting,
+            queries=queries,
+            max_answers=max_answers if capped else None,
+            plan=None,
+            mean=None,
+            sd=None,
+            data_independent=epsilon,
+            labels=epsilon,
+            expected=expected,
+            exact=exact,
         )
-        return np.minimum(np.floor(np.maximum(by_order.max(axis=1), by_gauss) + 1e-9), rows)
+
+
+def _spread(low: int, high: int) -> Ints:
+    return np.unique(np.geomspace(low, high, _ROWS).round().astype(np.int64))
 
 
 def _largest_mu_squared(target: float, delta: float) -> float:

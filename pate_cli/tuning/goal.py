@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_positive
 from pate_cli.errors import ParameterError
-from pate_cli.words import Objective, ReleaseKind
+from pate_cli.tuning.sample import Yield
+from pate_cli.words import DELTA, MIN_AGREEMENT, Objective, ReleaseKind
 
-__all__ = ["MIN_AGREEMENT", "Goal"]
+__all__ = ["Goal"]
 
-
-MIN_AGREEMENT = 0.9
-"""Labels that noise flips more often are not what "an answer" is meant to be."""
+# How a missing share of agreement weighs against a factor e in ε or in answers.
+_AGREEMENT_WEIGHT = 10.0
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class Goal:
             deviations of the published value over the release's own noise, or the data-independent
             ε of everything released where that is smaller. `none`: the data-independent ε.
         target_epsilon: ε must not exceed it, > 0, nats.
-        answers: expected answers must reach it, > 0.
+        answers: expected answers must number so many, > 0.
         objective: what is maximised when there is only a target.
         min_agreement: least expected share of answered labels that equal the plurality, in
             [0, 1].
     """
 
-    delta: float = 1e-5
+    delta: float = DELTA
     release: ReleaseKind = ReleaseKind.UPPER
     target_epsilon: float | None = None
     answers: float | None = None
@@ -60,22 +58,34 @@ class Goal:
         return self.target_epsilon is None and self.answers is None
 
     @property
+    def fills_budget(self) -> bool:
+        """Whether as many rows are asked as the target allows."""
+        return self.target_epsilon is not None and self.answers is None
+
+    @property
     def least_answers(self) -> float:
         """Expected answers that a setting must give at least; one when only ε is asked for."""
         return 1.0 if self.answers is None else self.answers
 
-    def score(self, *, epsilon: Floats, answers: Floats, agreeing: Floats) -> Floats:
-        """Larger is better; −∞ where a constraint fails. Arrays of one shape."""
-        share = agreeing / np.maximum(answers, 1e-300)
-        if self.target_epsilon is None:
-            value = -epsilon
-        elif self.answers is not None:
-            value = share
-        else:
-            value = agreeing if self.objective == Objective.AGREEMENT else answers
-        allowed = share >= self.min_agreement
+    def missed_by(self, epsilon: float, expected: Yield) -> float:
+        """How far the constraints are from being met, in logarithms; 0 where they are met."""
+        if not math.isfinite(epsilon):
+            return math.inf
+        missed = _AGREEMENT_WEIGHT * max(self.min_agreement - expected.agreement, 0.0)
         if self.target_epsilon is not None:
-            allowed &= epsilon <= self.target_epsilon
+            missed += max(math.log(max(epsilon, 1e-300) / self.target_epsilon), 0.0)
         if not self.open:
-            allowed &= answers >= self.least_answers
-        return np.where(allowed & np.isfinite(epsilon), value, -np.inf)
+            missed += max(math.log(self.least_answers / max(expected.answers, 1e-300)), 0.0)
+        return missed
+
+    def value(self, epsilon: float, expected: Yield) -> float:
+        """What is maximised among settings that meet the constraints."""
+        if self.target_epsilon is None:
+            return -epsilon
+        if self.answers is not None:
+            return expected.agreement
+        return expected.agreeing if self.objective is Objective.AGREEMENT else expected.answers
+
+    def rank(self, epsilon: float, expected: Yield) -> tuple[float, float, float]:
+        """Larger is better: constraints first, then the value, then a smaller ε."""
+        return -self.missed_by(epsilon, expected), self.value(epsilon, expected), -epsilon

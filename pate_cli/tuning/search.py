@@ -1,80 +1,151 @@
-"""The search: survey every setting, price the best coarsely, the best of those exactly.
+"""The search: climb from a few settings on a coarse price, then price the best exactly.
 
-The survey ranks all settings by estimates that are within a few percent of the truth on the
-ensembles tried. The most promising are priced on the accountant's coarse lattice, with λ, β, σ_SS
-and the number of rows chosen for each; the best of those on the lattice a run uses, at the
-parameters that are printed. So the winner's figures are exact, it meets the goal, and it is the
-best of the finalists. That no other point of the grid is better is not proven, except on grids of
-no more points than finalists.
+Settings spread evenly over the grid are priced on the accountant's coarse lattice, each with the
+rows that the goal asks for and with λ, β and σ_SS chosen for it. From the best of them the search
+climbs to the best setting around, one step on every axis at a time, until none is better. The best
+settings on the way are priced on the lattice that a run uses, at the parameters that are printed.
+So the winner's figures are exact, it meets the goal, and it is the best of the finalists. That no
+other point of the grid is better is proven only for grids that are priced as a whole.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
 
 from pate_cli.errors import UnreachableError
-from pate_cli.tuning.capped import price_capped, priced_at
-from pate_cli.tuning.electorate import Electorate
+from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.grid import Grid
-from pate_cli.tuning.outcome import Outcome
-from pate_cli.tuning.sanitized import price_coarsely, price_exactly, with_label_bound
-from pate_cli.tuning.shortlist import Candidate, candidates, front
-from pate_cli.tuning.survey import Survey, in_parallel, survey
+from pate_cli.tuning.price import Outcome, Pricing, SanitizedPricing
+from pate_cli.tuning.result import Tuned, cost_shares
+from pate_cli.tuning.sample import VoteSample
+from pate_cli.tuning.settings import Grid, Place
 from pate_cli.words import ReleaseKind
 
-__all__ = ["FINALISTS", "Search", "Tuned"]
+__all__ = ["Search"]
 
-_T = TypeVar("_T")
-
-_SHORTLIST, _CAPPED_SHORTLIST = 24, 10
 FINALISTS = 5
-_FRONT, _CAPPED_FRONT = 24, 12
+# Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
+_SMALL_GRID, _FIRST_PER_AXIS = 27, 3
+# Steps along a ladder of orders when little is known of the best one.
+_FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
+_MOST_POINTS = 250
+# A coarse price is a little above the exact one: what just misses a target gets a chance.
+_LENIENCE = 0.02
 _TRIED_FOR_FLOOR = 2
+# The Pareto front: numbers of answers, and points that are shown at most.
+_LEVELS, _LEVEL_POINTS, _BINS = 8, 60, 8
+# Beyond it an ε says nothing.
+_LARGEST_EPSILON = 20.0
+# How much agreement counts beside the number of answers, as an exponent.
+_TASTES = (0.0, 1.0, 30.0)
+
+Progress = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What a search found. SECRET if the votes are.
+class _Climb:
+    """Settings priced coarsely for one goal."""
 
-    Attributes:
-        winner: the best finalist; None without a goal, unless the grid has a single point.
-        pareto: settings that no other one beats in answers, agreement and ε at once, ascending
-            in ε, on the coarse lattice where a release is drawn.
-        floor: the least ε that the grid reaches for as many answers as are wanted, or for one.
-        points: settings in the grid.
-        complete: False after an interruption: the best so far.
-    """
+    def __init__(
+        self, grid: Grid, pricing: Pricing, goal: Goal, *, most: int, progress: Progress
+    ) -> None:
+        self._grid, self._pricing, self.goal = grid, pricing, goal
+        self._most, self._progress = most, progress
+        self.points: dict[Place, Outcome] = {}
+        self._seen: set[Place] = set()
+        self._explored: set[Place] = set()
+        self._strides = _STRIDES_AT_TARGET if goal.fills_budget else _FIRST_STRIDES
 
-    winner: Outcome | None
-    pareto: tuple[Outcome, ...]
-    floor: float | None
-    points: int
-    complete: bool
+    @property
+    def ranked(self) -> list[Outcome]:
+        """What was priced, best first."""
+        return sorted(self.points.values(), key=self._rank, reverse=True)
+
+    def spread(self) -> None:
+        """Price all of a small grid; of a larger one some, and climb from the best of each σ1.
+
+        With two classes the best σ1 is either far below the margin of the votes or far above.
+        """
+        small = self._grid.size <= _SMALL_GRID
+        last: Outcome | None = None
+        for place in self._grid.places(None if small else _FIRST_PER_AXIS):
+            self._price(place, last, strides=self._strides)
+            last = self.points.get(place, last)
+        if not small:
+            starts: dict[int, Place] = {}
+            for place in sorted(self.points, key=self._rank_at):
+                starts[place[1]] = place
+            for place in sorted(starts.values(), key=self._rank_at, reverse=True):
+                self.up_from(place)
+
+        self._explore()
+
+    def up_from(self, here: Place, near: Outcome | None = None) -> None:
+        """Climb from a place to the best around it until there is no better."""
+        self._price(here, near, strides=self._strides)
+        while here in self.points and here not in self._explored:
+            here = max([here, *self._around(here)], key=self._rank_at)
+
+    def _explore(self) -> None:
+        """Look around the best few until nothing better turns up."""
+        while True:
+            best = sorted(self.points, key=self._rank_at, reverse=True)[: self._pricing.beam]
+            new = [place for place in best if place not in self._explored]
+            if not new or len(self._seen) >= self._most:
+                return
+            self._around(new[0])
+
+    def _around(self, here: Place) -> list[Place]:
+        """Price what is around a place, which gets its best order first."""
+        self._explored.add(here)
+        self.points[here] = self._pricing.polished(self.points[here], self.goal)
+        around = self._grid.around(here)
+        for place in around:
+            self._price(place, self.points[here])
+        return [place for place in around if place in self.points]
+
+    def top(self) -> Place | None:
+        """The best place so far."""
+        return max(self.points, key=self._rank_at, default=None)
+
+    def _price(self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()) -> None:
+        if place in self._seen or len(self._seen) >= self._most:
+            return
+        found = self._pricing.estimate(self._grid.at(place), self.goal, near)
+        if found is not None:
+            self.points[place] = self._pricing.polished(found, self.goal, strides=strides)
+        self._seen.add(place)
+        self._progress(1)
+
+    def _rank(self, outcome: Outcome) -> tuple[float, float, float]:
+        return outcome.rank(self.goal)
+
+    def _rank_at(self, place: Place) -> tuple[float, float, float]:
+        return self._rank(self.points[place])
 
 
 class Search:
     """One search; after an interruption of `run`, `best_so_far` still answers."""
 
-    def __init__(self, electorate: Electorate, grid: Grid, goal: Goal) -> None:
+    def __init__(self, sample: VoteSample, grid: Grid, goal: Goal) -> None:
         """All three are taken as they are; the histograms stay in memory."""
-        self._electorate, self._grid, self._goal = electorate, grid, goal
-        self._survey: Survey | None = None
-        self._rough: list[Outcome] = []
+        self._sample, self._grid, self._goal = sample, grid, goal
+        self._pricing: Pricing = (
+            CappedPricing(sample, delta=goal.delta)
+            if goal.release is ReleaseKind.NONE
+            else SanitizedPricing(sample, release=goal.release, delta=goal.delta)
+        )
+        self._climbs: list[_Climb] = []
         self._exact: list[Outcome] = []
 
     @property
     def steps(self) -> int:
         """How often `run` calls its progress, at most."""
-        return len(self._grid.sigmas2) + _SHORTLIST + FINALISTS + _FRONT
+        return 2 * _MOST_POINTS + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
 
-    def run(
-        self, progress: Callable[[int], None] = lambda _done: None, *, extras: bool = True
-    ) -> Tuned:
+    def run(self, progress: Progress = lambda _done: None, *, extras: bool = True) -> Tuned:
         """Search the whole grid.
 
         Args:
@@ -85,169 +156,197 @@ class Search:
             UnreachableError: no setting meets the goal; the message says what is the least or most
                 that can be had.
         """
-        for found in survey(self._electorate, self._grid, self._goal, progress=progress):
-            self._survey = found
-        front = self._front(progress) if extras and self._goal.open else ()
-        if self._goal.open and self._grid.size > 1:
-            return Tuned(None, front, self._floor(), self._grid.size, True)
-        self._price(self._listed(), progress)
-        if not self._exact:
+        goal = self._goal
+        if goal.open and self._grid.size > 1:
+            cheapest = self._cheapest(goal, progress)
+            return self._tuned(None, self._front(progress), _least(cheapest))
+        climb = self._climb(goal, progress)
+        climb.spread()
+        self._exact = self._finalists(climb.ranked, goal, progress)
+        floor = None
+        if not self._exact or (extras and goal.target_epsilon is not None):
+            cheapest = self._cheapest(goal, progress)
+            floor = _least(cheapest)
             # ε for all votes may meet a target that the sanitized one does not.
-            at_least = self._cheapest()
-            self._exact = [one for one in at_least if math.isfinite(one.score(self._goal))]
+            self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
         if not self._exact:
-            raise UnreachableError(self._why_not())
+            raise UnreachableError(self._why_not(floor))
         winner = self._winner()
-        # Without a target the winner is the least ε itself.
-        floor = winner.epsilon
-        if self._goal.target_epsilon is not None and extras:
-            floor = min(floor, self._floor() or floor)
-        if extras and not self._goal.open:
-            front = self._front(progress)
-        return Tuned(winner, front, floor, self._grid.size, True)
+        front = self._front(progress) if extras and not goal.open else ()
+        floor = winner.epsilon if floor is None else min(floor, winner.epsilon)
+        return self._tuned(winner, front, floor)
 
     def best_so_far(self) -> Tuned | None:
         """The best setting seen before an interruption, priced exactly; None if there is none."""
-        if self._survey is None:
+        if not self._climbs:
             return None
         if self._goal.open and self._grid.size > 1:
-            pareto = self._front(lambda _done: None)
-            return Tuned(None, pareto, None, self._grid.size, False) if pareto else None
+            pareto = self._shown()
+            return self._tuned(None, pareto, None, complete=False) if pareto else None
         if not self._exact:
-            self._exact = self._priced(self._listed(), self._goal, enough=1)
+            self._exact = self._priced(self._climbs[0].ranked, self._goal, enough=1)
         if not self._exact:
             return None
-        return Tuned(self._winner(), (), None, self._grid.size, False)
+        return self._tuned(self._winner(), (), None, complete=False)
+
+    def _tuned(
+        self,
+        winner: Outcome | None,
+        pareto: tuple[Outcome, ...],
+        floor: float | None,
+        *,
+        complete: bool = True,
+    ) -> Tuned:
+        shares = None if winner is None else cost_shares(winner, self._sample)
+        return Tuned(self._goal, self._grid, winner, shares, pareto, floor, complete)
 
     def _winner(self) -> Outcome:
-        best = max(self._exact, key=lambda one: (one.score(self._goal), -one.epsilon))
-        return with_label_bound(self._electorate, best, delta=self._goal.delta)
+        best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
+        return self._pricing.labels_bound(best)
 
-    def _listed(self) -> list[Candidate]:
-        if self._survey is None:
-            return []
-        # Estimates may be a few percent too high: what just misses the target gets a chance.
-        goal = self._goal
-        if goal.target_epsilon is not None and goal.answers is not None:
-            goal = replace(goal, target_epsilon=1.05 * goal.target_epsilon)
-        most = _CAPPED_SHORTLIST if goal.release is ReleaseKind.NONE else _SHORTLIST
-        return candidates(self._survey, self._grid, goal, most=most)
+    def _climb(self, goal: Goal, progress: Progress, *, most: int = _MOST_POINTS) -> _Climb:
+        climb = _Climb(self._grid, self._pricing, goal, most=most, progress=progress)
+        self._climbs.append(climb)
+        return climb
 
-    def _price(self, listed: list[Candidate], progress: Callable[[int], None]) -> None:
-        """Coarse prices of the shortlist, then exact ones of the finalists."""
-        goal, capped = self._goal, self._goal.release is ReleaseKind.NONE
+    def _finalists(self, ranked: list[Outcome], goal: Goal, progress: Progress) -> list[Outcome]:
+        """Exact prices of the best, a few at a time until some meet the goal."""
+        near = [
+            rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
+        ]
+        for start in range(0, len(near), FINALISTS):
+            found = []
+            for rough in near[start : start + FINALISTS]:
+                outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
+                if outcome is not None and outcome.meets(goal):
+                    found.append(outcome)
+                progress(1)
+            if found:
+                return found
+        return []
 
-        def coarse(one: Candidate) -> None:
-            if (found := price_coarsely(self._electorate, one, goal)) is not None:
-                self._rough.append(found)
-
-        def exact(one: Outcome) -> None:
-            found = price_exactly(self._electorate, one, goal)
-            if found is not None and math.isfinite(found.score(goal)):
-                self._exact.append(found)
-
-        def by_cap(one: Candidate) -> None:
-            found = price_capped(self._electorate, one, goal)
-            if found is not None and math.isfinite(found.score(goal)):
-                self._exact.append(found)
-
-        if capped:
-            _each(by_cap, listed, progress)
-            return
-        _each(coarse, listed, progress)
-        # A coarse price is a little above the exact one, and what is priced exactly may win still.
-        lenient = goal
-        if goal.target_epsilon is not None:
-            lenient = replace(goal, target_epsilon=1.05 * goal.target_epsilon)
-        ranked = sorted(self._rough, key=lambda one: one.score(lenient), reverse=True)
-        for start in range(0, len(ranked), FINALISTS):
-            _each(exact, ranked[start : start + FINALISTS], progress)
-            if self._exact:
+    def _priced(self, ranked: Iterable[Outcome], goal: Goal, *, enough: int) -> list[Outcome]:
+        """Exact prices of the first that meet a goal, as many as are enough."""
+        found: list[Outcome] = []
+        for rough in ranked:
+            if goal.missed_by(rough.epsilon, rough.expected) >= _LENIENCE or len(found) >= enough:
                 break
-
-    def _priced(self, listed: list[Candidate], goal: Goal, *, enough: int) -> list[Outcome]:
-        """Exact prices of the first candidates that meet a goal, as many as are enough."""
-        found = []
-        for one in listed:
-            if goal.release is ReleaseKind.NONE:
-                outcome = price_capped(self._electorate, one, goal)
-            else:
-                rough = price_coarsely(self._electorate, one, goal)
-                outcome = None if rough is None else price_exactly(self._electorate, rough, goal)
-            if outcome is not None and math.isfinite(outcome.score(goal)):
+            outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
+            if outcome is not None and outcome.meets(goal):
                 found.append(outcome)
-            if len(found) >= enough:
-                break
         return found
 
-    def _cheapest(self) -> list[Outcome]:
+    def _cheapest(self, goal: Goal, progress: Progress) -> list[Outcome]:
         """A few settings of least ε for as many answers as are wanted, or for one."""
-        if self._survey is None:
-            return []
-        goal = replace(self._goal, target_epsilon=None, answers=self._goal.least_answers)
-        listed = candidates(self._survey, self._grid, goal, most=_SHORTLIST)
-        return self._priced(listed, goal, enough=_TRIED_FOR_FLOOR)
+        cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
+        climb = self._climb(cheap, progress)
+        climb.spread()
+        return self._priced(climb.ranked, cheap, enough=_TRIED_FOR_FLOOR)
 
-    def _floor(self) -> float | None:
-        """The least ε for as many answers as are wanted, or for one."""
-        return min((one.epsilon for one in self._cheapest()), default=None)
-
-    def _why_not(self) -> str:
+    def _why_not(self, floor: float | None) -> str:
         goal = self._goal
-        if goal.min_agreement > 0.0:
-            lax = Search(self._electorate, self._grid, replace(goal, min_agreement=0.0))
-            lax._survey = self._survey
-            if self._floor() is None and (floor := lax._floor()) is not None:
+        wanted = "" if goal.answers is None else f" for {goal.answers:g} answers"
+        if floor is None and goal.min_agreement > 0.0:
+            lax = replace(goal, min_agreement=0.0)
+            lowest = _least(self._cheapest(lax, lambda _done: None))
+            if lowest is not None:
                 return (
                     f"no setting has {goal.min_agreement:.0%} of its answers equal to the "
-                    f"plurality{self._wanted()}; lower --min-agreement (without it epsilon "
-                    f"{floor:.4f} can be reached), or try smaller --sigma2 or larger --threshold"
+                    f"plurality{wanted}; lower --min-agreement (without it epsilon "
+                    f"{lowest:.4f} can be reached), or try smaller --sigma2 or larger --threshold"
                 )
-        floor = self._floor()
         if floor is None:
-            most = 0.0 if self._survey is None else float(self._survey.answers.max())
             return (
                 f"no setting gives {goal.answers or 1:g} expected answers: "
-                f"{self._electorate.queries} queries give {most:.1f} at most; "
+                f"{self._sample.queries} queries give {self._most_answers():.1f} at most; "
                 "ask more queries or lower --threshold"
             )
         return (
             f"epsilon {goal.target_epsilon:g} is out of reach: the least is {floor:.4f}"
-            f"{self._wanted() or ' for a single expected answer'}; larger --sigma1 or --sigma2, "
+            f"{wanted or ' for a single expected answer'}; larger --sigma1 or --sigma2, "
             "fewer queries or answers, a larger --delta or more teachers lower it"
         )
 
-    def _wanted(self) -> str:
-        return "" if self._goal.answers is None else f" for {self._goal.answers:g} answers"
+    def _most_answers(self) -> float:
+        """Expected answers of the most generous threshold test."""
+        thresholds, sigmas, _ = self._grid.shape
+        tests = (self._grid.at((t, s, 0)) for t in range(thresholds) for s in range(sigmas))
+        return max(float(self._sample.answer_chance(test).sum()) for test in tests)
 
-    def _front(self, progress: Callable[[int], None]) -> tuple[Outcome, ...]:
-        """The Pareto front of the survey, priced again; what turns out to be beaten is left out."""
-        if self._survey is None:
-            return ()
-        goal = replace(self._goal, target_epsilon=None, answers=None)
-        found: list[Outcome] = []
+    def _front(self, progress: Progress) -> tuple[Outcome, ...]:
+        """The Pareto front of what was priced, after climbs to the least ε of several numbers of
+        answers and two floors of agreement."""
+        goal = self._goal
+        levels = np.geomspace(
+            goal.least_answers, max(self._most_answers(), goal.least_answers), _LEVELS
+        )
+        for agreement in (goal.min_agreement, 1.0 - (1.0 - goal.min_agreement) / 4.0):
+            here = self._climbs[-1].top()
+            for answers in levels.tolist():
+                cheap = replace(goal, target_epsilon=None, answers=answers, min_agreement=agreement)
+                climb = self._climb(cheap, progress, most=_LEVEL_POINTS)
+                if here is not None:
+                    climb.up_from(here)
+                here = climb.top() or here
+        return self._shown()
 
-        def price(one: tuple[Candidate, int]) -> None:
-            candidate, cap = one
-            if goal.release is ReleaseKind.NONE:
-                found.append(
-                    priced_at(self._electorate, candidate.setting, goal, candidate.queries, cap)
-                )
-            elif (outcome := price_coarsely(self._electorate, candidate, goal)) is not None:
-                found.append(outcome)
-
-        most = _CAPPED_FRONT if goal.release is ReleaseKind.NONE else _FRONT
-        _each(price, front(self._survey, self._grid, self._goal, most=most), progress)
-        kept = [one for one in found if not any(_beats(other, one) for other in found)]
-        return tuple(sorted(kept, key=lambda one: (one.epsilon, one.expected.answers)))
-
-
-def _beats(one: Outcome, other: Outcome) -> bool:
-    first = (-one.epsilon, one.expected.answers, one.expected.agreement)
-    second = (-other.epsilon, other.expected.answers, other.expected.agreement)
-    return first != second and all(a >= b for a, b in zip(first, second, strict=True))
+    def _shown(self) -> tuple[Outcome, ...]:
+        """The front of everything that was priced, thinned over the range of ε."""
+        goal = self._goal
+        priced = [
+            outcome
+            for climb in self._climbs
+            for outcome in climb.points.values()
+            if outcome.epsilon <= _LARGEST_EPSILON
+            and outcome.expected.answers >= 1.0
+            and outcome.expected.agreement >= goal.min_agreement
+        ]
+        shown = _thinned(_unbeaten(priced))
+        if goal.release is ReleaseKind.NONE:
+            free = replace(goal, target_epsilon=None, answers=None)
+            exact = [self._pricing.exact(outcome, free) for outcome in shown]
+            shown = _unbeaten([outcome for outcome in exact if outcome is not None])
+        return tuple(sorted(shown, key=lambda outcome: (outcome.epsilon, outcome.expected.answers)))
 
 
-def _each(work: Callable[[_T], None], items: list[_T], progress: Callable[[int], None]) -> None:
-    for _ in in_parallel([partial(work, item) for item in items]):
-        progress(1)
+def _least(outcomes: list[Outcome]) -> float | None:
+    return min((outcome.epsilon for outcome in outcomes), default=None)
+
+
+def _merits(outcomes: list[Outcome]) -> np.ndarray:
+    """(−ε, answers, agreement) of each."""
+    return np.array(
+        [
+            (-outcome.epsilon, outcome.expected.answers, outcome.expected.agreement)
+            for outcome in outcomes
+        ]
+    ).reshape(-1, 3)
+
+
+def _unbeaten(outcomes: list[Outcome]) -> list[Outcome]:
+    """Those that no other one beats in answers, agreement and ε at once, equals once."""
+    merits, first = np.unique(_merits(outcomes), axis=0, return_index=True)
+    beaten = [
+        bool(np.any(np.all(merits >= merit, axis=1) & np.any(merits > merit, axis=1)))
+        for merit in merits
+    ]
+    return [outcomes[i] for i, lost in zip(first.tolist(), beaten, strict=True) if not lost]
+
+
+def _thinned(outcomes: list[Outcome]) -> list[Outcome]:
+    """In each of several ranges of ε the best by each weight of agreement against answers."""
+    if not outcomes:
+        return []
+    merits = _merits(outcomes)
+    epsilon = np.maximum(-merits[:, 0], 1e-6)
+    edges = np.geomspace(epsilon.min(), epsilon.max() * (1.0 + 1e-9), _BINS + 1)
+    place = np.clip(np.searchsorted(edges, epsilon, "right") - 1, 0, _BINS - 1)
+    kept: set[int] = set()
+    for at in range(_BINS):
+        here = np.flatnonzero(place == at)
+        if here.size:
+            kept |= {
+                int(here[np.argmax(merits[here, 1] * merits[here, 2] ** taste)])
+                for taste in _TASTES
+            }
+    return [outcomes[i] for i in sorted(kept)]

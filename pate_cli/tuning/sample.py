@@ -1,21 +1,24 @@
-"""The histograms a search looks at, and what any setting would get out of a prefix of them."""
+"""The histograms a search looks at, and what labels any setting would get out of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from pate_cli.arrays import Counts, Floats
-from pate_cli.errors import ParameterError, VoteError
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.base import plurality
-from pate_cli.tuning.grid import Setting
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.release.rule import REFERENCE_SEED, reference_ensemble
+from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.tuning.settings import Setting
 
-__all__ = ["Electorate", "Yield", "capped_mean"]
+__all__ = ["VoteSample", "Yield", "capped_mean", "made_up_sample", "reference_sample"]
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,14 @@ class Yield:
             return None
         return self.correct / self.answers if self.answers > 0.0 else 0.0
 
-    def capped(self, answers: float) -> Yield:
-        """The same mix of labels, stopped so that fewer answers are expected."""
-        share = answers / self.answers if self.answers > 0.0 else 0.0
-        correct = None if self.correct is None else self.correct * share
-        return Yield(answers, self.agreeing * share, correct)
+    def scaled(self, factor: float) -> Yield:
+        """The same mix of labels, so many times as many of them."""
+        correct = None if self.correct is None else self.correct * factor
+        return Yield(self.answers * factor, self.agreeing * factor, correct)
 
 
 @dataclass(frozen=True, eq=False)
-class Electorate:
+class VoteSample:
     """Votes on queries, real or made up. SECRET if they are real and private.
 
     Attributes:
@@ -91,22 +93,20 @@ class Electorate:
         return self.counts.shape[1]
 
     @cached_property
-    def plurality(self) -> Counts:
-        """max_j n_j, [queries]."""
-        return plurality(self.counts)
+    def plurality(self) -> Floats:
+        """max_j n_j, [queries] (votes)."""
+        return plurality(self.counts).astype(np.float64)
 
     @cached_property
-    def right(self) -> NDArray[np.bool_] | None:
-        """Whether the plurality is the truth, [queries]; None without truth."""
+    def _right(self) -> NDArray[np.bool_] | None:
         return None if self.truth is None else np.argmax(self.counts, axis=1) == self.truth
 
-    def sample(self, most: int) -> tuple[Electorate, float]:
-        """At most so many rows, evenly spaced, and how many rows each stands for."""
+    def thinned(self, most: int) -> VoteSample:
+        """At most so many rows, evenly spaced, without the truth."""
         if self.queries <= most:
-            return self, 1.0
+            return self
         rows = np.linspace(0, self.queries - 1, most).round().astype(np.int64)
-        smaller = Electorate(self.counts[rows], self.teachers, self.teachers_per_record)
-        return smaller, self.queries / most
+        return VoteSample(self.counts[rows], self.teachers, self.teachers_per_record)
 
     def mechanism(self, setting: Setting) -> ConfidentGNMax:
         """The mechanism for these votes."""
@@ -116,23 +116,27 @@ class Electorate:
             teachers_per_record=self.teachers_per_record,
         )
 
-    def scores(self, setting: Setting) -> Floats:
-        """z per query, [queries]; kept, since it depends on σ2 alone."""
-        known = self._scores.get(setting.sigma2)
-        if known is None:
-            known = self.mechanism(setting).argmax.score(self.counts)[:, 0]
-            self._scores[setting.sigma2] = known
-        return known
-
     def answer_chance(self, setting: Setting) -> Floats:
         """Pr[answer] per query, [queries]."""
         return np.asarray(ndtr((self.plurality - setting.threshold) / setting.sigma1))
+
+    def scores(self, setting: Setting) -> Floats:
+        """z of the argmax per query, [queries]; kept, since it depends on σ2 alone."""
+        known = self._scores.get(setting.sigma2)
+        if known is None:
+            known = self.mechanism(setting).argmax.scores(self.counts)
+            self._scores[setting.sigma2] = known
+        return known
+
+    def score(self, setting: Setting) -> Floats:
+        """(v, z) of a setting's mechanism per query, [queries, 2]."""
+        return np.column_stack([self.plurality, self.scores(setting)])
 
     def yields(self, setting: Setting, queries: int) -> Yield:
         """What the first rows are expected to give."""
         chance = self.answer_chance(setting)[:queries]
         agreeing = chance * ndtr(-self.scores(setting)[:queries])
-        correct = None if self.right is None else float(agreeing @ self.right[:queries])
+        correct = None if self._right is None else float(agreeing @ self._right[:queries])
         return Yield(float(chance.sum()), float(agreeing.sum()), correct)
 
     def prefix_for(self, setting: Setting, answers: float) -> int | None:
@@ -152,3 +156,57 @@ def capped_mean(mean: Floats, sd: Floats, cap: Floats) -> Floats:
     density = np.exp(-0.5 * np.minimum(x * x, 1400.0)) / np.sqrt(2.0 * np.pi)
     excess = width * np.maximum(density - x * ndtr(-x), 0.0)
     return np.minimum(np.maximum(mean - excess, 0.0), cap)
+
+
+_WHOLE = {"teachers", "classes", "queries", "seed"}
+_REQUIRED = ("teachers", "classes", "queries")
+_FIELDS = (*_REQUIRED, "agreement", "spread", "confusion", "imbalance", "seed")
+
+
+def made_up_sample(
+    text: str, *, teachers_per_record: int = 1
+) -> tuple[VoteSample, dict[str, float]]:
+    """A synthetic sample from `teachers=250,classes=10,queries=1000,…,seed=0`.
+
+    Returns:
+        The sample with its truth, and every number of its recipe.
+
+    Raises:
+        UsageError: an unknown, repeated, missing or malformed field.
+        ParameterError: a number out of range.
+    """
+    given: dict[str, float] = {}
+    for part in text.split(","):
+        name, found, value = (piece.strip() for piece in part.partition("="))
+        if not found or name not in _FIELDS or name in given:
+            raise UsageError(
+                f"--synthetic takes each of {', '.join(_FIELDS)} once, as name=value, got {part!r}"
+            )
+        try:
+            given[name] = int(value) if name in _WHOLE else float(value)
+        except ValueError:
+            raise UsageError(f"--synthetic: {name} must be a number, got {value!r}") from None
+    missing = [name for name in _REQUIRED if name not in given]
+    if missing:
+        raise UsageError(f"--synthetic needs {', '.join(missing)}")
+    seed = int(given.pop("seed", 0))
+    if seed < 0:
+        raise UsageError(f"--synthetic: seed must be at least 0, got {seed}")
+    recipe: dict[str, Any] = dict(given)
+    return _drawn(SyntheticEnsemble(**recipe), seed, teachers_per_record)
+
+
+def reference_sample(
+    *, teachers: int, classes: int, queries: int, teachers_per_record: int = 1
+) -> tuple[VoteSample, dict[str, float]]:
+    """The public reference ensemble of this shape, and every number of its recipe."""
+    ensemble = reference_ensemble(teachers=teachers, classes=classes, queries=queries)
+    return _drawn(ensemble, REFERENCE_SEED, teachers_per_record)
+
+
+def _drawn(
+    ensemble: SyntheticEnsemble, seed: int, teachers_per_record: int
+) -> tuple[VoteSample, dict[str, float]]:
+    counts, truth = ensemble.draw(seed)
+    sample = VoteSample(counts, ensemble.teachers, teachers_per_record, truth)
+    return sample, {**asdict(ensemble), "seed": seed}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError, UsageError
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 
-__all__ = ["Grid", "Setting", "parse_values"]
+__all__ = ["Grid", "Place", "Setting", "parse_values"]
 
+Place: TypeAlias = tuple[int, int, int]
+"""Where on the axes of T, σ1 and σ2 a setting is."""
 
 # In units of the number of teachers. The published runs lie between T = 0.2 and 1.2,
 # σ1 = 0.1 and 0.8, σ2 = 0.02 and 0.16.
@@ -91,19 +95,37 @@ class Grid:
         )
 
     @property
-    def pairs(self) -> list[tuple[float, float]]:
-        """(T, σ1) of every threshold test."""
-        return list(product(self.thresholds, self.sigmas1))
+    def shape(self) -> tuple[int, int, int]:
+        """Number of values on each axis."""
+        return len(self.thresholds), len(self.sigmas1), len(self.sigmas2)
 
     @property
     def size(self) -> int:
         """Number of settings."""
-        return len(self.thresholds) * len(self.sigmas1) * len(self.sigmas2)
+        return math.prod(self.shape)
 
-    def setting(self, level: int, pair: int) -> Setting:
-        """The setting of a place in `sigmas2` and a place in `pairs`."""
-        threshold, sigma1 = self.pairs[pair]
-        return Setting(threshold=threshold, sigma1=sigma1, sigma2=self.sigmas2[level])
+    def at(self, place: Place) -> Setting:
+        """The setting at a place on every axis."""
+        threshold, sigma1, sigma2 = place
+        return Setting(self.thresholds[threshold], self.sigmas1[sigma1], self.sigmas2[sigma2])
+
+    def places(self, most_per_axis: int | None = None) -> list[Place]:
+        """Every place, or of each axis only so many values, evenly spread."""
+        thresholds, sigmas1, sigmas2 = (
+            range(size)
+            if most_per_axis is None or size <= most_per_axis
+            else [(2 * i + 1) * size // (2 * most_per_axis) for i in range(most_per_axis)]
+            for size in self.shape
+        )
+        return list(product(thresholds, sigmas1, sigmas2))
+
+    def around(self, place: Place) -> list[Place]:
+        """The places at most one step away on every axis, the place itself left out."""
+        thresholds, sigmas1, sigmas2 = (
+            range(max(at - 1, 0), min(at + 2, size))
+            for at, size in zip(place, self.shape, strict=True)
+        )
+        return [near for near in product(thresholds, sigmas1, sigmas2) if near != place]
 
 
 def parse_values(flag: str, text: str | None) -> tuple[float, ...] | None:

@@ -1,0 +1,289 @@
+"""What tuning found, as a command line and as JSON; and parameters by rule, without any search."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.checks import check_delta, check_positive
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.release.rule import choose_plan
+from pate_cli.results import Result
+from pate_cli.tuning.goal import Goal
+from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.sample import VoteSample
+from pate_cli.tuning.settings import Grid, Setting
+from pate_cli.words import ReleaseKind
+
+__all__ = ["RuleOfThumb", "Tuned", "aggregate_command", "cost_shares", "rule_of_thumb"]
+
+# Chance that a normal deviate is at most two standard deviations above its mean, rounded down.
+_ONE_SIDED = 0.977
+_BETA_ORDER = 0.25
+_SHOWN = ("epsilon", "expected_answers", "agreement")
+
+
+@dataclass(frozen=True)
+class Tuned(Result):
+    """What a search found. SECRET if the votes are.
+
+    Attributes:
+        goal, grid: what was searched for, and where.
+        winner: the best finalist; None without a goal, unless the grid has a single point.
+        shares: how the winner's cost splits into selecting queries and answering them.
+        pareto: settings that no other one beats in answers, agreement and ε at once, ascending
+            in ε, on the coarse lattice where a release is drawn.
+        floor: the least ε that was found for as many answers as are wanted, or for one.
+        complete: False after an interruption: the best so far.
+    """
+
+    goal: Goal
+    grid: Grid
+    winner: Outcome | None
+    shares: dict[str, float] | None
+    pareto: tuple[Outcome, ...]
+    floor: float | None
+    complete: bool
+
+    def command(self, *, votes: str = "VOTES", words: Sequence[str] = ()) -> str | None:
+        """The `pate aggregate` line that runs the winner; None without one.
+
+        Args:
+            votes: the file, or a placeholder.
+            words: options that describe the file, such as a layout.
+        """
+        winner = self.winner
+        if winner is None:
+            return None
+        return aggregate_command(
+            winner.setting,
+            winner.plan,
+            queries=winner.queries,
+            max_answers=winner.max_answers,
+            delta=self.goal.delta,
+            votes=votes,
+            words=words,
+        )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The Pareto front, [points]."""
+        rows = [_described(outcome) for outcome in self.pareto]
+        names = ("threshold", "sigma1", "sigma2", "queries", *_SHOWN)
+        return {name: np.array([row[name] for row in rows]) for name in names}
+
+    def headline(self) -> str:
+        """The winner in a few words."""
+        if self.winner is None:
+            return f"{len(self.pareto)} settings that none beats"
+        return (
+            f"{self.winner.expected.answers:.1f} expected answers at epsilon "
+            f"{self.winner.epsilon:.4f}"
+        )
+
+    def to_dict(
+        self,
+        *,
+        basis: dict[str, Any] | None = None,
+        releasable: bool = False,
+        votes: str = "VOTES",
+        words: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Everything in plain numbers, for JSON.
+
+        Args:
+            basis: what the votes were.
+            releasable: whether they are public.
+            votes, words: as in `command`.
+        """
+        goal, grid, winner = self.goal, self.grid, self.winner
+        return {
+            "schema_version": 1,
+            "releasable": releasable,
+            "complete": self.complete,
+            "analysis": "tight",
+            "goal": {
+                "target_epsilon": goal.target_epsilon,
+                "answers": goal.answers,
+                "objective": goal.objective.value,
+                "min_agreement": goal.min_agreement,
+                "release": goal.release.value,
+                "delta": goal.delta,
+            },
+            "basis": {} if basis is None else basis,
+            "grid": {
+                "points": grid.size,
+                "thresholds": list(grid.thresholds),
+                "sigmas1": list(grid.sigmas1),
+                "sigmas2": list(grid.sigmas2),
+            },
+            "floor": self.floor,
+            "winner": None if winner is None else _described(winner) | {"cost_shares": self.shares},
+            "command": self.command(votes=votes, words=words),
+            "pareto": [_described(outcome) for outcome in self.pareto],
+        }
+
+
+def _described(outcome: Outcome) -> dict[str, Any]:
+    """An outcome in plain numbers; ε's rounded up to the fourth decimal."""
+    plan, expected = outcome.plan, outcome.expected
+    result: dict[str, Any] = {
+        "threshold": outcome.setting.threshold,
+        "sigma1": outcome.setting.sigma1,
+        "sigma2": outcome.setting.sigma2,
+        "queries": outcome.queries,
+        "max_answers": outcome.max_answers,
+        "epsilon": outcome.epsilon,
+        "epsilon_holds_with_probability": 1.0 if outcome.always else _ONE_SIDED,
+        "expected_answers": expected.answers,
+        "expected_agreeing": expected.agreeing,
+        "agreement": expected.agreement,
+        "accuracy_at_least": expected.accuracy,
+        "release": ReleaseKind.NONE.value if plan is None else plan.kind.value,
+    }
+    if plan is not None:
+        result |= _release(plan) | {"epsilon_mean": outcome.mean, "epsilon_sd": outcome.sd}
+    if outcome.exact:
+        result["data_independent_epsilon"] = round_up(outcome.data_independent)
+        result["labels_data_independent_epsilon"] = round_up(outcome.labels)
+    return result
+
+
+def _release(plan: ReleasePlan) -> dict[str, float]:
+    return {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
+
+
+def cost_shares(outcome: Outcome, sample: VoteSample) -> dict[str, float]:
+    """How the cost of the labels splits into selecting queries and answering them.
+
+    Data-dependent costs at the order of the release; without a release, the shares of μ² in the
+    Gaussian-DP bound that holds for all votes.
+    """
+    mechanism = sample.mechanism(outcome.setting)
+    if outcome.plan is None:
+        cap = outcome.queries if outcome.max_answers is None else outcome.max_answers
+        selecting = mechanism.gaussian_mu(queries=outcome.queries, answers=0) ** 2
+        answering = mechanism.gaussian_mu(queries=0, answers=cap) ** 2
+    else:
+        score = sample.score(outcome.setting)[: outcome.queries]
+        steps = mechanism.steps(score, np.array([outcome.plan.order]))
+        selecting, answering = float(steps["threshold"].sum()), float(steps["argmax"].sum())
+    total = max(selecting + answering, 1e-300)
+    return {"selecting": selecting / total, "answering": answering / total}
+
+
+def aggregate_command(
+    setting: Setting,
+    plan: ReleasePlan | None,
+    *,
+    queries: int,
+    max_answers: int | None,
+    delta: float,
+    votes: str = "VOTES",
+    words: Sequence[str] = (),
+) -> str:
+    """The `pate aggregate` line that runs a setting.
+
+    Args:
+        setting: T, σ1, σ2.
+        plan: how ε is sanitized; None for no release.
+        queries, max_answers: k1 and, if there is a cap, k2.
+        delta: δ.
+        votes, words: as in `Tuned.command`.
+    """
+    line = ["pate", "aggregate", votes, *words]
+    line += ["--threshold", repr(setting.threshold), "--sigma1", repr(setting.sigma1)]
+    line += ["--sigma2", repr(setting.sigma2), "--max-queries", str(queries)]
+    if max_answers is not None:
+        line += ["--max-answers", str(max_answers)]
+    kind = ReleaseKind.NONE if plan is None else plan.kind
+    line += ["--delta", repr(delta), "--release", kind.value]
+    if plan is not None:
+        line += ["--order", repr(plan.order), "--beta", repr(plan.beta)]
+        line += ["--sigma-release", repr(plan.sigma)]
+    return shlex.join(line)
+
+
+@dataclass(frozen=True)
+class RuleOfThumb:
+    """Release parameters by rule alone; public.
+
+    Attributes:
+        mechanism: the aggregator.
+        queries: k1.
+        target_epsilon: ε that is hoped for, nats; nothing here makes a run meet it.
+        by_thumb: λ and β by the paper's rule, σ_SS to match.
+        public: all three by the rule of `pate aggregate`.
+    """
+
+    mechanism: ConfidentGNMax
+    queries: int
+    target_epsilon: float
+    by_thumb: ReleasePlan
+    public: ReleasePlan
+
+    def command(self, *, words: Sequence[str] = ()) -> str:
+        """The `pate aggregate` line with the parameters by thumb; `words` as in `Tuned.command`."""
+        mechanism = self.mechanism
+        return aggregate_command(
+            Setting(mechanism.threshold, mechanism.sigma1, mechanism.sigma2),
+            self.by_thumb,
+            queries=self.queries,
+            max_answers=None,
+            delta=self.by_thumb.delta,
+            words=words,
+        )
+
+    def to_dict(self, *, words: Sequence[str] = ()) -> dict[str, Any]:
+        """Both rules in plain numbers, for JSON."""
+        return {
+            "schema_version": 1,
+            "releasable": True,
+            "rule_of_thumb": _release(self.by_thumb),
+            "public_rule": _release(self.public),
+            "release": self.by_thumb.kind.value,
+            "delta": self.by_thumb.delta,
+            "target_epsilon": self.target_epsilon,
+            "mechanism": self.mechanism.parameters(),
+            "queries": self.queries,
+            "command": self.command(words=words),
+        }
+
+
+def rule_of_thumb(
+    kind: ReleaseKind,
+    *,
+    mechanism: ConfidentGNMax,
+    queries: int,
+    target_epsilon: float,
+    delta: float,
+) -> RuleOfThumb:
+    """Release parameters for a target ε without votes and without a search.
+
+    The ICLR 2018 paper suggests log(1/δ) ≈ (λ − 1)ε/2 for a target ε, and 0.4/λ for β. The latter
+    rests on a theorem that is false there (accounting.gnss); with the exact divergence about 0.25/λ
+    serves. What `pate aggregate` does when no parameters are given is another rule of this kind,
+    and stands beside it.
+
+    Args:
+        kind: `upper` or `unbiased`.
+        mechanism: the aggregator.
+        queries: k1.
+        target_epsilon: ε > 0 that is hoped for, nats.
+        delta: δ in (0, 1).
+    """
+    wanted = check_positive("target_epsilon", target_epsilon)
+    order = float(f"{1.0 + 2.0 * math.log(1.0 / check_delta(delta)) / wanted:.3g}")
+    beta = float(f"{_BETA_ORDER / order:.3g}")
+    by_thumb = choose_plan(
+        kind, mechanism=mechanism, queries=queries, delta=delta, order=order, beta=beta
+    )
+    public = choose_plan(kind, mechanism=mechanism, queries=queries, delta=delta)
+    return RuleOfThumb(mechanism, queries, target_epsilon, by_thumb, public)

@@ -1,0 +1,114 @@
+"""`pate_cli.tuning.result`: what is printed can be run, and says what was found."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+
+import numpy as np
+import pytest
+
+from pate_cli.errors import ParameterError
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.release.rule import choose_plan
+from pate_cli.tuning import Goal, Grid, Search, rule_of_thumb
+from pate_cli.words import ReleaseKind
+
+KEYS = [
+    "schema_version",
+    "releasable",
+    "complete",
+    "analysis",
+    "goal",
+    "basis",
+    "grid",
+    "floor",
+    "winner",
+    "command",
+    "pareto",
+]
+
+
+def _options(command):
+    """The options of a `pate aggregate` line by name; its file."""
+    program, verb, votes, *words = shlex.split(command)
+    assert (program, verb) == ("pate", "aggregate")
+    return votes, dict(zip(words[::2], words[1::2], strict=True))
+
+
+@pytest.mark.parametrize("release", [ReleaseKind.UNBIASED, ReleaseKind.NONE])
+def test_a_winner_as_json_and_as_a_line(drawn, release):
+    goal = Goal(answers=15.0, delta=1e-4, release=release, min_agreement=0.5)
+    tuned = Search(drawn(4), Grid((24.0,), (10.0, 24.0), (6.0,)), goal).run()
+    result = tuned.to_dict(
+        basis={"votes": "file"}, releasable=True, votes="my votes.npy", words=["--classes", "3"]
+    )
+    assert list(result) == KEYS
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert result["goal"]["delta"] == 1e-4
+    assert result["grid"] == {
+        "points": 2,
+        "thresholds": [24.0],
+        "sigmas1": [10.0, 24.0],
+        "sigmas2": [6.0],
+    }
+    winner = result["winner"]
+    assert winner["expected_answers"] >= 15.0
+    assert winner["epsilon"] <= winner["data_independent_epsilon"]
+    assert sum(winner["cost_shares"].values()) == pytest.approx(1.0)
+    assert min(winner["cost_shares"].values()) > 0.0
+    votes, options = _options(result["command"])
+    assert (votes, options["--classes"], options["--release"]) == ("my votes.npy", "3", release)
+    for flag, name in (
+        ("--threshold", "threshold"),
+        ("--sigma1", "sigma1"),
+        ("--sigma2", "sigma2"),
+        ("--max-queries", "queries"),
+        ("--max-answers", "max_answers"),
+        ("--order", "order"),
+        ("--beta", "beta"),
+        ("--sigma-release", "sigma_release"),
+    ):
+        # Every parameter is on the line, to the last bit, and no other.
+        said = options.get(flag)
+        assert (None if said is None else float(said)) == winner.get(name)
+    assert float(options["--delta"]) == 1e-4
+    assert ("--order" in options) is (release is not ReleaseKind.NONE)
+
+
+def test_without_a_goal_there_is_a_front_and_no_line(drawn, grid):
+    goal = Goal(release=ReleaseKind.NONE, min_agreement=0.5)
+    tuned = Search(drawn(4), grid, goal).run()
+    result = tuned.to_dict()
+    assert (result["winner"], result["command"], result["releasable"]) == (None, None, False)
+    columns = tuned.columns()
+    for name in ("epsilon", "expected_answers", "agreement", "sigma2"):
+        assert columns[name].tolist() == [point[name] for point in result["pareto"]]
+    assert str(len(tuned.pareto)) in tuned.headline()
+
+
+def test_the_rule_of_thumb():
+    mechanism = ConfidentGNMax(
+        40, 3, threshold=32.0, sigma1=24.0, sigma2=6.4, teachers_per_record=2
+    )
+    rules = rule_of_thumb(
+        ReleaseKind.UPPER, mechanism=mechanism, queries=60, target_epsilon=4.0, delta=1e-5
+    )
+    order = rules.by_thumb.order
+    assert order == pytest.approx(1.0 + 2.0 * math.log(1e5) / 4.0, rel=5e-3)
+    assert rules.by_thumb.beta == pytest.approx(0.25 / order, rel=5e-3)
+    public = choose_plan(ReleaseKind.UPPER, mechanism=mechanism, queries=60, delta=1e-5)
+    assert rules.public == public
+    result = rules.to_dict(words=["--teachers-per-record", "2"])
+    assert result["releasable"] is True
+    assert result["public_rule"]["sigma_release"] == public.sigma
+    votes, options = _options(result["command"])
+    assert votes == "VOTES"
+    assert options["--teachers-per-record"] == "2"
+    found = [float(options[flag]) for flag in ("--order", "--beta", "--sigma-release")]
+    np.testing.assert_array_equal(found, list(result["rule_of_thumb"].values()))
+    with pytest.raises(ParameterError, match="target_epsilon"):
+        rule_of_thumb(
+            ReleaseKind.UPPER, mechanism=mechanism, queries=60, target_epsilon=0.0, delta=1e-5
+        )

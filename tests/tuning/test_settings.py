@@ -1,0 +1,87 @@
+"""`pate_cli.tuning.settings` and `.goal`: grids, values as they are typed, and constraints."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.tuning import Goal, Grid, Setting, Yield
+from pate_cli.tuning.settings import parse_values
+from pate_cli.words import Objective
+
+
+def test_values_as_they_are_typed():
+    assert parse_values("--sigma1", "3,1.5") == (3.0, 1.5)
+    assert parse_values("--sigma1", "100:200:5") == (100.0, 125.0, 150.0, 175.0, 200.0)
+    assert parse_values("--sigma1", None) is None
+    for text in ("", "a", "1:2", "1:2:0", "1:2:x", "1,,2", "1,inf", "nan"):
+        with pytest.raises(UsageError, match="--sigma1 takes"):
+            parse_values("--sigma1", text)
+
+
+def test_a_grid_is_sorted_and_checked():
+    grid = Grid((3.0, 1.0, 3.0), (1.0,), (2.0,))
+    assert (grid.thresholds, grid.shape, grid.size) == ((1.0, 3.0), (2, 1, 1), 2)
+    assert grid.at((1, 0, 0)) == Setting(3.0, 1.0, 2.0)
+    with pytest.raises(ParameterError, match="got 0"):
+        Grid((1.0,), (0.0,), (2.0,))
+    with pytest.raises(ParameterError, match="at least one value"):
+        Grid((), (1.0,), (2.0,))
+    with pytest.raises(ParameterError, match="threshold must be finite"):
+        Grid((math.inf,), (1.0,), (2.0,))
+    with pytest.raises(ParameterError, match="points"):
+        Grid(*[tuple(range(1, 102))] * 3)
+
+
+def test_the_default_grid_is_in_proportion_to_the_teachers():
+    small, large = Grid.for_teachers(100), Grid.for_teachers(1000, sigmas1=(7.0,))
+    assert large.thresholds == tuple(10.0 * value for value in small.thresholds)
+    assert large.sigmas1 == (7.0,)
+
+
+def test_places_of_a_grid():
+    grid = Grid((1.0, 2.0, 3.0), (1.0,), tuple(float(value) for value in range(1, 10)))
+    assert len(set(grid.places())) == grid.size == 27
+    # Of nine values three, from the middle of each third.
+    assert {place[2] for place in grid.places(3)} == {1, 4, 7}
+    for place in itertools.product(range(3), range(1), range(9)):
+        near = {other for other in grid.places() if max(map(_gap, place, other)) == 1}
+        assert set(grid.around(place)) == near
+
+
+def _gap(first, second):
+    return abs(first - second)
+
+
+def test_a_goal_ranks_constraints_before_values():
+    good, more, flipped = Yield(50.0, 48.0, None), Yield(60.0, 57.0, None), Yield(70.0, 50.0, None)
+    goal = Goal(target_epsilon=2.0)
+    assert goal.missed_by(2.0, good) == 0.0
+    assert goal.rank(1.9, more) > goal.rank(1.0, good) > goal.rank(2.1, more)
+    assert goal.missed_by(1.0, flipped) > 0.0
+    assert goal.missed_by(math.inf, good) == math.inf
+    agreeing = Goal(target_epsilon=2.0, objective=Objective.AGREEMENT, min_agreement=0.0)
+    assert agreeing.rank(1.0, more) > agreeing.rank(1.0, flipped) > agreeing.rank(1.0, good)
+    cheap = Goal(answers=50.0)
+    assert cheap.rank(1.0, good) > cheap.rank(1.1, more) > cheap.rank(0.5, Yield(49.0, 49.0, None))
+    both = Goal(target_epsilon=2.0, answers=50.0)
+    assert both.rank(1.9, good) > both.rank(1.0, more)
+    # Of two that answer equally many, the one with the smaller ε.
+    assert goal.rank(1.0, good) > goal.rank(1.5, good)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"min_agreement": 1.5}, "min_agreement must be between 0 and 1, got 1.5"),
+        ({"target_epsilon": math.nan}, "target_epsilon"),
+        ({"answers": -1.0}, "answers must be positive"),
+        ({"delta": 0.0}, "delta"),
+    ],
+)
+def test_a_goal_out_of_range(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        Goal(**wrong)

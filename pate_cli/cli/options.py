@@ -469,7 +469,7 @@ class OutputOptions:
         if not self.quiet:
             terminal.say(flagged(message))
 
-    def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
 

@@ -33,7 +33,7 @@ _SMALL_GRID, _FIRST_PER_AXIS = 27, 3
 _FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
-_LENIENCE = 0.02
+_LENIENCE = 0.06
 _TRIED_FOR_FLOOR = 2
 # The Pareto front: numbers of answers, and points that are shown at most.
 _LEVELS, _LEVEL_POINTS, _BINS = 8, 60, 8
@@ -75,7 +75,7 @@ class _Climb:
             last = self.points.get(place, last)
         if not small:
             starts: dict[int, Place] = {}
-            for place in sorted(self.points, key=self._rank_at):
+            for place in sorted(self.points, key=self._promise_at):
                 starts[place[1]] = place
             for place in sorted(starts.values(), key=self._rank_at, reverse=True):
                 self.up_from(place)
@@ -86,16 +86,17 @@ class _Climb:
         """Climb from a place to the best around it until there is no better."""
         self._price(here, near, strides=self._strides)
         while here in self.points and here not in self._explored:
-            here = max([here, *self._around(here)], key=self._rank_at)
+            here = max([here, *self._around(here)], key=self._promise_at)
 
     def _explore(self) -> None:
-        """Look around the best few until nothing better turns up."""
-        while True:
-            best = sorted(self.points, key=self._rank_at, reverse=True)[: self._pricing.beam]
-            new = [place for place in best if place not in self._explored]
-            if not new or len(self._seen) >= self._most:
-                return
-            self._around(new[0])
+        """Look around the most promising and the best few until nothing better turns up."""
+        for merit in (self._promise_at, self._rank_at):
+            while len(self._seen) < self._most:
+                best = sorted(self.points, key=merit, reverse=True)[: self._pricing.beam]
+                new = [place for place in best if place not in self._explored]
+                if not new:
+                    break
+                self._around(new[0])
 
     def _around(self, here: Place) -> list[Place]:
         """Price what is around a place, which gets its best order first."""
@@ -121,6 +122,10 @@ class _Climb:
 
     def _rank(self, outcome: Outcome) -> tuple[float, float, float]:
         return outcome.rank(self.goal)
+
+    def _promise_at(self, place: Place) -> float:
+        outcome = self.points[place]
+        return self.goal.promise(outcome.epsilon, outcome.expected)
 
     def _rank_at(self, place: Place) -> tuple[float, float, float]:
         return self._rank(self.points[place])

@@ -27,8 +27,8 @@ from pate_cli.words import ReleaseKind
 __all__ = ["Search"]
 
 FINALISTS = 5
-# Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
-_SMALL_GRID, _FIRST_PER_AXIS = 27, 3
+# Of grids that are not priced whole, so many values per axis at first.
+_FIRST_PER_AXIS = 3
 # Steps along a ladder of orders when little is known of the best one.
 _FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
@@ -68,7 +68,7 @@ class _Climb:
 
         With two classes the best σ1 is either far below the margin of the votes or far above.
         """
-        small = self._grid.size <= _SMALL_GRID
+        small = self._grid.size <= self._pricing.whole
         last: Outcome | None = None
         for place in self._grid.places(None if small else _FIRST_PER_AXIS):
             self._price(place, last, strides=self._strides)
@@ -102,10 +102,24 @@ class _Climb:
         """Price what is around a place, which gets its best order first."""
         self._explored.add(here)
         self.points[here] = self._pricing.polished(self.points[here], self.goal)
-        around = self._grid.around(here)
-        for place in around:
+        rows = self.points[here].queries
+        around = {self._agreeing(place, rows) for place in self._grid.around(here)}
+        around |= set(self._grid.around(here))
+        for place in sorted(around):
             self._price(place, self.points[here])
-        return [place for place in around if place in self.points]
+        return [place for place in sorted(around) if place in self.points]
+
+    def _agreeing(self, place: Place, queries: int) -> Place:
+        """The place, or the next larger threshold at which enough of the answers agree.
+
+        The best settings often lie where that constraint just holds, on a ridge that no single
+        step on every axis need follow.
+        """
+        for threshold in range(place[0], self._grid.shape[0]):
+            higher = (threshold, place[1], place[2])
+            if self._pricing.agrees(self._grid.at(higher), self.goal, queries):
+                return higher
+        return place
 
     def top(self) -> Place | None:
         """The best place so far."""
@@ -148,7 +162,13 @@ class Search:
     @property
     def steps(self) -> int:
         """How often `run` calls its progress, at most."""
-        return 2 * _MOST_POINTS + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+        return 2 * self._points + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+
+    @property
+    def _points(self) -> int:
+        """How many settings are priced for the goal at most."""
+        whole = self._grid.size <= self._pricing.whole
+        return self._grid.size if whole else _MOST_POINTS
 
     def run(self, progress: Progress = lambda _done: None, *, extras: bool = True) -> Tuned:
         """Search the whole grid.
@@ -209,8 +229,10 @@ class Search:
         best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
         return self._pricing.labels_bound(best)
 
-    def _climb(self, goal: Goal, progress: Progress, *, most: int = _MOST_POINTS) -> _Climb:
-        climb = _Climb(self._grid, self._pricing, goal, most=most, progress=progress)
+    def _climb(self, goal: Goal, progress: Progress, *, most: int | None = None) -> _Climb:
+        climb = _Climb(
+            self._grid, self._pricing, goal, most=most or self._points, progress=progress
+        )
         self._climbs.append(climb)
         return climb
 

@@ -133,13 +133,14 @@ class CappedPricing:
     mechanism would; exact prices come from the routine that a run uses.
     """
 
-    beam = 12
+    beam, whole = 12, 2000
 
     def __init__(self, sample: VoteSample, *, delta: float) -> None:
         """The histograms decide what is answered; costs do not depend on them."""
         self._sample, self._delta = sample, delta
         self._conversion = conversion_cost(_ORDERS, delta=delta)
         self._answering: dict[tuple[float, int], Floats] = {}
+        self._last: tuple[Setting, _Answers] | None = None
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
         """Rows and cap for the goal at guessed costs."""
@@ -148,6 +149,11 @@ class CappedPricing:
         rows, cap = self._chosen(setting, costs, goal)
         epsilon = costs.epsilon(np.array([rows]), np.array([float(cap)]))
         return self._outcome(setting, rows, cap, float(epsilon[0]), exact=False)
+
+    def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
+        """True: rows are chosen so that they do, if any number of rows is."""
+        del setting, goal, queries
+        return True
 
     def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
         """The same: a guess does not depend on where it started."""
@@ -179,12 +185,18 @@ class CappedPricing:
         return outcome
 
     def _chosen(self, setting: Setting, costs: _Costs, goal: Goal) -> tuple[int, int]:
-        answers = _Answers(self._sample, setting)
+        answers = self._answers(setting)
         if goal.answers is not None:
             return answers.for_number(goal.answers, costs, goal.min_agreement)
         if goal.target_epsilon is not None:
             return answers.for_target(goal.target_epsilon, costs, goal)
         return answers.for_all_rows()
+
+    def _answers(self, setting: Setting) -> _Answers:
+        """What a setting answers; the last one asked for is kept."""
+        if self._last is None or self._last[0] != setting:
+            self._last = setting, _Answers(self._sample, setting)
+        return self._last[1]
 
     def _guessed(self, setting: Setting) -> _Costs:
         slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
@@ -219,7 +231,7 @@ class CappedPricing:
         expected = self._sample.yields(setting, queries)
         capped = max_answers < queries
         if capped and expected.answers > 0.0:
-            answers = _Answers(self._sample, setting)
+            answers = self._answers(setting)
             kept = float(answers.capped(np.array(queries), np.array(float(max_answers))))
             expected = expected.scaled(kept / expected.answers)
         return Outcome(

@@ -12,8 +12,8 @@ from pate_cli.words import DELTA, MIN_AGREEMENT, Objective, ReleaseKind
 
 __all__ = ["Goal"]
 
-# How a missing share of agreement weighs against a factor e in ε or in answers.
-_AGREEMENT_WEIGHT = 10.0
+# How constraints that are missed weigh against a factor e in the value.
+_AGREEMENT_WEIGHT, _FACTOR_WEIGHT = 10.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,16 @@ class Goal:
         return 1.0 if self.answers is None else self.answers
 
     def missed_by(self, epsilon: float, expected: Yield) -> float:
-        """How far the constraints are from being met, in logarithms; 0 where they are met."""
+        """How far the constraints are from being met; 0 where they are met."""
         if not math.isfinite(epsilon):
             return math.inf
         missed = _AGREEMENT_WEIGHT * max(self.min_agreement - expected.agreement, 0.0)
         if self.target_epsilon is not None:
-            missed += max(math.log(max(epsilon, 1e-300) / self.target_epsilon), 0.0)
+            factor = max(epsilon, 1e-300) / self.target_epsilon
+            missed += _FACTOR_WEIGHT * max(math.log(factor), 0.0)
         if not self.open:
-            missed += max(math.log(self.least_answers / max(expected.answers, 1e-300)), 0.0)
+            factor = self.least_answers / max(expected.answers, 1e-300)
+            missed += _FACTOR_WEIGHT * max(math.log(factor), 0.0)
         return missed
 
     def value(self, epsilon: float, expected: Yield) -> float:
@@ -85,6 +87,17 @@ class Goal:
         if self.answers is not None:
             return expected.agreement
         return expected.agreeing if self.objective is Objective.AGREEMENT else expected.answers
+
+    def promise(self, epsilon: float, expected: Yield) -> float:
+        """What a climb goes by: the value in logarithms, less what the constraints miss.
+
+        The best settings often lie where a constraint just holds, and the way along that ridge
+        leads over settings that miss it by a little.
+        """
+        value = abs(self.value(epsilon, expected))
+        gain = math.log(max(value, 1e-300))
+        sign = -1.0 if self.target_epsilon is None else 1.0
+        return sign * gain - self.missed_by(epsilon, expected)
 
     def rank(self, epsilon: float, expected: Yield) -> tuple[float, float, float]:
         """Larger is better: constraints first, then the value, then a smaller ε."""

@@ -96,9 +96,15 @@ class Pricing(Protocol):
 
     Attributes:
         beam: how many of the best settings are looked around before a search ends.
+        whole: grids of up to so many settings are priced whole.
     """
 
     beam: int
+    whole: int
+
+    def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
+        """Whether enough of its answers would equal the plurality, without a price."""
+        ...
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
         """A quick price for a choice; None where there is none.
@@ -196,7 +202,7 @@ class _Rows:
 class SanitizedPricing:
     """Prices of sanitized releases, with λ, β and σ_SS chosen for each setting."""
 
-    beam = 3
+    beam, whole = 3, 27
 
     def __init__(self, sample: VoteSample, *, release: ReleaseKind, delta: float) -> None:
         """Estimates look at 10,000 evenly spaced rows at most."""
@@ -212,6 +218,13 @@ class SanitizedPricing:
         epsilon = goal.target_epsilon or _USUAL_EPSILON
         order = 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / self._delta) / epsilon
         return self._at(setting, goal, _rung(order), self._sample.queries)
+
+    def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
+        """Whether enough of its answers would equal the plurality, without a price."""
+        rows: int | None = max(round(queries / self._scale), 1)
+        if goal.answers is not None:
+            rows = self._thinned.prefix_for(setting, goal.answers / self._scale)
+        return rows is None or self._thinned.yields(setting, rows).agreement >= goal.min_agreement
 
     def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
         """The same setting along the ladder of orders while the price gets better."""

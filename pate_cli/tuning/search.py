@@ -27,13 +27,13 @@ from pate_cli.words import ReleaseKind
 __all__ = ["Search"]
 
 FINALISTS = 5
-# Grids up to this size are priced as a whole; of larger ones so many values per axis at first.
-_SMALL_GRID, _FIRST_PER_AXIS = 27, 3
+# Of grids that are not priced whole, so many values per axis at first.
+_FIRST_PER_AXIS = 3
 # Steps along a ladder of orders when little is known of the best one.
 _FIRST_STRIDES, _STRIDES_AT_TARGET = (4, 2), (2,)
 _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
-_LENIENCE = 0.02
+_LENIENCE = 0.06
 _TRIED_FOR_FLOOR = 2
 # The Pareto front: numbers of answers, and points that are shown at most.
 _LEVELS, _LEVEL_POINTS, _BINS = 8, 60, 8
@@ -68,14 +68,14 @@ class _Climb:
 
         With two classes the best σ1 is either far below the margin of the votes or far above.
         """
-        small = self._grid.size <= _SMALL_GRID
+        small = self._grid.size <= self._pricing.whole
         last: Outcome | None = None
         for place in self._grid.places(None if small else _FIRST_PER_AXIS):
             self._price(place, last, strides=self._strides)
             last = self.points.get(place, last)
         if not small:
             starts: dict[int, Place] = {}
-            for place in sorted(self.points, key=self._rank_at):
+            for place in sorted(self.points, key=self._promise_at):
                 starts[place[1]] = place
             for place in sorted(starts.values(), key=self._rank_at, reverse=True):
                 self.up_from(place)
@@ -86,25 +86,40 @@ class _Climb:
         """Climb from a place to the best around it until there is no better."""
         self._price(here, near, strides=self._strides)
         while here in self.points and here not in self._explored:
-            here = max([here, *self._around(here)], key=self._rank_at)
+            here = max([here, *self._around(here)], key=self._promise_at)
 
     def _explore(self) -> None:
-        """Look around the best few until nothing better turns up."""
-        while True:
-            best = sorted(self.points, key=self._rank_at, reverse=True)[: self._pricing.beam]
-            new = [place for place in best if place not in self._explored]
-            if not new or len(self._seen) >= self._most:
-                return
-            self._around(new[0])
+        """Look around the most promising and the best few until nothing better turns up."""
+        for merit in (self._promise_at, self._rank_at):
+            while len(self._seen) < self._most:
+                best = sorted(self.points, key=merit, reverse=True)[: self._pricing.beam]
+                new = [place for place in best if place not in self._explored]
+                if not new:
+                    break
+                self._around(new[0])
 
     def _around(self, here: Place) -> list[Place]:
         """Price what is around a place, which gets its best order first."""
         self._explored.add(here)
         self.points[here] = self._pricing.polished(self.points[here], self.goal)
-        around = self._grid.around(here)
-        for place in around:
+        rows = self.points[here].queries
+        around = {self._agreeing(place, rows) for place in self._grid.around(here)}
+        around |= set(self._grid.around(here))
+        for place in sorted(around):
             self._price(place, self.points[here])
-        return [place for place in around if place in self.points]
+        return [place for place in sorted(around) if place in self.points]
+
+    def _agreeing(self, place: Place, queries: int) -> Place:
+        """The place, or the next larger threshold at which enough of the answers agree.
+
+        The best settings often lie where that constraint just holds, on a ridge that no single
+        step on every axis need follow.
+        """
+        for threshold in range(place[0], self._grid.shape[0]):
+            higher = (threshold, place[1], place[2])
+            if self._pricing.agrees(self._grid.at(higher), self.goal, queries):
+                return higher
+        return place
 
     def top(self) -> Place | None:
         """The best place so far."""
@@ -121,6 +136,10 @@ class _Climb:
 
     def _rank(self, outcome: Outcome) -> tuple[float, float, float]:
         return outcome.rank(self.goal)
+
+    def _promise_at(self, place: Place) -> float:
+        outcome = self.points[place]
+        return self.goal.promise(outcome.epsilon, outcome.expected)
 
     def _rank_at(self, place: Place) -> tuple[float, float, float]:
         return self._rank(self.points[place])
@@ -143,7 +162,13 @@ class Search:
     @property
     def steps(self) -> int:
         """How often `run` calls its progress, at most."""
-        return 2 * _MOST_POINTS + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+        return 2 * self._points + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+
+    @property
+    def _points(self) -> int:
+        """How many settings are priced for the goal at most."""
+        whole = self._grid.size <= self._pricing.whole
+        return self._grid.size if whole else _MOST_POINTS
 
     def run(self, progress: Progress = lambda _done: None, *, extras: bool = True) -> Tuned:
         """Search the whole grid.
@@ -204,8 +229,10 @@ class Search:
         best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
         return self._pricing.labels_bound(best)
 
-    def _climb(self, goal: Goal, progress: Progress, *, most: int = _MOST_POINTS) -> _Climb:
-        climb = _Climb(self._grid, self._pricing, goal, most=most, progress=progress)
+    def _climb(self, goal: Goal, progress: Progress, *, most: int | None = None) -> _Climb:
+        climb = _Climb(
+            self._grid, self._pricing, goal, most=most or self._points, progress=progress
+        )
         self._climbs.append(climb)
         return climb
 

@@ -20,12 +20,12 @@ from pate_cli import mechanisms
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Report as Report
     from pate_cli.errors import PateError as PateError
     from pate_cli.labels import Labels as Labels
     from pate_cli.ledger import Ledger as Ledger
     from pate_cli.ledger import SpendRecord as SpendRecord
     from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
-    from pate_cli.release.report import Report as Report
     from pate_cli.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.verbs import accuracy as accuracy
     from pate_cli.verbs import aggregate as aggregate
@@ -43,7 +43,7 @@ _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
     "PateError": "errors",
-    "Report": "release.report",
+    "Report": "disclosure.report",
     "SpendRecord": "ledger",
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",

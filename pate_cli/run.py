@@ -17,14 +17,14 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts
+from pate_cli.disclosure.door import composed_quote, quote, release, release_composed
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.report import Quote, Report
 from pate_cli.errors import VoteError
 from pate_cli.labels import NO_LABEL, Labels, concatenate
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.release.door import composed_quote, quote, release, release_composed
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import Quote, Report
 from pate_cli.votes import VoteBatch
 
 __all__ = [

@@ -20,6 +20,12 @@ import numpy as np
 
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_orders
+from pate_cli.disclosure.best import best_release
+from pate_cli.disclosure.door import release as release_ledger
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.rule import choose_plan, choose_plan_for
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import ParameterError, SpentError, UsageError, ValidityError
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import CLASSES, MechanismChoice, scored_from_parameters
@@ -31,12 +37,6 @@ from pate_cli.pricing.compare import Compared, Comparison, compare_composed, com
 from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
-from pate_cli.release.best import best_release
-from pate_cli.release.door import release as release_ledger
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import Quote, Report
-from pate_cli.release.rule import choose_plan, choose_plan_for
-from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.run import Account, Aggregation, ComposedAccount, TightAccount, run
 from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb

@@ -178,7 +178,7 @@ def test_an_unknown_suffix_names_the_choices(path):
     assert caught.value.exit_code == 2
     assert str(caught.value) == (
         f"cannot tell the label format of '{path}': end the name in .parquet, .npy, .csv, .jsonl,"
-        " .ndjson, or give --format parquet|npy|csv|jsonl"
+        " .ndjson, or give `label_format` parquet|npy|csv|jsonl"
     )
 
 

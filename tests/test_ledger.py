@@ -119,7 +119,7 @@ def test_what_is_no_json_is_refused(text):
 def test_foreign_json_is_refused(text):
     assert (
         refusal(LedgerError, Ledger.from_json, text)
-        == "not a ledger: give a file that pate wrote with --ledger"
+        == "not a ledger: give a file that pate wrote with `ledger`"
     )
 
 
@@ -377,7 +377,7 @@ def test_a_truncated_record_is_refused(text):
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", '"x"', '{"kind": "pate-ledger"}'])
 def test_foreign_json_is_no_record(text):
-    assert record_refused(text) == "not a record of releases: give the file that --spend wrote"
+    assert record_refused(text) == "not a record of releases: give the file that `spend` wrote"
 
 
 def test_a_newer_record_is_refused():

@@ -15,8 +15,8 @@ import pytest
 import typer
 
 from pate_cli.cli.app import app
+from pate_cli.disclosure.schema import report_schema
 from pate_cli.errors import PateError
-from pate_cli.release.schema import report_schema
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import LabelFormat, Layout
 

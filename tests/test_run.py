@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError, UnreachableError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import ComposedMechanism
@@ -20,7 +21,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
-from pate_cli.release.plan import ReleasePlan
 from pate_cli.run import ComposedAccount, TightAccount, label_batches, run
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Counts
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, Batches, TightCost, expected_until, query_costs
-from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.results import Result, row_columns
 
 __all__ = ["Compared", "Comparison", "compare_composed", "compare_scored"]

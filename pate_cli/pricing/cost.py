@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_delta, check_orders
+from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
-from pate_cli.release.worst_case import DataIndependentCost
 from pate_cli.results import Result
 from pate_cli.words import Analysis
 

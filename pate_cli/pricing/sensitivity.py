@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts, Floats
+from pate_cli.disclosure.best import BestRelease
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.release.best import BestRelease
-from pate_cli.release.plan import ReleasePlan
 from pate_cli.results import Result
 
 __all__ = ["Sensitivity", "price_votes"]

@@ -17,13 +17,13 @@ from pate_cli import published
 from pate_cli.accounting.cost_table import Price
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_orders
+from pate_cli.disclosure.door import quote
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.report import Quote
 from pate_cli.errors import UsageError
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.release.door import quote
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import Quote
 from pate_cli.run import Settlement, settle
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 

@@ -15,11 +15,11 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Floats
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.rule import choose_plan_for
-from pate_cli.release.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.reproduction.rows import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
 from pate_cli.words import ReleaseKind

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.arrays import Floats, Ints
-from pate_cli.release.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample, capped_mean

@@ -19,10 +19,10 @@ from pate_cli.accounting.sensitivity import (
     sparse_distances,
 )
 from pate_cli.arrays import Floats, Ints
+from pate_cli.disclosure.best import SPREADS, BestRelease, best_release, candidate_betas
+from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentTable
-from pate_cli.release.best import SPREADS, BestRelease, best_release, candidate_betas
-from pate_cli.release.plan import ReleasePlan, failure_delta
-from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.settings import Setting

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.checks import check_delta, check_positive
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.rule import choose_plan
 from pate_cli.results import Result
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome

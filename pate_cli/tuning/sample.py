@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from pate_cli.arrays import Counts, Floats
+from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.release.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.tuning.settings import Setting
 

@@ -299,7 +299,7 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
 
 RACE = """
 import pathlib, time
-import pate_cli.release.door as module
+import pate_cli.disclosure.door as module
 before = module.release
 def slow(*words, **rest):
     time.sleep(0.5)

@@ -9,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from pate_cli.release.schema import report_schema
+from pate_cli.disclosure.schema import report_schema
 from pate_cli.words import MechanismName
 
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())

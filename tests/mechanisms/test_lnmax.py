@@ -14,10 +14,10 @@ from pate_cli.accounting.conversion import best_order, gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
 from pate_cli.accounting.score_grid import COARSE, FINE
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.release.worst_case import Spending, data_independent_cost
 
 
 @pytest.mark.parametrize(

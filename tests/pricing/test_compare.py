@@ -12,6 +12,7 @@ from scipy.stats import laplace
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -21,7 +22,6 @@ from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
 from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
-from pate_cli.release.worst_case import Spending, data_independent_cost
 
 COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)
 DELTA = 1e-5

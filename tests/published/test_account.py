@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pate_cli import published
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError, UsageError, ValidityError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -17,7 +18,6 @@ from pate_cli.published.account import (
     require_disjoint_teachers,
     require_published_sensitivity,
 )
-from pate_cli.release.plan import ReleasePlan
 from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal

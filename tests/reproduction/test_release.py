@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pate_cli.disclosure.door import release
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import Noise
-from pate_cli.release.door import release
 from pate_cli.reproduction.release import tight_figures
 from pate_cli.reproduction.vote_folder import Asked, Histograms
 from pate_cli.run import TightAccount, run

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.noise import Noise
-from pate_cli.release.rule import choose_plan_for
 from pate_cli.words import ReleaseKind
 
 SEED = 5

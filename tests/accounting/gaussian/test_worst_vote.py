@@ -15,8 +15,8 @@ from laws import gaussian_argmax_law
 from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounting.threshold import worst_threshold_rdp
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.release.worst_case import Spending, data_independent_cost
 
 
 def w2(sigma, order, classes=10):

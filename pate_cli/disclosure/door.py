@@ -8,15 +8,15 @@ from typing import Any
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.disclosure.guarantee import adjacency, covers, statements, summary
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.release.guarantee import adjacency, covers, statements, summary
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import DataIndependent, Quote, Report, Sanitized
-from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.words import ReleaseKind
 
 __all__ = ["composed_quote", "quote", "release", "release_composed"]

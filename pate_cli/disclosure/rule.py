@@ -28,10 +28,10 @@ from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.arrays import Floats
+from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.release.best import BestRelease, best_release, candidate_betas
-from pate_cli.release.plan import ReleasePlan
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from pate_cli import __version__
+from pate_cli.disclosure import report as public
+from pate_cli.disclosure.door import release
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
-from pate_cli.release import report as public
-from pate_cli.release.door import release
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.words import ReleaseKind
 from runs import Given, round_of
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from pate_cli.accounting.cost_table import Price
+from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw
-from pate_cli.release.plan import ReleasePlan, failure_delta
 from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pate_cli.release.report import Statement
+from pate_cli.disclosure.report import Statement
 from pate_cli.words import ReleaseKind
 
 __all__ = ["adjacency", "covers", "statements", "summary"]

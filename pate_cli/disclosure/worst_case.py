@@ -18,9 +18,9 @@ import numpy as np
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.ledger import Draw
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.release.plan import ReleasePlan
 
 __all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
 

@@ -14,6 +14,10 @@ from scipy.stats import binom
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.disclosure import door as release_module
+from pate_cli.disclosure.door import quote, release
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.worst_case import DataIndependentCost, data_independent_cost
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -21,10 +25,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
 from pate_cli.published.account import PublishedPlan
-from pate_cli.release import door as release_module
-from pate_cli.release.door import quote, release
-from pate_cli.release.plan import ReleasePlan
-from pate_cli.release.worst_case import DataIndependentCost, data_independent_cost
 from pate_cli.words import ReleaseKind
 from refusals import refusal
 from runs import Given, charged, round_of

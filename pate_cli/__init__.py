@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from pate_cli.ledger import SpendRecord as SpendRecord
     from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
     from pate_cli.synthetic import SyntheticEnsemble as SyntheticEnsemble
-    from pate_cli.verbs import accuracy as accuracy
-    from pate_cli.verbs import aggregate as aggregate
-    from pate_cli.verbs import compare as compare
-    from pate_cli.verbs import cost as cost
-    from pate_cli.verbs import quote as quote
-    from pate_cli.verbs import release as release
-    from pate_cli.verbs import smooth_sensitivity as smooth_sensitivity
-    from pate_cli.verbs import tune as tune
+    from pate_cli.verbs.measure import accuracy as accuracy
+    from pate_cli.verbs.measure import compare as compare
+    from pate_cli.verbs.measure import cost as cost
+    from pate_cli.verbs.measure import growth as growth
+    from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
+    from pate_cli.verbs.spend import aggregate as aggregate
+    from pate_cli.verbs.spend import quote as quote
+    from pate_cli.verbs.spend import release as release
+    from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
+    from pate_cli.verbs.tune import tune as tune
     from pate_cli.votes import open_votes as open_votes
     from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
     from pate_cli.votes.side_files import Truth as Truth
@@ -48,15 +50,17 @@ _HOMES = {
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",
     "Truth": "votes.side_files",
-    "accuracy": "verbs",
-    "aggregate": "verbs",
-    "compare": "verbs",
-    "cost": "verbs",
+    "accuracy": "verbs.measure",
+    "aggregate": "verbs.spend",
+    "compare": "verbs.measure",
+    "cost": "verbs.measure",
+    "growth": "verbs.measure",
     "open_votes": "votes",
-    "quote": "verbs",
-    "release": "verbs",
-    "smooth_sensitivity": "verbs",
-    "tune": "verbs",
+    "quote": "verbs.spend",
+    "release": "verbs.spend",
+    "rule_of_thumb": "verbs.tune",
+    "smooth_sensitivity": "verbs.measure",
+    "tune": "verbs.tune",
     **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},
 }
 

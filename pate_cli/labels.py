@@ -95,7 +95,7 @@ class Labels(Result):
         return _arrow(self, pa)
 
     def encode(self, path: str | os.PathLike[str]) -> bytes:
-        """The file of this name, in the format of its suffix."""
+        """The file of this name, by its suffix; not .json, whose facts hold no labels."""
         return encode_labels(self, LabelFormat.from_path(os.fspath(path)))
 
     @property

@@ -48,9 +48,7 @@ class Result(ABC):
 
     def to_arrow(self) -> Any:
         """The table as a pyarrow.Table."""
-        import pyarrow as pa
-
-        return pa.table({name: pa.array(np.asarray(c)) for name, c in self.columns().items()})
+        return _arrow(self.columns())
 
     def to_pandas(self) -> Any:
         """The table as a pandas.DataFrame.
@@ -107,22 +105,29 @@ def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
+def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
+    """A pyarrow.Table, with null for NaN."""
+    import pyarrow as pa
+
+    return pa.table(
+        {name: pa.array(np.asarray(c), from_pandas=True) for name, c in columns.items()}
+    )
+
+
 def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelFormat) -> bytes:
-    """A file with one row per entry; every column has the same length.
+    """A file with one row per entry; every column has the same length, a NaN is missing.
 
     Raises:
         UsageError: a format that cannot hold named columns.
     """
-    if table_format is LabelFormat.JSONL:
-        names, values = list(columns), [np.asarray(column).tolist() for column in columns.values()]
-        rows = (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
-        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
     if table_format is LabelFormat.NPY:
         raise UsageError("a table with named columns cannot be NPY; use .parquet, .csv or .jsonl")
-    import pyarrow as pa
+    table = _arrow(columns)
+    if table_format is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
     from pyarrow import csv, parquet
 
-    table = pa.table({name: pa.array(np.asarray(column)) for name, column in columns.items()})
     sink = io.BytesIO()
     if table_format is LabelFormat.CSV:
         csv.write_csv(table, sink)

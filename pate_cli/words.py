@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 from pathlib import PurePath
-from typing import Final
+from typing import ClassVar, Final, NoReturn
 
-from pate_cli.errors import UsageError
+from pate_cli.errors import ParameterError, UsageError
 
 __all__ = [
     "CONFIDENCE",
@@ -40,7 +40,20 @@ DELTA: Final = 1e-5
 MIN_AGREEMENT: Final = 0.9
 
 
-class Layout(enum.StrEnum):
+class _Word(enum.StrEnum):
+    """One of a few words; another one is refused with the choices."""
+
+    _called: ClassVar[str]
+
+    def __init_subclass__(cls, *, called: str) -> None:
+        cls._called = called
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ParameterError(f"`{cls._called}` must be one of {', '.join(cls)}, got {value!r}")
+
+
+class Layout(_Word, called="layout"):
     """The four shapes votes come in; the values are the words `--layout` takes.
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
@@ -55,7 +68,7 @@ class Layout(enum.StrEnum):
     LONG = "long"
 
 
-class MechanismName(enum.StrEnum):
+class MechanismName(_Word, called="mechanism"):
     """The aggregators."""
 
     CONFIDENT = "confident"
@@ -67,7 +80,7 @@ class MechanismName(enum.StrEnum):
     SPARSE_VECTOR = "sparse-vector"
 
 
-class ReleaseKind(enum.StrEnum):
+class ReleaseKind(_Word, called="release"):
     """What is published about the data-dependent ε."""
 
     UPPER = "upper"
@@ -75,28 +88,28 @@ class ReleaseKind(enum.StrEnum):
     NONE = "none"
 
 
-class Analysis(enum.StrEnum):
+class Analysis(_Word, called="analysis"):
     """Which accounting: the sharp and sound one, or the published one for comparison."""
 
     TIGHT = "tight"
     PAPER = "paper"
 
 
-class Objective(enum.StrEnum):
+class Objective(_Word, called="objective"):
     """What `tune` maximises under a target ε: answers, or those that equal the plurality."""
 
     ANSWERS = "answers"
     AGREEMENT = "agreement"
 
 
-class OrderChoice(enum.StrEnum):
+class OrderChoice(_Word, called="orders"):
     """Which Rényi orders `cost` tries: its own many, or 2 to 9, the 2017 paper's λ ≤ 8 moments."""
 
     DEFAULT = "default"
     MOMENTS = "moments"
 
 
-class LabelFormat(enum.StrEnum):
+class LabelFormat(_Word, called="label_format"):
     """File formats of a label table."""
 
     PARQUET = "parquet"

@@ -84,7 +84,7 @@ def aggregate(
       lnmax          the 2017 paper's; permute-and-flip errs less for the same epsilon
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
-    from pate_cli import verbs
+    import pate_cli as pate
     from pate_cli.labels import encode_labels
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
@@ -116,11 +116,11 @@ def aggregate(
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
             with output.progress("aggregating", reading.rows(file)) as advance:
                 if dry_run:
-                    quote = verbs.quote(file, choice, progress=advance, **asked)
+                    quote = pate.quote(file, choice, progress=advance, **asked)
                     out.write(report.report, quote.to_json().encode())
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
                     return
-                done = verbs.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
+                done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
         if ledger is not None and done.ledger is not None:
             out.write(ledger, done.ledger.to_json().encode())
         out.write(labels_path, encode_labels(done.labels, label_format))
@@ -139,8 +139,8 @@ def aggregate(
 
 def _growth(file: VoteFile, choice: MechanismChoice, reading: VoteOptions, *, delta: float) -> Any:
     """The figure of cumulative costs, for every aggregator with a Rényi cost."""
-    from pate_cli import verbs
+    import pate_cli as pate
     from pate_cli.plots import growth_figure
 
-    curves = verbs.growth(file, choice, delta=delta, max_queries=reading.max_queries)
+    curves = pate.growth(file, choice, delta=delta, max_queries=reading.max_queries)
     return growth_figure(curves, delta=delta)

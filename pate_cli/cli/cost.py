@@ -120,7 +120,8 @@ def cost(
 
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
-    from pate_cli import plots, verbs
+    import pate_cli as pate
+    from pate_cli import plots
 
     question.check(described, reading, account, view)
     refuse_overwriting(votes, question.per_query, view.plot)
@@ -134,7 +135,7 @@ def cost(
         with reading.open(votes) as file:
             output.note(file.describe())
             if question.truth is not None:
-                accuracy = verbs.accuracy(
+                accuracy = pate.accuracy(
                     file,
                     question.truth,
                     delta=delta,
@@ -151,9 +152,9 @@ def cost(
                 return
             asked: dict[str, Any] = {"orders": question.tried, **account.wanted, **reading.caps}
             if question.compare:
-                view.show(verbs.compare(file, choice, **asked).to_dict(), print_compare)
+                view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
-            found = verbs.cost(file, choice, **asked)
+            found = pate.cost(file, choice, **asked)
             if question.per_query is not None:
                 out.write(question.per_query, found.encode(question.per_query))
             view.draw(

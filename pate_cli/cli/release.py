@@ -53,7 +53,7 @@ def release(
     aggregate whose ledgers are to be composed. Order, beta and sigma-release come from flags or
     from a public rule, never from the ledgers' own numbers.
     """
-    from pate_cli import verbs
+    import pate_cli as pate
     from pate_cli.ledger import SpendRecord
 
     if again and spend is None:
@@ -66,7 +66,7 @@ def release(
         if spend is not None:
             out.reserve(spend, mode=0o600, replace=True)
         out.reserve(report.report)
-        done = verbs.release(ledgers, record=record, again=again, seed=report.seed, **wanted.wanted)
+        done = pate.release(ledgers, record=record, again=again, seed=report.seed, **wanted.wanted)
         if spend is not None:
             out.write(spend, done.record.to_json().encode())
         out.write(report.report, done.report.to_json().encode())

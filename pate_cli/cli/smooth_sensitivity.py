@@ -34,13 +34,14 @@ def smooth_sensitivity(
 
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
-    from pate_cli import plots, verbs
+    import pate_cli as pate
+    from pate_cli import plots
 
     choice = described.choice()
     with output.outputs() as out, reading.open(votes) as file:
         view.reserve(out)
         output.note(file.describe())
-        found = verbs.smooth_sensitivity(
+        found = pate.smooth_sensitivity(
             file,
             choice,
             release=release.release,

@@ -186,7 +186,8 @@ def tune(
     Searches Confident-GNMax settings jointly with the number of queries and the release; prints
     the winner, its `pate aggregate` line and the Pareto front of answers, agreement and epsilon.
     """
-    from pate_cli import plots, verbs
+    import pate_cli as pate
+    from pate_cli import plots
 
     axes = tried.axes
     if safe.rule_of_thumb:
@@ -225,7 +226,7 @@ def tune(
             with reading.open(votes) as file:
                 output.note(file.describe())
         with output.progress("tuning", None) as advance:
-            tuned = verbs.tune(
+            tuned = pate.tune(
                 votes,
                 layout=reading.layout,
                 classes=reading.classes,
@@ -261,14 +262,14 @@ def _by_rule(
     teachers_per_record: int,
 ) -> dict[str, Any]:
     """Release parameters by both rules; UsageError without a target or for several values."""
-    from pate_cli import verbs
+    import pate_cli as pate
 
     if wanted.target_epsilon is None:
         raise UsageError("--rule-of-thumb needs --target-epsilon")
     if any(values is not None and len(values) > 1 for values in axes.values()):
         raise UsageError("--rule-of-thumb takes one --threshold, --sigma1 and --sigma2 at most")
     threshold, sigma1, sigma2 = (None if values is None else values[0] for values in axes.values())
-    return verbs.rule_of_thumb(
+    return pate.rule_of_thumb(
         wanted.target_epsilon,
         teachers=reading.teachers,
         classes=reading.classes,

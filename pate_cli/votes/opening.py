@@ -222,7 +222,7 @@ def open_votes(
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
             another type; or any of these words beside votes that are open already.
     """
-    told = _Told(_layout(layout), classes, teachers, batch_rows)
+    told = _Told(None if layout is None else Layout(layout), classes, teachers, batch_rows)
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
@@ -233,16 +233,6 @@ def open_votes(
         return
     with contextlib.ExitStack() as stack:
         yield _read(source, told, stdin, stack)
-
-
-def _layout(wanted: Layout | str | None) -> Layout | None:
-    # A plain "counts" equals Layout.COUNTS but is not it, and would pass for another layout.
-    if wanted is None:
-        return None
-    try:
-        return Layout(wanted)
-    except ValueError:
-        raise ParameterError(f"layout must be one of {', '.join(Layout)}, got {wanted!r}") from None
 
 
 def _read(

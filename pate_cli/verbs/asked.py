@@ -1,0 +1,166 @@
+"""What every verb is asked: a file of votes, a mechanism for it, and public numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pate_cli.arrays import Counts
+from pate_cli.disclosure.rule import choose_plan
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.run import Account, ComposedAccount, TightAccount
+from pate_cli.votes import VoteFile, open_votes
+from pate_cli.words import (
+    Analysis,
+    Layout,
+    MechanismName,
+    ReleaseKind,
+)
+
+__all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
+
+Votes: TypeAlias = Any
+"""A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
+Progress: TypeAlias = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An opened file, the mechanism it is asked, and the public numbers of the run."""
+
+    file: VoteFile
+    choice: Mechanism | MechanismChoice
+    queries: int
+    max_answers: int
+    delta: float
+
+    @functools.cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism, built for this run."""
+        if not isinstance(self.choice, MechanismChoice):
+            return self.choice
+        return self.choice.build(
+            teachers=self.file.teachers,
+            classes=self.file.classes,
+            queries=self.queries,
+            delta=self.delta,
+        )
+
+    @property
+    def scored(self) -> ScoredMechanism:
+        """The mechanism, if it has a Rényi cost; UsageError if not."""
+        if not isinstance(self.mechanism, ScoredMechanism):
+            raise UsageError(
+                f"{self.mechanism.name} has no Renyi cost; pate aggregate --dry-run prints its "
+                "epsilon"
+            )
+        return self.mechanism
+
+    def batches(self, mechanism: ScoredMechanism) -> Iterator[tuple[ScoredMechanism, Counts]]:
+        """The histograms, each batch with the mechanism bound to its rows."""
+        for batch in self.file.batches(limit=self.queries):
+            yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
+
+    def account(
+        self,
+        release: ReleaseKind | str | None,
+        order: float | None,
+        beta: float | None,
+        sigma: float | None,
+        *,
+        analysis: Analysis,
+        published: bool,
+    ) -> Account:
+        """How the run is charged, fixed before any vote is seen."""
+        kind = kind_of(release, analysis, published=published)
+        if isinstance(self.mechanism, ComposedMechanism):
+            name = self.mechanism.name
+            if release is not None and kind is not ReleaseKind.NONE:
+                raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
+            if analysis is not Analysis.TIGHT:
+                raise UsageError(f"`analysis` {analysis} does not go with {name}")
+            return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
+        scored = self.scored
+        plan = choose_plan(
+            kind,
+            mechanism=scored,
+            queries=self.queries,
+            delta=self.delta,
+            order=order,
+            beta=beta,
+            sigma=sigma,
+        )
+        if analysis is Analysis.TIGHT:
+            return TightAccount(scored, plan)
+        from pate_cli.published.account import PublishedAccount, PublishedPlan
+
+        return PublishedAccount(scored, PublishedPlan.of(plan, as_published=published))
+
+
+@contextlib.contextmanager
+def asking(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str,
+    parameters: dict[str, Any],
+    *,
+    teachers_per_record: int,
+    layout: Layout | str | None,
+    classes: int | None,
+    teachers: int | None,
+    max_queries: int | None,
+    max_answers: int | None,
+    delta: float,
+) -> Iterator[Asked]:
+    """Open the votes and see to it that the mechanism fits them; the verbs explain the arguments.
+
+    Raises:
+        PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
+    """
+    choice: Mechanism | MechanismChoice
+    if isinstance(mechanism, Mechanism):
+        if parameters:
+            raise UsageError(f"{next(iter(parameters))} is settled by the mechanism that is given")
+        choice = mechanism
+    else:
+        choice = choice_of(mechanism, parameters, teachers_per_record)
+    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+        if isinstance(choice, Mechanism):
+            for name in ("teachers", "classes"):
+                if getattr(choice, name) != getattr(file, name):
+                    raise ParameterError(
+                        f"the mechanism is for {getattr(choice, name)} {name}, the votes have "
+                        f"{getattr(file, name)}"
+                    )
+        queries, cap = count(file, max_queries, max_answers)
+        yield Asked(file, choice, queries, cap, delta)
+
+
+def choice_of(
+    mechanism: MechanismChoice | str, parameters: dict[str, Any], teachers_per_record: int
+) -> MechanismChoice:
+    """The mechanism of this name, with these parameters and the others by default."""
+    if isinstance(mechanism, MechanismChoice):
+        return mechanism
+    return MechanismChoice(MechanismName(mechanism), parameters, teachers_per_record)
+
+
+def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:
+    """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
+    queries = file.limited(max_queries)
+    return queries, min(queries, file.limited(max_answers, name="max_answers"))
+
+
+def kind_of(
+    release: ReleaseKind | str | None, analysis: Analysis, *, published: bool
+) -> ReleaseKind:
+    """What is published, or its default: a bound, except where the paper has estimates only."""
+    if published and analysis is not Analysis.PAPER:
+        raise UsageError("`as_published` goes with `analysis` paper")
+    if release is not None:
+        return ReleaseKind(release)
+    return ReleaseKind.UNBIASED if published else ReleaseKind.UPPER

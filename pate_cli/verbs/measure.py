@@ -1,0 +1,317 @@
+"""The verbs that look at votes and print nothing public: cost, compare, accuracy and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pate_cli.arrays import Counts, Floats
+from pate_cli.checks import check_orders
+from pate_cli.disclosure.best import best_release
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.rule import choose_plan
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.errors import UsageError, ValidityError
+from pate_cli.mechanisms import CLASSES, MechanismChoice
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
+from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
+from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost
+from pate_cli.pricing.growth import CostCurve, measure_growth
+from pate_cli.pricing.sensitivity import Sensitivity, price_votes
+from pate_cli.verbs.asked import (
+    Asked,
+    Votes,
+    asking,
+    choice_of,
+    count,
+    kind_of,
+)
+from pate_cli.votes import open_votes
+from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.words import (
+    DELTA,
+    Analysis,
+    Layout,
+    MechanismName,
+    OrderChoice,
+    ReleaseKind,
+)
+
+__all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
+
+
+def cost(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
+    analysis: Analysis | str = Analysis.TIGHT,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    max_answers: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    **parameters: Any,
+) -> Cost:
+    """What the votes would cost by step, order and query. SECRET: it describes the votes.
+
+    Args:
+        orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
+
+    The other arguments and errors are those of `aggregate`.
+    """
+    with asking(
+        votes,
+        mechanism,
+        parameters,
+        teachers_per_record=teachers_per_record,
+        layout=layout,
+        classes=classes,
+        teachers=teachers,
+        max_queries=max_queries,
+        max_answers=max_answers,
+        delta=delta,
+    ) as asked:
+        scored = asked.scored
+        wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
+        summary = measure_cost(
+            lambda: asked.batches(scored), orders=wanted, delta=delta, analysis=charged
+        )
+        spent = [Spending(scored, asked.queries, asked.max_answers)]
+        return Cost(
+            summary=summary,
+            analysis=charged.name,
+            mechanism=scored.parameters(),
+            max_answers=asked.max_answers,
+            delta=delta,
+            for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
+            ids=np.concatenate(
+                [np.asarray(batch.ids) for batch in asked.file.batches(limit=asked.queries)]
+            ),
+        )
+
+
+def compare(
+    votes: Votes,
+    mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    analysis: Analysis | str = Analysis.TIGHT,
+    orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    max_answers: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    **parameters: Any,
+) -> Compared:
+    """Every mechanism that applies, at as many expected answers as the one given. SECRET.
+
+    Each takes the given parameters that it knows, and its defaults otherwise. Arguments and errors
+    are those of `cost`.
+    """
+    choice = choice_of(mechanism, parameters, teachers_per_record)
+    with asking(
+        votes,
+        choice,
+        {},
+        teachers_per_record=teachers_per_record,
+        layout=layout,
+        classes=classes,
+        teachers=teachers,
+        max_queries=max_queries,
+        max_answers=max_answers,
+        delta=delta,
+    ) as asked:
+        scored = asked.scored
+        summary = measure_cost(
+            lambda: asked.batches(scored),
+            orders=_orders(orders, Analysis(analysis)),
+            delta=delta,
+            analysis=_cost_analysis(Analysis(analysis)),
+        )
+        matched = min(float(asked.max_answers), summary.expected_answers)
+        rows = [
+            _compared(asked, other, matched)
+            for name in CLASSES
+            if (other := choice.among(name)).complete
+        ]
+        return Compared(tuple(rows), matched, delta)
+
+
+def accuracy(
+    votes: Votes,
+    truth: Truth | str | PathLike[str],
+    *,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+) -> Accuracy:
+    """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
+
+    SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
+    """
+    known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
+    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+        queries, _ = count(file, max_queries, None)
+
+        def batches() -> Iterator[tuple[Counts, Any]]:
+            for batch in file.batches(limit=queries):
+                yield batch.counts, known.of(batch.ids, batch.first_row, classes=file.classes)
+
+        points = measure_accuracy(
+            batches,
+            teachers=file.teachers,
+            classes=file.classes,
+            delta=delta,
+            teachers_per_record=teachers_per_record,
+        )
+        return Accuracy(tuple(points), queries, delta)
+
+
+def growth(
+    votes: Votes,
+    mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    **parameters: Any,
+) -> dict[str, CostCurve]:
+    """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET."""
+    choice = choice_of(mechanism, parameters, teachers_per_record)
+    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+        queries, _ = count(file, max_queries, None)
+        curves = {}
+        for name in CLASSES:
+            other = choice.among(name)
+            asked = Asked(file, other, queries, queries, delta)
+            if other.complete and not other.composed:
+                curves[name.value] = measure_growth(asked.batches(asked.scored), delta=delta)
+        return curves
+
+
+def smooth_sensitivity(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    release: ReleaseKind | str | None = None,
+    order: float | None = None,
+    beta: float | None = None,
+    analysis: Analysis | str = Analysis.TIGHT,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    **parameters: Any,
+) -> Sensitivity:
+    """How far one record could move the cost of the votes, smoothed over distances. SECRET.
+
+    Arguments as in `aggregate`; `paper` follows Algorithms 3 to 5.
+
+    Raises:
+        ValidityError: the published conditions C5 or C6 fail.
+    """
+    kind, analysis = kind_of(release, Analysis(analysis), published=False), Analysis(analysis)
+    if kind is ReleaseKind.NONE:
+        raise UsageError("`release` none needs no smooth sensitivity; give upper or unbiased")
+    with asking(
+        votes,
+        mechanism,
+        parameters,
+        teachers_per_record=teachers_per_record,
+        layout=layout,
+        classes=classes,
+        teachers=teachers,
+        max_queries=max_queries,
+        max_answers=None,
+        delta=delta,
+    ) as asked:
+        scored = asked.scored
+        plan = choose_plan(
+            kind, mechanism=scored, queries=asked.queries, delta=delta, order=order, beta=beta
+        )
+        verdicts: list[dict[str, Any]] = []
+        conversion = None
+        if analysis is Analysis.PAPER:
+            from pate_cli.published.account import PublishedPlan, published_price
+
+            verdicts = _conditions(scored, plan)
+            plan = PublishedPlan.of(plan)
+            price = published_price(asked.batches(scored), scored, plan)
+            conversion = plan.conversion(delta - plan.delta_shift)
+        else:
+            price = price_votes(asked.batches(scored), scored, order=plan.order, beta=plan.beta)
+        best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
+        return Sensitivity(price, plan, best, scored.parameters(), asked.queries, tuple(verdicts))
+
+
+def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:
+    if not isinstance(orders, str):
+        return check_orders(orders)
+    if analysis is Analysis.TIGHT and OrderChoice(orders) is OrderChoice.DEFAULT:
+        return TIGHT_ORDERS
+    from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
+
+    moments = OrderChoice(orders) is OrderChoice.MOMENTS
+    return np.asarray(MOMENT_ORDERS if moments else TABLE_ORDERS, dtype=np.float64)
+
+
+def _cost_analysis(analysis: Analysis) -> CostAnalysis:
+    if analysis is Analysis.TIGHT:
+        return TightCost()
+    from pate_cli.published.account import PublishedCost
+
+    return PublishedCost()
+
+
+def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparison:
+    """One mechanism at the matched number of answers."""
+    if choice.composed:
+
+        def build(refusals: int) -> Any:
+            afforded = choice.affording(refusals)
+            return Asked(asked.file, afforded, asked.queries, asked.queries, asked.delta).mechanism
+
+        def counts() -> Iterator[Counts]:
+            return (batch.counts for batch in asked.file.batches(limit=asked.queries))
+
+        return compare_composed(counts, build, answers=answers, delta=asked.delta)
+    scored = Asked(asked.file, choice, asked.queries, asked.queries, asked.delta).scored
+    return compare_scored(lambda: asked.batches(scored), scored, answers=answers, delta=asked.delta)
+
+
+def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str, Any]]:
+    """Verdicts on C5 and C6 where there is a σ2; ValidityError at the first that fails."""
+    from pate_cli.published import check_conditions
+
+    sigma = mechanism.parameters().get("sigma2")
+    if sigma is None:
+        return []
+    verdicts = check_conditions(
+        sigma=sigma, classes=mechanism.classes, orders=np.array([plan.order])
+    )
+    for verdict in verdicts:
+        if not verdict.holds:
+            raise ValidityError(
+                f"smooth sensitivity is not valid at order {plan.order:g}: {verdict.reason}; "
+                "try another `order` or `analysis` tight"
+            )
+    return [asdict(verdict) for verdict in verdicts]

@@ -1,0 +1,232 @@
+"""The verbs that spend privacy, or say what they would spend: aggregate, quote, release."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from pate_cli.disclosure.door import release as release_ledger
+from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.errors import SpentError, UsageError
+from pate_cli.ledger import Ledger, SpendRecord
+from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
+from pate_cli.mechanisms.base import Mechanism
+from pate_cli.noise import Noise
+from pate_cli.run import Aggregation, run
+from pate_cli.verbs.asked import (
+    Progress,
+    Votes,
+    asking,
+    kind_of,
+)
+from pate_cli.votes import VoteFile
+from pate_cli.words import (
+    DELTA,
+    Analysis,
+    Layout,
+    MechanismName,
+    ReleaseKind,
+)
+
+__all__ = ["Released", "aggregate", "quote", "release"]
+
+
+def aggregate(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    release: ReleaseKind | str | None = None,
+    order: float | None = None,
+    beta: float | None = None,
+    sigma_release: float | None = None,
+    analysis: Analysis | str = Analysis.TIGHT,
+    as_published: bool = False,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    max_answers: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    seed: int | None = None,
+    progress: Progress = lambda _rows: None,
+    **parameters: Any,
+) -> Aggregation:
+    """Label queries by the teachers' noisy vote; labels, a public report, and a secret ledger.
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: the aggregator, or its name.
+        release: what is published about the data-dependent ε: `upper`, `unbiased` or `none`.
+        order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
+        analysis: `tight`, or `paper` for the published one, which is no bound.
+        as_published: charge the release as the paper does.
+        delta: δ of the guarantee, in (0, 1).
+        max_queries, max_answers: public caps.
+        teachers_per_record: most teachers that one record may have trained.
+        layout, classes, teachers: how to read the votes, as in `open_votes`.
+        seed: reproducible noise for tests and papers; nothing drawn with it is private.
+        progress: called with the number of rows of each finished batch.
+        parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
+
+    Raises:
+        PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
+    """
+    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+    with asking(
+        votes,
+        mechanism,
+        parameters,
+        teachers_per_record=teachers_per_record,
+        layout=layout,
+        classes=classes,
+        teachers=teachers,
+        max_queries=max_queries,
+        max_answers=max_answers,
+        delta=delta,
+    ) as asked:
+        account = asked.account(
+            release, order, beta, sigma_release, analysis=Analysis(analysis), published=as_published
+        )
+        return run(
+            asked.file.batches(limit=asked.queries),
+            asked.mechanism,
+            account,
+            queries=asked.queries,
+            max_answers=asked.max_answers,
+            noise=noise,
+            progress=progress,
+            warnings=_assumptions(asked.file),
+        )
+
+
+def quote(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    release: ReleaseKind | str | None = None,
+    order: float | None = None,
+    beta: float | None = None,
+    sigma_release: float | None = None,
+    analysis: Analysis | str = Analysis.TIGHT,
+    as_published: bool = False,
+    delta: float = DELTA,
+    max_queries: int | None = None,
+    max_answers: int | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    progress: Progress = lambda _rows: None,
+    **parameters: Any,
+) -> Quote:
+    """What `aggregate` would cost for all votes; every row is checked, nothing drawn or spent."""
+    with asking(
+        votes,
+        mechanism,
+        parameters,
+        teachers_per_record=teachers_per_record,
+        layout=layout,
+        classes=classes,
+        teachers=teachers,
+        max_queries=max_queries,
+        max_answers=max_answers,
+        delta=delta,
+    ) as asked:
+        account = asked.account(
+            release, order, beta, sigma_release, analysis=Analysis(analysis), published=as_published
+        )
+        for batch in asked.file.batches(limit=asked.queries):
+            progress(len(batch.counts))
+        return account.quote(queries=asked.queries, max_answers=asked.max_answers)
+
+
+@dataclass(frozen=True)
+class Released:
+    """A report (public), the ledger it was drawn from (SECRET), and the record with that draw."""
+
+    report: Report
+    ledger: Ledger
+    record: SpendRecord
+
+
+def release(
+    ledgers: Ledger | str | PathLike[str] | Sequence[Ledger | str | PathLike[str]],
+    *,
+    release: ReleaseKind | str | None = None,
+    order: float | None = None,
+    beta: float | None = None,
+    sigma_release: float | None = None,
+    as_published: bool = False,
+    record: SpendRecord | None = None,
+    again: bool = False,
+    seed: int | None = None,
+) -> Released:
+    """Compose ledgers and publish one sanitized (ε, δ) for all they hold.
+
+    Args:
+        ledgers: of one or several rounds on the same teachers, or their files.
+        release, order, beta, sigma_release, as_published, seed: as in `aggregate`.
+        record: earlier draws; a second one from the same rounds is refused, or charged.
+        again: draw again all the same.
+
+    Raises:
+        SpentError: the rounds were released before.
+        LedgerError: a ledger is damaged, or does not fit the others.
+    """
+    given = [ledgers] if isinstance(ledgers, Ledger | str | PathLike) else list(ledgers)
+    total = functools.reduce(
+        operator.add, [item if isinstance(item, Ledger) else Ledger.read(item) for item in given]
+    )
+    analysis = Analysis(total.analysis)
+    kind = kind_of(release, analysis, published=as_published)
+    if order is None:
+        if total.orders.size > 1:
+            held = ", ".join(f"{value:g}" for value in total.orders)
+            raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
+        order = float(total.orders[0])
+    total.row(order)
+    plan = choose_plan_for(
+        kind,
+        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
+        delta=total.delta,
+        order=float(order),
+        beta=beta,
+        sigma=sigma_release,
+    )
+    if analysis is Analysis.PAPER:
+        from pate_cli.published.account import PublishedPlan
+
+        plan = PublishedPlan.of(plan, as_published=as_published)
+    known = SpendRecord() if record is None else record
+    prior = known.touching(total)
+    if prior and not again and plan.publishes_draw:
+        raise SpentError(
+            f"these rounds were released before, {len(prior)} time(s); another draw costs "
+            "privacy: publish the first report, or give `again` to be charged for all draws"
+        )
+    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+    report = release_ledger(total, plan, noise, prior=[past.draw for past in prior])
+    draw = plan.draw if plan.publishes_draw else None
+    return Released(report, total, known.after(total, draw))
+
+
+def _assumptions(file: VoteFile) -> list[str]:
+    """What a guarantee takes as public although it was read off the votes."""
+    found = []
+    if file.classes_from_data:
+        found.append(
+            f"The number of classes, {file.classes}, was read off the votes; every statement "
+            "takes it as public knowledge. Give --classes to settle it."
+        )
+    if file.rows_from_data:
+        found.append(
+            "Votes may be missing in a long-form file, so which queries it holds depends on the "
+            "votes; every statement takes the list of queries as public knowledge."
+        )
+    return found

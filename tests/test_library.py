@@ -1,0 +1,258 @@
+"""The library as a stranger uses it: the face, the README's examples, and results in the hand."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib.util
+import inspect
+import json
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import pate_cli as pate
+from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.results import Result
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEMO = ROOT / "sample_votes" / "demo.parquet"
+SHAPE = {"teachers": 60, "classes": 3}
+CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return np.random.default_rng(5).multinomial(60, (0.8, 0.15, 0.05), size=80)
+
+
+@pytest.fixture(scope="module")
+def done(counts):
+    return pate.aggregate(counts, **SHAPE, **CONFIDENT, seed=7)
+
+
+# ------------------------------------------------------------------------------------- the face
+
+
+class Alike(doctest.OutputChecker):
+    """The same words, and numbers within a tenth: most of them hang on noise of a seed."""
+
+    def check_output(self, want, got, optionflags):
+        words, numbers = zip(*map(taken_apart, (want, got)), strict=True)
+        return words[0] == words[1] and numbers[0] == pytest.approx(numbers[1], rel=0.1)
+
+
+def taken_apart(text):
+    number = r"\b\d+(?:\.\d+)?(?:e-\d+)?\b"
+    return re.sub(number, "#", text), [float(found) for found in re.findall(number, text)]
+
+
+def test_the_examples_of_the_readme_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+    assert blocks
+    runner = doctest.DocTestRunner(Alike())
+    for block in blocks:
+        example = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+        said = []
+        runner.run(example, out=said.append)
+        assert not said, "".join(said)
+    assert runner.summarize(verbose=False).attempted >= 10
+
+
+def test_every_name_of_the_face_is_there_and_documented():
+    assert set(pate.__all__) <= set(dir(pate))
+    for name in pate.__all__:
+        assert inspect.getdoc(getattr(pate, name)), name
+    with pytest.raises(AttributeError, match="no attribute 'agregate'"):
+        pate.agregate  # noqa: B018 - the lookup is the test
+
+
+def test_types_and_names_of_the_face_agree():
+    """What a type checker is told is what there is, from the same modules."""
+    tree = ast.parse(Path(pate.__file__).read_text(encoding="utf-8"))
+    (typed,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    told = {
+        alias.name: node.module
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name != "*"
+    }
+    from_registry = {name for name in pate.__all__ if pate._HOMES[name] == "mechanisms"}
+    assert set(told) | from_registry == set(pate.__all__)
+    assert {name: f"pate_cli.{pate._HOMES[name]}" for name in told} == told
+
+
+def test_the_face_is_light():
+    """`import pate_cli` costs milliseconds: whatever is heavy is imported when it is used."""
+    script = (
+        "import sys, pate_cli; heavy = {'numpy', 'scipy', 'pyarrow', 'rich', 'typer'} "
+        "& set(sys.modules); print(sorted(heavy))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert ran.stdout.strip() == "[]"
+
+
+def test_a_run_imports_what_it_needs(tmp_path, counts):
+    """A default run knows nothing of other mechanisms, the published analysis, plots or tuning."""
+    np.save(tmp_path / "votes.npy", counts)
+    script = (
+        "import sys; from pate_cli.__main__ import main\n"
+        "sys.argv = ['pate', 'aggregate', 'votes.npy', '--teachers', '60']\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('pate_cli.')))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    known = ran.stdout.splitlines()[-1].split()
+    assert "pate_cli.mechanisms.confident" in known
+    for other in ("mechanisms.lnmax", "published", "pricing", "tuning", "plots", "reproduction"):
+        assert not [name for name in known if name.startswith(f"pate_cli.{other}")]
+
+
+# ------------------------------------------------------------------------------------ the verbs
+
+
+def test_a_run_is_the_same_from_any_source(tmp_path, counts, done):
+    np.save(tmp_path / "votes.npy", counts)
+    parquet.write_table(
+        pa.table({f"c{i}": counts[:, i] for i in range(3)}), tmp_path / "votes.parquet"
+    )
+    table = parquet.read_table(tmp_path / "votes.parquet")
+    sources = [tmp_path / "votes.npy", str(tmp_path / "votes.parquet"), table]
+    for source in sources:
+        again = pate.aggregate(source, **SHAPE, **CONFIDENT, seed=7)
+        np.testing.assert_array_equal(again.labels.labels, done.labels.labels)
+        assert again.report.epsilon == done.report.epsilon
+    with pate.open_votes(counts, **SHAPE) as opened:
+        again = pate.aggregate(opened, **CONFIDENT, seed=7)
+    np.testing.assert_array_equal(again.labels.labels, done.labels.labels)
+
+
+def test_a_mechanism_is_a_name_or_an_instance(counts, done):
+    made = pate.ConfidentGNMax(60, 3, **CONFIDENT)
+    again = pate.aggregate(counts, made, **SHAPE, seed=7)
+    np.testing.assert_array_equal(again.labels.labels, done.labels.labels)
+    with pytest.raises(UsageError, match="sigma1"):
+        pate.aggregate(counts, made, **SHAPE, sigma1=3.0)
+    with pytest.raises(UsageError, match="sigma1"):
+        pate.aggregate(counts, "gnmax", **SHAPE, sigma1=3.0)
+    with pytest.raises(ParameterError, match="confident"):
+        pate.aggregate(counts, "best", **SHAPE)
+
+
+def test_an_instance_must_fit_the_votes(counts):
+    with pytest.raises(ParameterError):
+        pate.aggregate(counts, pate.GNMax(61, 3, sigma2=30.0), **SHAPE)
+    with pytest.raises(ParameterError):
+        pate.aggregate(counts, pate.GNMax(60, 4, sigma2=30.0), **SHAPE)
+
+
+def test_a_quote_bounds_every_run(counts, done):
+    quoted = pate.quote(counts, **SHAPE, **CONFIDENT)
+    assert quoted.releasable
+    assert done.report.to_dict()["data_independent"]["epsilon"] == pytest.approx(quoted.epsilon)
+
+
+def test_a_second_draw_needs_again(done):
+    first = pate.release(done.ledger, order=done.ledger.orders[0], seed=1)
+    with pytest.raises(SpentError, match="`again`"):
+        pate.release(done.ledger, record=first.record, seed=2)
+    second = pate.release(done.ledger, record=first.record, again=True, seed=2)
+    assert second.report.epsilon > 0.0
+    # Both draws are charged: the price of the second holds for the pair.
+    assert second.report.to_dict() != first.report.to_dict()
+
+
+def test_fresh_noise_by_default(counts):
+    runs = [pate.aggregate(counts, **SHAPE, **CONFIDENT) for _ in range(2)]
+    assert all(run.report.to_dict()["private"] for run in runs)
+    seeded = pate.aggregate(counts, **SHAPE, **CONFIDENT, seed=1)
+    assert not seeded.report.to_dict()["private"]
+
+
+# ---------------------------------------------------------------------------------- the results
+
+
+@pytest.fixture(scope="module")
+def results(counts, done):
+    found = [
+        done.labels,
+        done.report,
+        pate.quote(counts, **SHAPE, **CONFIDENT),
+        pate.cost(counts, **SHAPE, **CONFIDENT),
+        pate.compare(counts, **SHAPE, **CONFIDENT),
+        pate.accuracy(counts, pate.Truth(np.zeros(80, dtype=np.int64)), **SHAPE),
+        pate.smooth_sensitivity(counts, **SHAPE, **CONFIDENT),
+        pate.tune(
+            synthetic="teachers=60,classes=3,queries=40",
+            target_epsilon=8.0,
+            thresholds=[40.0],
+            sigmas1=[30.0],
+            sigmas2=[10.0, 14.0],
+        ),
+    ]
+    return {type(result).__name__: result for result in found}
+
+
+PUBLIC = {"Labels", "Report", "Quote", "Tuned"}
+NAMES = [*sorted(PUBLIC), "Cost", "Compared", "Accuracy", "Sensitivity"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_in_every_form(results, name, tmp_path):
+    result = results[name]
+    assert isinstance(result, Result)
+    assert result.releasable is (name in PUBLIC)
+    assert ("SECRET" in repr(result)) is (name not in PUBLIC)
+    facts = json.loads(result.to_json())
+    assert facts == json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    table = result.to_arrow()
+    assert table.num_rows > 0
+    # Facts about labels without the labels would be taken for them.
+    for suffix in ("parquet", "csv", "jsonl", *(["json"] if name != "Labels" else [])):
+        path = tmp_path / f"{name}.{suffix}"
+        result.save(path)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode & 0o077 == (0o044 if name in PUBLIC else 0), oct(mode)
+        with pytest.raises(OutputError, match="exists"):
+            result.save(path)
+    assert parquet.read_table(tmp_path / f"{name}.parquet").num_rows == table.num_rows
+    assert csv.read_csv(tmp_path / f"{name}.csv").column_names == table.column_names
+    lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [list(json.loads(line)) for line in lines[:1]] == [table.column_names]
+    shown = result._repr_html_()
+    assert shown.startswith("<p><b>")
+    assert shown.count("<tr>") == shown.count("</tr>")
+
+
+def test_a_result_as_a_data_frame(results):
+    if importlib.util.find_spec("pandas") is None:
+        with pytest.raises(UsageError, match="pandas is not installed"):
+            results["Cost"].to_pandas()
+    else:
+        assert list(results["Cost"].to_pandas()) == list(results["Cost"].columns())
+
+
+def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):
+    with pytest.raises(UsageError, match=r"\.parquet"):
+        results["Cost"].save(tmp_path / "cost.xlsx")
+    assert not list(tmp_path.iterdir())

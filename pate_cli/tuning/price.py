@@ -136,7 +136,7 @@ _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
 _ORDER_SHARE = 0.67
 _USUAL_EPSILON = 2.0
 _MOST_ROWS = 10_000
-_DISTANCES, _COARSE_DISTANCES = 60, 14
+_DISTANCES, _COARSE_DISTANCES = 60, 11
 _GROWTH_STEPS = 6
 # Prefixes whose numbers of rows are within this factor are taken to be alike.
 _ALIKE = 1.2
@@ -303,7 +303,7 @@ class SanitizedPricing:
             # The few distances missed the largest discounted sensitivity by a trifle.
             rows -= max(1, rows // 1000)
         # Where ε for all votes is the smaller one, it may allow more rows.
-        if rows < sample.queries and by_all_votes(rows + 1).epsilon <= target:
+        if rows < sample.queries and all(outcome.data_independent <= target for outcome in found):
             more = _fill(
                 by_all_votes,
                 target,
@@ -312,7 +312,8 @@ class SanitizedPricing:
                 rounds=_ALL_VOTES_ROUNDS,
                 slack=_COARSE_SLACK,
             )
-            found.append(priced(more.queries))
+            if more.epsilon <= target:
+                found.append(priced(more.queries))
         return max(found, key=lambda outcome: outcome.rank(goal), default=None)
 
     def labels_bound(self, outcome: Outcome) -> Outcome:

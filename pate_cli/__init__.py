@@ -15,71 +15,30 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pate_cli import mechanisms
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from pate_cli.release.report import Report
-    from pate_cli.errors import PateError
-    from pate_cli.labels import Labels
-    from pate_cli.ledger import Ledger, SpendRecord
-    from pate_cli.mechanisms.confident import ConfidentGNMax
-    from pate_cli.mechanisms.gnmax import GNMax
-    from pate_cli.mechanisms.interactive import InteractiveGNMax
-    from pate_cli.mechanisms.lnmax import LNMax
-    from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
-    from pate_cli.mechanisms.sparse_vector import SparseVector
-    from pate_cli.mechanisms.stability import Stability
-    from pate_cli.synthetic import SyntheticEnsemble
-    from pate_cli.verbs import (
-        accuracy,
-        aggregate,
-        compare,
-        cost,
-        quote,
-        release,
-        smooth_sensitivity,
-        tune,
-    )
-    from pate_cli.votes import open_votes
-    from pate_cli.votes.side_files import StudentPredictions, Truth
+    from pate_cli.errors import PateError as PateError
+    from pate_cli.labels import Labels as Labels
+    from pate_cli.ledger import Ledger as Ledger
+    from pate_cli.ledger import SpendRecord as SpendRecord
+    from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
+    from pate_cli.release.report import Report as Report
+    from pate_cli.synthetic import SyntheticEnsemble as SyntheticEnsemble
+    from pate_cli.verbs import accuracy as accuracy
+    from pate_cli.verbs import aggregate as aggregate
+    from pate_cli.verbs import compare as compare
+    from pate_cli.verbs import cost as cost
+    from pate_cli.verbs import quote as quote
+    from pate_cli.verbs import release as release
+    from pate_cli.verbs import smooth_sensitivity as smooth_sensitivity
+    from pate_cli.verbs import tune as tune
+    from pate_cli.votes import open_votes as open_votes
+    from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
+    from pate_cli.votes.side_files import Truth as Truth
 
-__all__ = [
-    "ConfidentGNMax",
-    "GNMax",
-    "InteractiveGNMax",
-    "LNMax",
-    "Labels",
-    "Ledger",
-    "PateError",
-    "PermuteAndFlip",
-    "Report",
-    "SparseVector",
-    "SpendRecord",
-    "Stability",
-    "StudentPredictions",
-    "SyntheticEnsemble",
-    "Truth",
-    "accuracy",
-    "aggregate",
-    "compare",
-    "cost",
-    "open_votes",
-    "quote",
-    "release",
-    "smooth_sensitivity",
-    "tune",
-]
-
-_VERBS = [
-    "accuracy",
-    "aggregate",
-    "compare",
-    "cost",
-    "quote",
-    "release",
-    "smooth_sensitivity",
-    "tune",
-]
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
@@ -89,19 +48,25 @@ _HOMES = {
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",
     "Truth": "votes.side_files",
+    "accuracy": "verbs",
+    "aggregate": "verbs",
+    "compare": "verbs",
+    "cost": "verbs",
     "open_votes": "votes",
-    **dict.fromkeys(_VERBS, "verbs"),
+    "quote": "verbs",
+    "release": "verbs",
+    "smooth_sensitivity": "verbs",
+    "tune": "verbs",
+    **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},
 }
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _HOMES:
-        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    else:  # the others are mechanisms, which have a list of their own
-        mechanisms = importlib.import_module(f"{__name__}.mechanisms")
-        found = mechanisms.mechanism_named(name)
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
 

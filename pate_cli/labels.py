@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,6 @@ class Labels(Result):
     labels: NDArray[np.int64]
     sources: NDArray[Any]
     metadata: Mapping[str, str] = field(default_factory=dict)
-
-    releasable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         ids = _ids(self.ids)
@@ -99,6 +97,11 @@ class Labels(Result):
     def encode(self, path: str | os.PathLike[str]) -> bytes:
         """The file of this name, in the format of its suffix."""
         return encode_labels(self, LabelFormat.from_path(os.fspath(path)))
+
+    @property
+    def releasable(self) -> bool:
+        """Made to be published."""
+        return True
 
     def headline(self) -> str:
         """How many of the queries were answered."""

@@ -47,17 +47,17 @@ _STYLE: Final = {
 
 _BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 _GREY, _BLACK = "#BBBBBB", "#000000"
-_MECHANISMS: Final[dict[str, tuple[str, str, Any, str]]] = {
+_MECHANISMS: Final = {
     "lnmax": ("LNMax", _VERMILION, "--", "s"),
     "gnmax": ("GNMax", _BLUE, "-", "o"),
     "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
     "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
-    "permute-and-flip": ("Permute-and-flip", _SKY, (0, (5, 1)), "v"),
+    "permute-and-flip": ("Permute-and-flip", _SKY, "-", "v"),
 }
 _MARKS = 8
 
 
-def _style(mechanism: str) -> tuple[str, str, Any, str]:
+def _style(mechanism: str) -> tuple[str, str, str, str]:
     """Title, colour, line and marker of a mechanism; a plain one where none is set aside."""
     return _MECHANISMS.get(mechanism, (mechanism, _BLACK, "-", "x"))
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,12 @@ __all__ = ["Result", "encode_columns", "row_columns"]
 
 
 class Result(ABC):
-    """A result: JSON-ready facts, and a table of whatever it holds many of.
+    """A result: JSON-ready facts, and a table of whatever it holds many of."""
 
-    Attributes:
-        releasable: False for what describes the votes; its files are its owner's alone.
-    """
-
-    releasable: ClassVar[bool] = False
+    @property
+    def releasable(self) -> bool:
+        """False for what describes the votes; its files are its owner's alone."""
+        return False
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,8 @@ from pate_cli.checks import check_orders
 from pate_cli.errors import ParameterError, SpentError, UsageError, ValidityError
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import CLASSES, MechanismChoice, scored_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, RunShape, ScoredMechanism
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
@@ -37,9 +38,21 @@ from pate_cli.release.report import Quote, Report
 from pate_cli.release.rule import choose_plan, choose_plan_for
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.run import Account, Aggregation, ComposedAccount, TightAccount, run
+from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
+from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
+from pate_cli.tuning.source import TuneSource
 from pate_cli.votes import VoteFile, open_votes
 from pate_cli.votes.side_files import Truth, load_truth
-from pate_cli.words import DELTA, Analysis, Layout, MechanismName, OrderChoice, ReleaseKind
+from pate_cli.words import (
+    DELTA,
+    MIN_AGREEMENT,
+    Analysis,
+    Layout,
+    MechanismName,
+    Objective,
+    OrderChoice,
+    ReleaseKind,
+)
 
 __all__ = [
     "Released",
@@ -50,7 +63,9 @@ __all__ = [
     "growth",
     "quote",
     "release",
+    "rule_of_thumb",
     "smooth_sensitivity",
+    "tune",
 ]
 
 Votes: TypeAlias = Any
@@ -455,6 +470,137 @@ def release(
     return Released(report, total, known.after(total, draw))
 
 
+def tune(
+    votes: Votes | None = None,
+    *,
+    target_epsilon: float | None = None,
+    answers: float | None = None,
+    objective: Objective | str = Objective.ANSWERS,
+    min_agreement: float = MIN_AGREEMENT,
+    release: ReleaseKind | str | None = None,
+    delta: float = DELTA,
+    thresholds: Sequence[float] | None = None,
+    sigmas1: Sequence[float] | None = None,
+    sigmas2: Sequence[float] | None = None,
+    data_independent: bool = False,
+    synthetic: str | None = None,
+    public_votes: bool = False,
+    queries: int | None = None,
+    max_queries: int | None = None,
+    truth: Truth | str | PathLike[str] | None = None,
+    teachers_per_record: int = 1,
+    layout: Layout | str | None = None,
+    classes: int | None = None,
+    teachers: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    interrupted: Callable[[], None] = lambda: None,
+) -> Tuned:
+    """Find threshold, noise and release parameters of Confident-GNMax for a goal.
+
+    SECRET, unless the votes are public or made up: settings chosen on votes tell about them.
+
+    Args:
+        votes: the votes; None with `synthetic`, or with `data_independent` and a shape.
+        target_epsilon: most expected answers at this published ε or less.
+        answers: least ε for so many expected answers; with a target the best agreement.
+        objective: with only a target, `answers` or `agreement`.
+        min_agreement: least expected share of answers that equal the plurality.
+        release: as in `aggregate`.
+        thresholds, sigmas1, sigmas2: values to try (votes); a grid in proportion if left out.
+        data_independent: ε for all votes, met always by a cap on answers.
+        synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
+        public_votes: the caller asserts that the votes are public.
+        queries: without votes, how many there are.
+        truth: true labels, to estimate accuracy from below.
+        progress: called after every step with 1 and with how many there are at most.
+        interrupted: called when a search is broken off (KeyboardInterrupt) and its best so far
+            is about to be priced.
+
+    Raises:
+        UnreachableError: no setting meets the goal; the message says what can be had.
+    """
+    kind = _tuned_kind(release, data_independent=data_independent)
+    source = TuneSource(
+        votes=votes,
+        synthetic=synthetic,
+        layout=_layout(layout),
+        classes=classes,
+        teachers=teachers,
+        queries=queries,
+        max_queries=max_queries,
+        truth=truth,
+        public=public_votes,
+        teachers_per_record=teachers_per_record,
+    )
+    source.check(data_independent=kind is ReleaseKind.NONE)
+    goal = Goal(
+        delta=delta,
+        release=kind,
+        target_epsilon=target_epsilon,
+        answers=answers,
+        objective=Objective(objective),
+        min_agreement=min_agreement,
+    )
+    sample, basis = source.sample()
+    grid = Grid.for_teachers(
+        sample.teachers, thresholds=thresholds, sigmas1=sigmas1, sigmas2=sigmas2
+    )
+    search = Search(sample, grid, goal)
+    try:
+        found = search.run(lambda done: progress(done, search.steps))
+    except KeyboardInterrupt:
+        interrupted()
+        best = search.best_so_far()
+        if best is None:
+            raise
+        found = best
+    return replace(
+        found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)
+    )
+
+
+def rule_of_thumb(
+    target_epsilon: float,
+    *,
+    teachers: int | None,
+    classes: int | None,
+    queries: int | None,
+    threshold: float | None = None,
+    sigma1: float | None = None,
+    sigma2: float | None = None,
+    release: ReleaseKind | str | None = None,
+    delta: float = DELTA,
+    teachers_per_record: int = 1,
+) -> RuleOfThumb:
+    """Release parameters by rule for a target, without votes and without a search; public."""
+    kind = _tuned_kind(release, data_independent=False)
+    if kind is ReleaseKind.NONE:
+        raise UsageError("`rule_of_thumb` is about a release")
+    source = TuneSource(
+        teachers=teachers,
+        classes=classes,
+        queries=queries,
+        teachers_per_record=teachers_per_record,
+    )
+    settled = {"threshold": threshold, "sigma1": sigma1, "sigma2": sigma2}
+    given = {name: value for name, value in settled.items() if value is not None}
+    tau, m, k1 = source.shape
+    shape = RunShape(
+        teachers=tau,
+        classes=m,
+        queries=k1,
+        delta=delta,
+        teachers_per_record=teachers_per_record,
+    )
+    return by_rule_of_thumb(
+        kind,
+        mechanism=ConfidentGNMax.for_run(shape, given),
+        queries=k1,
+        target_epsilon=target_epsilon,
+        delta=delta,
+    )
+
+
 @dataclass(frozen=True)
 class _Asked:
     """An opened file, the mechanism it is asked, and the public numbers of the run."""
@@ -579,11 +725,8 @@ def _layout(layout: Layout | str | None) -> Layout | None:
 
 def _count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:
     """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
-    for name, value in (("max_queries", max_queries), ("max_answers", max_answers)):
-        if value is not None and value < 1:
-            raise ParameterError(f"`{name}` must be at least 1, got {value}")
-    queries = file.queries if max_queries is None else min(max_queries, file.queries)
-    return queries, queries if max_answers is None else min(max_answers, queries)
+    queries = file.limited(max_queries)
+    return queries, min(queries, file.limited(max_answers, name="max_answers"))
 
 
 def _kind(release: ReleaseKind | str | None, analysis: Analysis, *, published: bool) -> ReleaseKind:
@@ -593,6 +736,17 @@ def _kind(release: ReleaseKind | str | None, analysis: Analysis, *, published: b
     if release is not None:
         return ReleaseKind(release)
     return ReleaseKind.UNBIASED if published else ReleaseKind.UPPER
+
+
+def _tuned_kind(release: ReleaseKind | str | None, *, data_independent: bool) -> ReleaseKind:
+    """What is published: a bound unless told otherwise, nothing sanitized for all votes."""
+    if not data_independent:
+        return ReleaseKind(release or ReleaseKind.UPPER)
+    if release is not None and ReleaseKind(release) is not ReleaseKind.NONE:
+        raise UsageError(
+            f"`data_independent` publishes no data-dependent epsilon; leave out `release` {release}"
+        )
+    return ReleaseKind.NONE
 
 
 def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:

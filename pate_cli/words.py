@@ -114,7 +114,7 @@ class LabelFormat(enum.StrEnum):
         if found is None:
             raise UsageError(
                 f"cannot tell the label format of '{path}': end the name in"
-                f" {', '.join(_SUFFIXES)}, or give `format` {'|'.join(cls)}"
+                f" {', '.join(_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
             )
         return found
 

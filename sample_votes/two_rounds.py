@@ -129,10 +129,10 @@ def main() -> None:
     first, second = found["labels right"]
     before, after = found["student right"]
     sys.stdout.write(
-        f"round 1: {one} of 200 queries answered, {first:.1%} rightly; student right on "
+        f"round 1: {one} of 200 queries answered, {first:.1%} of them right; student right on "
         f"{before:.1%}\n"
-        f"round 2: {two} of 200 answered, {found['reinforced']} reinforced, {second:.1%} rightly; "
-        f"student right on {after:.1%}\n"
+        f"round 2: {two} of 200 answered, {found['reinforced']} reinforced, {second:.1%} of them "
+        f"right; student right on {after:.1%}\n"
         f"both rounds: epsilon {found['epsilon']:.2f} at delta {found['delta']:g}\n"
     )
 

@@ -1,4 +1,7 @@
-"""Ledgers add up, survive their file exactly, and refuse anything that is not one."""
+"""Ledgers add up, survive their file exactly, and refuse anything that is not one.
+
+So does the record of releases: damage never reads as nothing spent.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pate_cli.charging import charge
 
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.errors import LedgerError
-from pate_cli.ledger import SCHEMA_VERSION, Draw, Ledger, Round
+from pate_cli.ledger import SCHEMA_VERSION, Draw, Ledger, PastRelease, SpendRecord
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from refusals import refusal
+from runs import charged, round_of
 
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
@@ -32,7 +35,7 @@ def make(name, *, seed=0, distances=4, private=True, delta=1e-5, orders=ORDERS, 
         rdp=random.exponential(size=len(orders)),
         sensitivity=curve,
         ceiling=(curve[:, -1] if distances else np.zeros(len(orders))) + 1.0,
-        rounds=(Round(name, MECHANISM.parameters(), 10, 8, 5, tuple(draws)),),
+        rounds=(round_of(MECHANISM, queries=10, max_answers=8, answers=5, name=name, draws=draws),),
         private=private,
     )
 
@@ -98,31 +101,32 @@ def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
 def test_a_truncated_file_is_refused(cut):
     text = make("a").to_json()
     end = int(len(text) * cut) if isinstance(cut, float) else cut
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(text[:end])
-    assert str(caught.value) == "not a ledger, or a truncated one: it is not valid JSON"
+    assert (
+        refusal(LedgerError, Ledger.from_json, text[:end])
+        == "not a ledger, or a truncated one: it is not valid JSON"
+    )
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(text)
-    assert str(caught.value) == "not a ledger, or a truncated one: it is not valid JSON"
+    assert (
+        refusal(LedgerError, Ledger.from_json, text)
+        == "not a ledger, or a truncated one: it is not valid JSON"
+    )
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '"pate-ledger"', '{"kind": "report"}'])
 def test_foreign_json_is_refused(text):
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(text)
-    assert str(caught.value) == "not a ledger: give a file that pate wrote with --ledger"
+    assert (
+        refusal(LedgerError, Ledger.from_json, text)
+        == "not a ledger: give a file that pate wrote with --ledger"
+    )
 
 
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, "1", None, 1.5])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(json.dumps(data))
-    assert str(caught.value) == (
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
         f"the ledger has schema version {version}, this tool reads {SCHEMA_VERSION}; "
         "use the version of pate that wrote it, or a newer one"
     )
@@ -205,9 +209,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
 )
 def test_damaged_fields_are_refused(change, message):
     data = json.loads(make("a").to_json()) | change
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(json.dumps(data))
-    assert str(caught.value) == message
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == message
 
 
 @pytest.mark.parametrize(
@@ -216,18 +218,14 @@ def test_damaged_fields_are_refused(change, message):
 def test_missing_fields_are_refused(field):
     data = json.loads(make("a").to_json())
     del data[field]
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(json.dumps(data))
-    assert str(caught.value) == MALFORMED
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == MALFORMED
 
 
 @pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers"])
 def test_missing_fields_of_a_round_are_refused(field):
     data = json.loads(make("a").to_json())
     del data["rounds"][0][field]
-    with pytest.raises(LedgerError) as caught:
-        Ledger.from_json(json.dumps(data))
-    assert str(caught.value) == MALFORMED
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == MALFORMED
 
 
 @given(st.data())
@@ -253,7 +251,7 @@ def test_random_damage_gives_a_ledger_or_one_line(data):
             make("b", orders=[2.0, 8.0]),
             "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]",
         ),
-        (make("a", seed=3), "the same round is in there twice; give every ledger once"),
+        (make("a", seed=3), "a round is given twice; give every ledger once"),
     ],
     ids=["delta", "orders", "twice"],
 )
@@ -295,29 +293,150 @@ def test_charging_is_additive_over_queries(mechanism):
     """Two runs cost what one run over all their rows costs."""
     counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
 
-    def charged(part):
-        tally = {
-            order: Tally.of(mechanism.cells(mechanism.score(part), mechanism.cost_table(order)))
-            for order in (7.5, 2.0)
-        }
-        return charge(
-            mechanism,
-            tally,
-            delta=1e-5,
-            distances=9,
-            max_answers=100,
-            answers=3,
-            private=True,
-        )
+    def ledger(part, name):
+        return charged(mechanism, part, [7.5, 2.0], distances=9, answers=3, name=name)
 
-    whole, parts = charged(counts), charged(counts[:23]) + charged(counts[23:])
+    whole = ledger(counts, "whole")
+    parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
     assert whole.orders.tolist() == [2.0, 7.5]
-    assert whole.rounds[0].max_answers == 60
+    assert (whole.queries, parts.queries) == (60, 60)
     for field in ("rdp", "ceiling", "sensitivity"):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
     cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
     np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
-    worst = [surface_blocks(mechanism.cost_table(order)).max() * 60 for order in (2.0, 7.5)]
+    worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
     np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
     assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
-    assert len({charged(counts).rounds[0].id for _ in range(3)}) == 3
+
+
+# ---------------------------------------------------------------- the record of releases
+
+DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
+
+
+def spent(*names):
+    one = np.array([0.5])
+    return Ledger(
+        analysis="tight",
+        delta=1e-5,
+        orders=np.array([4.0]),
+        rdp=one,
+        sensitivity=one[None],
+        ceiling=one,
+        rounds=tuple(round_of(MECHANISM, queries=10, answers=5, name=name) for name in names),
+    )
+
+
+def test_any_common_round_counts_and_none_else():
+    record = SpendRecord().after(spent("a", "b"), DRAWN).after(spent("c"), DRAWN)
+    assert [past.rounds for past in record.releases] == [("a", "b"), ("c",)]
+    assert [past.rounds for past in record.touching(spent("b", "x"))] == [("a", "b")]
+    assert [past.rounds for past in record.touching(spent("b", "c"))] == [("a", "b"), ("c",)]
+    assert record.touching(spent("x")) == ()
+    assert record.releases[0].draw == DRAWN
+
+
+def test_releasing_without_a_draw_spends_nothing():
+    record = SpendRecord()
+    assert record.after(spent("a"), None) is record
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.text(max_size=4), min_size=1, max_size=3),
+            st.floats(1e-6, 3.0),
+            st.floats(1e-3, 1e6),
+            st.floats(0.0, 1e3),
+        ),
+        max_size=4,
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_a_record_comes_back_from_its_file(releases):
+    record = SpendRecord(
+        tuple(PastRelease(tuple(names), Draw(*numbers)) for names, *numbers in releases)
+    )
+    assert SpendRecord.from_json(record.to_json()) == record
+    assert SpendRecord.from_json(record.to_json().encode()) == record
+
+
+RECORD = SpendRecord().after(spent("a"), DRAWN)
+
+
+def record_refused(text):
+    return refusal(LedgerError, SpendRecord.from_json, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", RECORD.to_json()[:-9], "\xff", b"\xff\xfe", "[" * 100_000]
+)
+def test_a_truncated_record_is_refused(text):
+    assert record_refused(text) == "not a record of releases, or a truncated one"
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '"x"', '{"kind": "pate-ledger"}'])
+def test_foreign_json_is_no_record(text):
+    assert record_refused(text) == "not a record of releases: give the file that --spend wrote"
+
+
+def test_a_newer_record_is_refused():
+    data = json.loads(RECORD.to_json()) | {"schema_version": 2}
+    assert record_refused(json.dumps(data)) == (
+        "the record has schema version 2, this tool reads 1; use a newer version of pate"
+    )
+
+
+def changed_record(**fields):
+    data = json.loads(RECORD.to_json())
+    data["releases"][0] |= fields
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"beta": -1.0},
+        {"beta": float("nan")},
+        {"sigma_release": 0.0},
+        {"sigma_release": "x"},
+        {"sigma_release": None},
+        {"shift": -0.1},
+        {"shift": float("inf")},
+        {"rounds": None},
+        {"rounds": 3},
+        {"rounds": "ab"},
+        {"rounds": [1]},
+        {"rounds": []},
+        {"beta": True},
+        {"beta": "0.05"},
+    ],
+    ids=str,
+)
+def test_damaged_fields_of_a_record_are_refused(fields):
+    assert record_refused(changed_record(**fields)) == "the record of releases is damaged"
+
+
+@pytest.mark.parametrize("field", ["rounds", "beta", "sigma_release", "shift"])
+def test_missing_fields_of_a_record_are_refused(field):
+    data = json.loads(RECORD.to_json())
+    del data["releases"][0][field]
+    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+
+
+@pytest.mark.parametrize("releases", [None, 3, {}, {"a": 1}, ["x"], [None], "text"], ids=str)
+def test_a_damaged_list_of_releases_is_refused(releases):
+    data = json.loads(RECORD.to_json()) | {"releases": releases}
+    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_random_damage_gives_a_record_or_one_line(data):
+    text = RECORD.to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
+    try:
+        SpendRecord.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+    except LedgerError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right

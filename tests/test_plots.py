@@ -20,7 +20,7 @@ from pate_cli.plots import (
 from pate_cli.pricing.accuracy import AccuracyPoint
 from pate_cli.pricing.growth import CostCurve
 
-MISSING = "--plot needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
+MISSING = "`plot` needs matplotlib, which is optional: pip install 'pate-cli[plot]'"
 BINS = [
     {"from": 0, "to": 20, "queries": 3, "expected_answers": 0.5, "mean_cost": 0.0},
     {"from": 20, "to": 40, "queries": 7, "expected_answers": 6.0, "mean_cost": 0.01},
@@ -73,7 +73,7 @@ def test_without_matplotlib(without):
 def test_other_formats_are_refused_first(without):
     with pytest.raises(UsageError) as caught:
         check_plot("picture.pdf")
-    assert str(caught.value) == "--plot writes .png or .svg, got 'picture.pdf'"
+    assert str(caught.value) == "`plot` writes .png or .svg, got 'picture.pdf'"
 
 
 @pytest.mark.parametrize("name", FIGURES)

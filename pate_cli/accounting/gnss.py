@@ -18,6 +18,7 @@ MNIST row of its Table 2 (β = 0.0329, σ = 6.23, λ = 14) it gives 0.518; the d
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -49,21 +50,24 @@ def shift_quantile(delta_failure: float) -> float:
     return float(-ndtri(delta_failure)) if delta_failure > 0.0 else 0.0
 
 
-def gnss_costs(betas: Floats, sigmas: Floats, *, order: float, quantile: float) -> Floats:
-    """ε_κ(λ) for many β and σ at once, κ = quantile·σ: broadcast, nats, unchecked.
+def _cost(beta: Any, sigma: Any, order: float, quantile: float, library: Any) -> Any:
+    """ε_κ(λ) of numbers (library `math`) or arrays (`numpy`), κ = quantile·σ, x < 1.
 
-    Infinite where β is too large for the order. Written with x = (λ − 1)·expm1(2β) so that small β
-    do not cancel: λ(1/σ + (κ/σ)·expm1(β))²/(2(1 − x)) + [expm1(2β)/2 − β]
-    + [−log1p(−x) − x]/(2(λ − 1)).
+    With x = (λ − 1)·expm1(2β), so that small β do not cancel: λ(1/σ + (κ/σ)·expm1(β))²/(2(1 − x))
+    + [expm1(2β)/2 − β] + [−log1p(−x) − x]/(2(λ − 1)).
     """
-    x = (order - 1.0) * np.expm1(2.0 * np.minimum(betas, _LARGEST_BETA))
-    within = np.where(x < 1.0, x, 0.0)
-    with np.errstate(over="ignore", divide="ignore"):
-        moved = 1.0 / np.asarray(sigmas) + quantile * np.expm1(betas)
-        mean = order * moved * moved / (2.0 * (1.0 - within))
-        spread = np.expm1(2.0 * betas) / 2.0 - betas
-    log_part = (-np.log1p(-within) - within) / (2.0 * (order - 1.0))
-    return np.where(x < 1.0, mean + spread + log_part, np.inf)
+    x = (order - 1.0) * library.expm1(2.0 * beta)
+    moved = 1.0 / sigma + quantile * library.expm1(beta)
+    mean = order * moved * moved / (2.0 * (1.0 - x))
+    spread = library.expm1(2.0 * beta) / 2.0 - beta
+    return mean + spread + (-library.log1p(-x) - x) / (2.0 * (order - 1.0))
+
+
+def gnss_costs(betas: Floats, sigmas: Floats, *, order: float, quantile: float) -> Floats:
+    """ε_κ(λ) for many β and σ at once, κ = quantile·σ: broadcast, nats, infinite for large β."""
+    fits = betas < largest_beta(order)
+    cost = _cost(np.where(fits, betas, 0.0), sigmas, order, quantile, np)
+    return np.where(fits, cost, np.inf)
 
 
 def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> float:
@@ -92,7 +96,7 @@ def gnss_rdp(*, beta: float, sigma: float, order: float, shift: float = 0.0) -> 
             f"beta must be below {largest_beta(order):.6g} at this order, "
             f"or the order below {largest_order(beta):.6g} at this beta"
         )
-    cost = gnss_costs(np.array(beta), np.array(sigma), order=order, quantile=shift / sigma)
-    if not np.isfinite(cost):
+    cost = float(_cost(beta, sigma, order, shift / sigma, math))
+    if not math.isfinite(cost):
         raise ParameterError(f"sigma_release={sigma:g} is so small that its cost overflows")
-    return float(cost)
+    return cost

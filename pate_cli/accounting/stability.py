@@ -41,17 +41,13 @@ from pate_cli.errors import ParameterError
 
 __all__ = [
     "distance_to_instability",
-    "epsilon_for_share",
+    "epsilon_for_half",
     "farthest_distance",
     "sparse_vector_leak",
     "sparse_vector_threshold",
     "stability_leak",
     "stability_threshold",
 ]
-
-
-_SHARE = 0.5
-"""Where the default ε puts the threshold, as a share of the farthest distance."""
 
 
 def distance_to_instability(counts: Counts, *, teachers_per_record: int = 1) -> NDArray[np.int64]:
@@ -128,28 +124,23 @@ def sparse_vector_leak(*, query_epsilon: float, threshold: float) -> float:
     return y * (4.0 - y) / 6.0
 
 
-def epsilon_for_share(
-    unit_threshold: float, *, teachers: int, teachers_per_record: int, share: float = _SHARE
-) -> float:
-    """The ε that puts the threshold at a share of the farthest distance.
+def epsilon_for_half(unit_threshold: float, *, teachers: int, teachers_per_record: int) -> float:
+    """The ε that puts the threshold at half the distance of a unanimous vote.
 
-    Both thresholds are proportional to 1/ε, so T(1)/(share · farthest).
+    Both thresholds are proportional to 1/ε, so T(1)/(farthest/2).
 
     Args:
         unit_threshold: the threshold at ε = 1, ≥ 0.
         teachers: τ; a vote of at most 2r teachers has distance 0 however they agree.
         teachers_per_record: r ≥ 1.
-        share: in (0, 1); the smaller, the more is answered and the more ε is spent.
 
     Raises:
-        ParameterError: a number outside its range, or too few teachers.
+        ParameterError: too few teachers.
     """
-    if not 0.0 < share < 1.0:
-        raise ParameterError(f"share must be between 0 and 1, both excluded, got {share}")
     farthest = farthest_distance(teachers, teachers_per_record=teachers_per_record)
     if farthest == 0:
         raise ParameterError(
             f"{teachers} teachers are too few for a stable vote: at least "
             f"{2 * teachers_per_record + 1} needed"
         )
-    return unit_threshold / (share * farthest)
+    return 2.0 * unit_threshold / farthest

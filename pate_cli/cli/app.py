@@ -16,7 +16,7 @@ from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.cli.terminal import aftermath, say
-
+from pate_cli.cli.tune import tune
 from pate_cli.errors import PateError
 
 __all__ = ["app"]
@@ -91,3 +91,4 @@ app.command("aggregate", no_args_is_help=True)(aggregate)
 app.command("cost", no_args_is_help=True)(cost)
 app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
 app.command("release", no_args_is_help=True)(release)
+app.command("tune", no_args_is_help=True)(tune)

@@ -56,7 +56,6 @@ __all__ = [
     "VoteOptions",
     "Votes",
     "Without",
-    "flag",
     "flagged",
     "in_panel",
     "refuse_overwriting",
@@ -65,8 +64,8 @@ __all__ = [
 ]
 
 
-# Parameters of the library that some command has a flag for.
-_PARAMETERS = {"predictions"}
+# The flag of every parameter, filled as commands are defined; predictions come in a file.
+_FLAGS = {"predictions": "--student"}
 
 
 class Without:
@@ -111,7 +110,12 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
-    _PARAMETERS.update(parameter.name for parameter in parameters)
+    for parameter in parameters:
+        # Within Annotated, Typer keeps the first spelling where a default would be.
+        _, *marks = get_args(parameter.annotation) or (None,)
+        spelling = getattr(marks[-1], "default", None) if marks else None
+        if isinstance(spelling, str):
+            _FLAGS[parameter.name] = spelling
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -197,16 +201,9 @@ class VoteOptions:
         return {"max_queries": self.max_queries, "max_answers": self.max_answers}
 
 
-def flag(name: str) -> str:
-    """The flag of a parameter of the library; the predictions are those of a file."""
-    return "--" + _option(name).replace("_", "-")
-
-
 def flagged(message: str) -> str:
     """A message of the library, whose parameters stand in backticks, with flags for them."""
-    return re.sub(
-        r"`(\w+)`", lambda name: flag(name[1]) if name[1] in _PARAMETERS else name[0], message
-    )
+    return re.sub(r"`(\w+)`", lambda name: _FLAGS.get(name[1], name[0]), message)
 
 
 @dataclass(frozen=True)
@@ -316,12 +313,12 @@ class MechanismOptions:
         for name in self._own:
             if name not in takes and getattr(self, name) is not None:
                 raise UsageError(
-                    f"{flag(name)} does not go with --mechanism {self.mechanism}, "
-                    f"which takes {', '.join(map(flag, takes))}"
+                    f"{_FLAGS[name]} does not go with --mechanism {self.mechanism}, "
+                    f"which takes {', '.join(_FLAGS[taken] for taken in takes)}"
                 )
         for name in kind.required:
             if getattr(self, _option(name)) is None:
-                raise UsageError(f"--mechanism {self.mechanism} needs {flag(name)} FILE")
+                raise UsageError(f"--mechanism {self.mechanism} needs {_FLAGS[name]} FILE")
         given = {
             name: getattr(self, _option(name))
             for name in kind.options()
@@ -472,7 +469,7 @@ class OutputOptions:
         if not self.quiet:
             terminal.say(flagged(message))
 
-    def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
 

@@ -6,12 +6,20 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
-__all__ = ["aftermath", "outputs", "progress", "say", "show"]
+__all__ = ["Advance", "aftermath", "outputs", "progress", "say", "show"]
+
+
+class Advance(Protocol):
+    """Tells a progress bar of steps just done, and of how many, once that is known."""
+
+    def __call__(self, done: int, of: int | None = None, /) -> None:
+        """So many more steps are done."""
+
 
 _RELEASED = "pate: outputs were released"
 
@@ -56,10 +64,10 @@ def aftermath(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
     """A progress bar with an estimate of the time left; silent off a terminal."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda _done: None
+        yield lambda _done, _of=None: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -78,4 +86,4 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], 
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(task, done)
+        yield lambda done, of=None: bar.update(task, advance=done, total=of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,20 +23,15 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import say
-from pate_cli.cli.tune_source import SafeOptions, TuneSource
 from pate_cli.errors import UsageError
 from pate_cli.words import (
     DELTA,
     MIN_AGREEMENT,
-    SIGMA1_SHARE,
-    SIGMA2_SHARE,
-    THRESHOLD_SHARE,
     Objective,
-    ReleaseKind,
 )
 
 if TYPE_CHECKING:
-    from pate_cli.tuning import Goal
+    pass
 
 __all__ = ["tune"]
 
@@ -78,19 +74,6 @@ class GoalOptions:
     delta: Delta = DELTA
     release: Release = None
 
-    def goal(self, kind: ReleaseKind) -> Goal:
-        """The same with what is published, checked."""
-        from pate_cli.tuning import Goal
-
-        return Goal(
-            delta=self.delta,
-            release=kind,
-            target_epsilon=self.target_epsilon,
-            answers=self.answers,
-            objective=self.objective,
-            min_agreement=self.min_agreement,
-        )
-
 
 @dataclass(frozen=True)
 class GridOptions:
@@ -108,6 +91,7 @@ class GridOptions:
         _search("--sigma2", "--sigma-gnmax", help=f"Noise of the argmax to try, {_VALUES}"),
     ] = None
 
+    @property
     def axes(self) -> dict[str, tuple[float, ...] | None]:
         """The values to try, by the name of the grid's axis."""
         from pate_cli.tuning.settings import parse_values
@@ -117,6 +101,52 @@ class GridOptions:
             "sigmas1": parse_values("--sigma1", self.sigma1),
             "sigmas2": parse_values("--sigma2", self.sigma2),
         }
+
+
+_safe = in_panel("Without private votes")
+
+
+@dataclass(frozen=True)
+class SafeOptions:
+    """Ways to tune without private votes, and what is known about votes beside their file."""
+
+    data_independent: Annotated[
+        bool,
+        _safe(
+            "--data-independent",
+            help="epsilon for all votes, met always by a cap on answers; needs no VOTES.",
+        ),
+    ] = False
+    synthetic: Annotated[
+        str | None,
+        _safe(
+            "--synthetic",
+            help="Made-up votes: teachers=250,classes=10,queries=1000,agreement=0.85,spread=0.3,"
+            "confusion=0.3,imbalance=0,seed=0.",
+        ),
+    ] = None
+    rule_of_thumb: Annotated[
+        bool,
+        _safe(
+            "--rule-of-thumb", help="Release parameters by rule for a target, without any search."
+        ),
+    ] = False
+    queries: Annotated[
+        int | None, _safe("--queries", help="Without VOTES: how many queries there are.")
+    ] = None
+    public_votes: Annotated[
+        bool,
+        _safe(
+            "--public-votes",
+            help="Assert that VOTES are public, so that the result may be published.",
+        ),
+    ] = False
+    truth: Annotated[
+        Path | None,
+        in_panel("Votes")(
+            "--truth", help="True labels (NPY, Parquet, CSV): also estimate accuracy, from below."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -156,83 +186,97 @@ def tune(
     Searches Confident-GNMax settings jointly with the number of queries and the release; prints
     the winner, its `pate aggregate` line and the Pareto front of answers, agreement and epsilon.
     """
-    source = TuneSource(votes, reading, safe, teachers_per_record)
-    kind = safe.kind(wanted.release)
-    source.check(kind)
-    axes = tried.axes()
+    from pate_cli import plots, verbs
+
+    axes = tried.axes
     if safe.rule_of_thumb:
-        if kind is ReleaseKind.NONE or view.plot is not None:
-            raise UsageError("--rule-of-thumb is about a release, and draws no plot")
-        view.show(_rule_result(source, axes, kind, wanted), print_rule)
+        _refuse_beside_a_rule(
+            {
+                "VOTES": votes,
+                "--synthetic": safe.synthetic,
+                "--data-independent": safe.data_independent or None,
+                "--public-votes": safe.public_votes or None,
+                "--max-queries": reading.max_queries,
+                "--layout": reading.layout,
+                "--truth": safe.truth,
+                "--plot": view.plot,
+            }
+        )
+        view.show(_by_rule(wanted, axes, reading, safe, teachers_per_record), print_rule)
         return
-
-    from pate_cli.plots import pareto_figure
-    from pate_cli.tuning import Grid, Search
-
-    goal = wanted.goal(kind)
-    secret = not source.releasable
+    secret = votes is not None and not safe.public_votes
+    asked: dict[str, Any] = {
+        **dataclasses.asdict(wanted),
+        **axes,
+        **dataclasses.asdict(safe),
+        "max_queries": reading.max_queries,
+        "teachers_per_record": teachers_per_record,
+    }
+    del asked["rule_of_thumb"]
     with output.outputs() as out:
         if votes is not None:
             refuse_overwriting(votes, view.plot)
         view.reserve(out, mode=0o600 if secret else 0o644)
-        with source.sample(output.note) as (sample, basis):
-            grid = Grid.for_teachers(sample.teachers, **axes)
-            search = Search(sample, grid, goal)
-            complete = True
-            try:
-                with output.progress("tuning", search.steps) as advance:
-                    tuned = search.run(advance)
-            except KeyboardInterrupt:
-                output.note("interrupted; pricing the best so far")
-                best = search.best_so_far()
-                if best is None:
-                    raise
-                tuned, complete = best, False
-            result = tuned.to_dict(
-                basis=basis,
-                releasable=source.releasable,
-                votes=source.votes or "VOTES",
-                words=source.words(),
+        if safe.synthetic is not None:
+            output.note("made-up votes: with other votes a sanitized epsilon differs")
+        elif votes is None:
+            output.note("no votes: answers and agreement are those of made-up ones")
+        else:
+            with reading.open(votes) as file:
+                output.note(file.describe())
+        with output.progress("tuning", None) as advance:
+            tuned = verbs.tune(
+                votes,
+                layout=reading.layout,
+                classes=reading.classes,
+                teachers=reading.teachers,
+                progress=advance,
+                interrupted=lambda: output.note("interrupted; pricing the best so far"),
+                **asked,
             )
-        view.draw(out, lambda: pareto_figure(result["pareto"], result["winner"], secret=secret))
-    if secret:
+        result = tuned.to_dict()
+        view.draw(
+            out, lambda: plots.pareto_figure(result["pareto"], result["winner"], secret=secret)
+        )
+    if not tuned.releasable:
         say(_WARNING)
     view.show(result, print_tuned)
-    if not complete:
+    if not tuned.complete:
         say("interrupted: this is the best of an incomplete search")
         raise typer.Exit(_INTERRUPTED)
 
 
-def _rule_result(
-    source: TuneSource,
-    axes: dict[str, tuple[float, ...] | None],
-    kind: ReleaseKind,
+def _refuse_beside_a_rule(given: dict[str, object]) -> None:
+    """UsageError for what a rule would not look at, by the name a person gave it."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--rule-of-thumb looks at no votes and has no plot; leave out {name}")
+
+
+def _by_rule(
     wanted: GoalOptions,
+    axes: dict[str, tuple[float, ...] | None],
+    reading: VoteOptions,
+    safe: SafeOptions,
+    teachers_per_record: int,
 ) -> dict[str, Any]:
-    """Release parameters by both rules.
+    """Release parameters by both rules; UsageError without a target or for several values."""
+    from pate_cli import verbs
 
-    Raises:
-        UsageError: no target, or several values for one parameter.
-    """
-    from pate_cli.tuning import Setting, rule_of_thumb
-
-    target, delta = wanted.target_epsilon, wanted.delta
-    if target is None:
+    if wanted.target_epsilon is None:
         raise UsageError("--rule-of-thumb needs --target-epsilon")
-    teachers, classes, queries = source.shape
-    single = {name: values[0] for name, values in axes.items() if values and len(values) == 1}
-    if len(single) < sum(values is not None for values in axes.values()):
+    if any(values is not None and len(values) > 1 for values in axes.values()):
         raise UsageError("--rule-of-thumb takes one --threshold, --sigma1 and --sigma2 at most")
-    # In proportion to the teachers, as pate aggregate does.
-    setting = Setting(
-        threshold=single.get("thresholds", THRESHOLD_SHARE * teachers),
-        sigma1=single.get("sigmas1", SIGMA1_SHARE * teachers),
-        sigma2=single.get("sigmas2", SIGMA2_SHARE * teachers),
-    )
-    mechanism = setting.mechanism(
-        teachers=teachers, classes=classes, teachers_per_record=source.teachers_per_record
-    )
-    rules = rule_of_thumb(
-        kind, mechanism=mechanism, queries=queries, target_epsilon=target, delta=delta
-    )
-    return rules.to_dict(words=source.words())
+    threshold, sigma1, sigma2 = (None if values is None else values[0] for values in axes.values())
+    return verbs.rule_of_thumb(
+        wanted.target_epsilon,
+        teachers=reading.teachers,
+        classes=reading.classes,
+        queries=safe.queries,
+        threshold=threshold,
+        sigma1=sigma1,
+        sigma2=sigma2,
+        release=wanted.release,
+        delta=wanted.delta,
+        teachers_per_record=teachers_per_record,
+    ).to_dict()

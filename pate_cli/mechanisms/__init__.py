@@ -12,12 +12,25 @@ from pate_cli.words import MechanismName
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+    from pate_cli.mechanisms.confident import ConfidentGNMax
+    from pate_cli.mechanisms.gnmax import GNMax
+    from pate_cli.mechanisms.interactive import InteractiveGNMax
+    from pate_cli.mechanisms.lnmax import LNMax
+    from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
+    from pate_cli.mechanisms.sparse_vector import SparseVector
+    from pate_cli.mechanisms.stability import Stability
 
 __all__ = [
     "CLASSES",
+    "ConfidentGNMax",
+    "GNMax",
+    "InteractiveGNMax",
+    "LNMax",
     "MechanismChoice",
+    "PermuteAndFlip",
+    "SparseVector",
+    "Stability",
     "mechanism_class",
-    "mechanism_named",
     "scored_from_parameters",
 ]
 
@@ -40,10 +53,11 @@ def mechanism_class(name: MechanismName) -> type[Mechanism]:
     return found
 
 
-def mechanism_named(attribute: str) -> type[Mechanism]:
-    """The class of this Python name."""
-    homes = {home.partition(".")[2]: name for name, home in CLASSES.items()}
-    return mechanism_class(homes[attribute])
+def __getattr__(name: str) -> Any:
+    for word, home in CLASSES.items():
+        if home.partition(".")[2] == name:
+            return mechanism_class(word)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.composition import Composition, best_composition
 from pate_cli.accounting.stability import (
     distance_to_instability,
-    epsilon_for_share,
+    epsilon_for_half,
     sparse_vector_leak,
     sparse_vector_threshold,
 )
@@ -103,7 +103,7 @@ class SparseVector(ComposedMechanism):
         if "query_epsilon" in given:
             return settled
         unit = sparse_vector_threshold(query_epsilon=1.0, query_delta=query_delta)
-        epsilon = epsilon_for_share(
+        epsilon = epsilon_for_half(
             unit, teachers=run.teachers, teachers_per_record=run.teachers_per_record
         )
         return {**settled, "query_epsilon": epsilon}

@@ -12,7 +12,7 @@ from pate_cli.accounting.composition import Composition, best_composition
 from pate_cli.accounting.laplace.noisy_max import laplace_cdf
 from pate_cli.accounting.stability import (
     distance_to_instability,
-    epsilon_for_share,
+    epsilon_for_half,
     stability_leak,
     stability_threshold,
 )
@@ -83,7 +83,7 @@ class Stability(ComposedMechanism):
         if "query_epsilon" in given:
             return {"query_delta": query_delta}
         unit = stability_threshold(query_epsilon=1.0, query_delta=query_delta)
-        epsilon = epsilon_for_share(
+        epsilon = epsilon_for_half(
             unit, teachers=run.teachers, teachers_per_record=run.teachers_per_record
         )
         return {"query_delta": query_delta, "query_epsilon": epsilon}

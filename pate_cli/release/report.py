@@ -7,7 +7,7 @@ that `release` sanitized. It holds no reference to a ledger and cannot be made f
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +91,6 @@ class Report(Result):
     rounds: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...] = ()
 
-    releasable: ClassVar[bool] = True
-
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
         return {
@@ -128,6 +126,11 @@ class Report(Result):
             for name in ("id", "holds", "text")
         }
 
+    @property
+    def releasable(self) -> bool:
+        """Made to be published."""
+        return True
+
     def headline(self) -> str:
         """ε, δ and how many answers they pay for."""
         return (
@@ -142,8 +145,6 @@ class Quote(Result):
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn.
     """
-
-    releasable: ClassVar[bool] = True
 
     mechanism: dict[str, Any]
     delta: float
@@ -178,6 +179,11 @@ class Quote(Result):
         """One row: what is asked and what it costs."""
         row = {"queries": self.queries, "max_answers": self.max_answers, "epsilon": self.epsilon}
         return {name: np.array([value]) for name, value in row.items()}
+
+    @property
+    def releasable(self) -> bool:
+        """Made to be published."""
+        return True
 
     def headline(self) -> str:
         """The worst case."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _BETA_ORDER = 0.25
 _SHOWN = ("epsilon", "expected_answers", "agreement")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuned(Result):
     """What a search found. SECRET if the votes are.
 
@@ -43,6 +43,9 @@ class Tuned(Result):
             in ε, on the coarse lattice where a release is drawn.
         floor: the least ε that was found for as many answers as are wanted, or for one.
         complete: False after an interruption: the best so far.
+        basis: in numbers, what was looked at.
+        public: whether the votes are public, or there were none.
+        votes, words: the file, or a placeholder, and options that describe it, for a command line.
     """
 
     goal: Goal
@@ -52,14 +55,19 @@ class Tuned(Result):
     pareto: tuple[Outcome, ...]
     floor: float | None
     complete: bool
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    public: bool = False
+    votes: str = "VOTES"
+    words: tuple[str, ...] = ()
 
-    def command(self, *, votes: str = "VOTES", words: Sequence[str] = ()) -> str | None:
-        """The `pate aggregate` line that runs the winner; None without one.
+    @property
+    def releasable(self) -> bool:
+        """Only without private votes."""
+        return self.public
 
-        Args:
-            votes: the file, or a placeholder.
-            words: options that describe the file, such as a layout.
-        """
+    @property
+    def command(self) -> str | None:
+        """The `pate aggregate` line that runs the winner; None without one."""
         winner = self.winner
         if winner is None:
             return None
@@ -69,8 +77,8 @@ class Tuned(Result):
             queries=winner.queries,
             max_answers=winner.max_answers,
             delta=self.goal.delta,
-            votes=votes,
-            words=words,
+            votes=self.votes,
+            words=self.words,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -88,25 +96,12 @@ class Tuned(Result):
             f"{self.winner.epsilon:.4f}"
         )
 
-    def to_dict(
-        self,
-        *,
-        basis: dict[str, Any] | None = None,
-        releasable: bool = False,
-        votes: str = "VOTES",
-        words: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        """Everything in plain numbers, for JSON.
-
-        Args:
-            basis: what the votes were.
-            releasable: whether they are public.
-            votes, words: as in `command`.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain numbers, for JSON."""
         goal, grid, winner = self.goal, self.grid, self.winner
         return {
             "schema_version": 1,
-            "releasable": releasable,
+            "releasable": self.releasable,
             "complete": self.complete,
             "analysis": "tight",
             "goal": {
@@ -117,7 +112,7 @@ class Tuned(Result):
                 "release": goal.release.value,
                 "delta": goal.delta,
             },
-            "basis": {} if basis is None else basis,
+            "basis": dict(self.basis),
             "grid": {
                 "points": grid.size,
                 "thresholds": list(grid.thresholds),
@@ -126,7 +121,7 @@ class Tuned(Result):
             },
             "floor": self.floor,
             "winner": None if winner is None else _described(winner) | {"cost_shares": self.shares},
-            "command": self.command(votes=votes, words=words),
+            "command": self.command,
             "pareto": [_described(outcome) for outcome in self.pareto],
         }
 
@@ -196,7 +191,7 @@ def aggregate_command(
         plan: how ε is sanitized; None for no release.
         queries, max_answers: k1 and, if there is a cap, k2.
         delta: δ.
-        votes, words: as in `Tuned.command`.
+        votes, words: as in `Tuned`.
     """
     line = ["pate", "aggregate", votes, *words]
     line += ["--threshold", repr(setting.threshold), "--sigma1", repr(setting.sigma1)]
@@ -229,19 +224,21 @@ class RuleOfThumb:
     by_thumb: ReleasePlan
     public: ReleasePlan
 
-    def command(self, *, words: Sequence[str] = ()) -> str:
-        """The `pate aggregate` line with the parameters by thumb; `words` as in `Tuned.command`."""
+    @property
+    def command(self) -> str:
+        """The `pate aggregate` line with the parameters by thumb."""
         mechanism = self.mechanism
+        k = mechanism.teachers_per_record
         return aggregate_command(
             Setting(mechanism.threshold, mechanism.sigma1, mechanism.sigma2),
             self.by_thumb,
             queries=self.queries,
             max_answers=None,
             delta=self.by_thumb.delta,
-            words=words,
+            words=() if k == 1 else ("--teachers-per-record", str(k)),
         )
 
-    def to_dict(self, *, words: Sequence[str] = ()) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Both rules in plain numbers, for JSON."""
         return {
             "schema_version": 1,
@@ -253,7 +250,7 @@ class RuleOfThumb:
             "target_epsilon": self.target_epsilon,
             "mechanism": self.mechanism.parameters(),
             "queries": self.queries,
-            "command": self.command(words=words),
+            "command": self.command,
         }
 
 

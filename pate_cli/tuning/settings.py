@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
@@ -81,14 +82,16 @@ class Grid:
         cls,
         teachers: int,
         *,
-        thresholds: tuple[float, ...] | None = None,
-        sigmas1: tuple[float, ...] | None = None,
-        sigmas2: tuple[float, ...] | None = None,
+        thresholds: Sequence[float] | None = None,
+        sigmas1: Sequence[float] | None = None,
+        sigmas2: Sequence[float] | None = None,
     ) -> Grid:
         """The default grid in proportion to the teachers, with some axes replaced (votes)."""
 
-        def scaled(given: tuple[float, ...] | None, shares: tuple[float, ...]) -> tuple[float, ...]:
-            return tuple(_rounded(share * teachers) for share in shares) if given is None else given
+        def scaled(given: Sequence[float] | None, shares: tuple[float, ...]) -> tuple[float, ...]:
+            if given is None:
+                return tuple(_rounded(share * teachers) for share in shares)
+            return tuple(given)
 
         return cls(
             scaled(thresholds, _THRESHOLDS), scaled(sigmas1, _SIGMAS1), scaled(sigmas2, _SIGMAS2)

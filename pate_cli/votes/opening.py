@@ -97,6 +97,14 @@ class VoteFile:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
 
+    def limited(self, max_queries: int | None, *, name: str = "max_queries") -> int:
+        """How many rows a public limit leaves, all without one; ParameterError below 1."""
+        if max_queries is None:
+            return self.queries
+        if max_queries < 1:
+            raise ParameterError(f"`{name}` must be at least 1, got {max_queries}")
+        return min(max_queries, self.queries)
+
     def batches(self, *, limit: int | None = None) -> Iterator[VoteBatch]:
         """Yield the first `limit` queries (default: all) in order, validating every row.
 

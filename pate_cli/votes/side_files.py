@@ -179,9 +179,11 @@ def load_predictions(path: str | Path) -> StudentPredictions:
         VoteError: a file that cannot be read as such.
     """
     source = Path(path)
-    values, ids = _read(source, "student predictions")
+    damaged = f"{source}: cannot be read as student predictions"
+    torn = f"{source}: a truncated or damaged Parquet file"
+    values, ids = _read(source, damaged, torn)
     if not isinstance(values, np.ndarray):
-        with _understood(source, "student predictions"):
+        with _understood(damaged):
             values = _stacked(values, source)
     return StudentPredictions(_as_floats(values), ids)
 
@@ -193,9 +195,10 @@ def load_truth(path: str | Path) -> Truth:
         VoteError: a file that cannot be read as such.
     """
     source = Path(path)
-    values, ids = _read(source, "true labels")
+    damaged = f"{source}: cannot be read as true labels"
+    values, ids = _read(source, damaged, damaged)
     if not isinstance(values, np.ndarray):
-        with _understood(source, "true labels"):
+        with _understood(damaged):
             values = _label_column(values, source)
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
         raise VoteError(f"{source}: true labels must be whole numbers, one a query")
@@ -206,14 +209,17 @@ def load_truth(path: str | Path) -> Truth:
     return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids)
 
 
-def _read(source: Path, noun: str) -> tuple[Any, tuple[Any, ...] | None]:
-    """Return an array, or a pyarrow.Table without its query ids, and these if there are any."""
+def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] | None]:
+    """Return an array, or a pyarrow.Table without its query ids, and these if there are any.
+
+    `damaged` says what is wrong with a file that cannot be read, `torn` if it is Parquet.
+    """
     try:
         content = source.read_bytes()
     except OSError as error:
         raise VoteError(f"cannot read {source}: {error.strerror}") from None
     kind = format_of(content)
-    with _understood(source, noun):
+    with _understood(torn if kind is Format.PARQUET else damaged):
         if kind is Format.NPY:
             return np.load(io.BytesIO(content), allow_pickle=False), None
         if kind is Format.PARQUET:
@@ -234,14 +240,14 @@ def _read(source: Path, noun: str) -> tuple[Any, tuple[Any, ...] | None]:
 
 
 @contextlib.contextmanager
-def _understood(source: Path, noun: str) -> Iterator[None]:
-    """Turn whatever readers raise over a damaged file into one line."""
+def _understood(message: str) -> Iterator[None]:
+    """Turn what readers raise over a damaged file into this message."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
             yield
     except _DAMAGE as error:
-        raise VoteError(f"{source}: cannot be read as {noun}") from error
+        raise VoteError(message) from error
 
 
 def _stacked(table: Any, source: Path) -> Floats:

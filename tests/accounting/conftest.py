@@ -1,81 +1,14 @@
-"""Independent oracles: neighbours, and the exact law of every label."""
+"""Seeded small histograms for the tests of the accounting."""
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, logsumexp
-
-
-def neighbours_of(counts, *, missing=True):
-    """Every histogram one teacher away: a vote moved, and, with `missing`, withdrawn or added."""
-    found = []
-    for a, b in itertools.permutations(range(len(counts)), 2):
-        if counts[a] > 0:
-            found.append(np.array(counts))
-            found[-1][[a, b]] += [-1, 1]
-    if missing:
-        for a, change in itertools.product(range(len(counts)), (-1, 1)):
-            if counts[a] + change >= 0:
-                found.append(np.array(counts))
-                found[-1][a] += change
-    return np.array(found)
-
-
-def label_law(histograms, sigma):
-    """log Pr[argmax of n + N(0, σ²) is i], [k, m], by Gauss–Legendre panels in log space.
-
-    Pr[i] = ∫ φ(s) Π_{j ≠ i} Φ(s + (n_i − n_j)/σ) ds, s the noise on class i itself: another
-    integrand than the accountant's, another rule, and each class on its own.
-    """
-    n = np.asarray(histograms, dtype=np.int64)
-    widest = int((n.max(axis=1) - n.min(axis=1)).max())
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    edges = np.arange(-10.0, widest / sigma + 11.0, 1.5)
-    s = (edges[:-1, None] + 0.75 * (nodes + 1.0)).ravel()
-    log_weights = np.log(np.tile(0.75 * weights, edges.size - 1)) - s**2 / 2 - np.log(2 * np.pi) / 2
-    table = log_ndtr(s[None, :] + np.arange(-widest, widest + 1)[:, None] / sigma)
-    result = np.empty(n.shape)
-    for i in range(n.shape[1]):
-        total = np.broadcast_to(log_weights, (n.shape[0], s.size)).copy()
-        for j in range(n.shape[1]):
-            if j != i:
-                total += table[n[:, i] - n[:, j] + widest]
-        result[:, i] = logsumexp(total, axis=1)
-    return result
-
-
-def exact_rdp(log_p, log_q, order):
-    """D_λ(P ‖ Q) along the last axis: Σ q [(p/q)^λ − 1 − λ(p/q − 1)], nothing cancels."""
-    u = log_p - log_q
-    with np.errstate(over="ignore", invalid="ignore"):
-        excess = np.exp(log_q) * (np.expm1(order * u) - order * np.expm1(u))
-        excess = np.where(order * u > 200.0, np.exp(order * log_p - (order - 1) * log_q), excess)
-        near = np.log1p(excess.sum(axis=-1))
-    far = logsumexp(order * log_p - (order - 1.0) * log_q, axis=-1)
-    return np.where(far > 5.0, far, near) / (order - 1.0)
-
-
-@pytest.fixture(scope="session")
-def neighbours():
-    return neighbours_of
-
-
-@pytest.fixture(scope="session")
-def law():
-    return label_law
-
-
-@pytest.fixture(scope="session")
-def renyi():
-    return exact_rdp
 
 
 @pytest.fixture(scope="session")
 def small_cases():
-    """Seeded small histograms with a σ and an order: ties, lone classes, wide gaps, any total."""
+    """Small histograms with a σ and an order: ties, lone classes, wide gaps, any total."""
     rng = np.random.default_rng(20180)
     cases = []
     for _ in range(260):

@@ -13,16 +13,34 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from pate_cli.accounting.composition import (
-    Composition,
-    advanced_composition,
     basic_composition,
     best_composition,
     optimal_composition,
-    renyi_composition,
-    response_delta,
     smallest_delta,
 )
 from pate_cli.errors import ParameterError, UnreachableError
+
+
+def advanced_epsilon(k, *, epsilon, slack):
+    """√(2k log(1/δ̃))·ε0 + kε0(e^{ε0} − 1) at kδ0 + δ̃: Dwork and Roth (2014), Theorem 3.20."""
+    deviation = math.sqrt(2.0 * k * math.log(1.0 / slack)) * epsilon
+    return deviation + k * epsilon * float(np.expm1(epsilon))
+
+
+def renyi_epsilon(k, *, epsilon, delta, total_delta):
+    """The divergence of k randomised responses, converted at the best of many orders.
+
+    What the steps give away with probability 1 − (1 − δ0)^k is taken off δ before.
+    """
+    left = -math.expm1(math.log1p(-total_delta) - k * math.log1p(-delta))
+    if left <= 0.0:
+        return math.inf
+    orders = 1.0 + np.geomspace(1e-3, 1e7, 4001)
+    win, lose = -np.logaddexp(0.0, -epsilon), -np.logaddexp(0.0, epsilon)
+    power = np.logaddexp(orders * win + (1.0 - orders) * lose, orders * lose + (1.0 - orders) * win)
+    rdp = np.minimum(power / (orders - 1.0), epsilon)
+    conversion = np.log1p(-1.0 / orders) - (math.log(left) + np.log(orders)) / (orders - 1.0)
+    return max(min(float(np.min(k * rdp + conversion)), k * epsilon), 0.0)
 
 
 def product_of_worst_pairs(k, epsilon, delta):
@@ -54,37 +72,38 @@ def test_optimal_is_where_brute_force_says(k, epsilon, delta, beyond):
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(7, 0.3), (40, 1.1), (401, 0.02), (1000, 0.05)])
-def test_delta_matches_theorem_3_3_in_high_precision(k, epsilon):
-    """The published finite sum at ε = (k − 2i)ε0."""
+def test_epsilon_is_where_theorem_3_3_says_in_high_precision(k, epsilon):
+    """The published finite sum at ε = (k − 2i)ε0: at just that δ just that ε is enough."""
     mpmath.mp.dps = 60
     e = mpmath.exp(mpmath.mpf(epsilon))
+
+    def delta(total, terms):
+        """Σ C(k, j)(e^{(k−j)ε0} − e^{ε} e^{jε0})/(1 + e^{ε0})^k over j < i."""
+        each = (mpmath.binomial(k, j) * (e ** (k - j) - total * e**j) for j in range(terms))
+        return mpmath.fsum(each) / (1 + e) ** k
+
     for i in sorted({1, 2, k // 4, k // 2 - 1}):
-        exact = (
-            mpmath.fsum(
-                mpmath.binomial(k, j) * (e ** (k - j) - e ** (k - 2 * i + j)) for j in range(i)
-            )
-            / (1 + e) ** k
-        )
+        exact = delta(e ** (k - 2 * i), i)
         if exact < 1e-280:
             continue
-        found = response_delta(k, epsilon=epsilon, total_epsilon=(k - 2 * i) * epsilon)
+        found = optimal_composition(k, epsilon=epsilon, delta=0.0, total_delta=float(exact)).epsilon
         # A double cannot hold (k − 2i)ε0 exactly, and δ is steep in ε far out.
-        assert found == pytest.approx(float(exact), rel=1e-8, abs=1e-290)
-        assert found >= float(exact) * (1.0 - 1e-12)
+        assert found >= (k - 2 * i) * epsilon * (1.0 - 1e-12)
+        assert delta(mpmath.exp(found), i) >= exact * (1 - mpmath.mpf(10) ** -8)
 
 
 @pytest.mark.parametrize(
     ("k", "epsilon", "totals"),
     [(1_000_000, 1e-3, [0.5, 3.0, 7.0]), (100_000, 0.01, [1.0, 9.0, 25.0]), (50, 4.0, [150.0])],
 )
-def test_delta_of_very_many_responses(k, epsilon, totals):
+def test_epsilon_of_very_many_responses(k, epsilon, totals):
     """Two incomplete beta functions in place of the sum."""
     low = 1.0 / (1.0 + math.exp(epsilon))
     for total in totals:
         last = math.ceil((k - total / epsilon) / 2.0) - 1
         exact = binom.cdf(last, k, low) - math.exp(total) * binom.cdf(last, k, 1.0 - low)
-        found = response_delta(k, epsilon=epsilon, total_epsilon=total)
-        assert found == pytest.approx(exact, rel=1e-6)
+        found = optimal_composition(k, epsilon=epsilon, delta=0.0, total_delta=exact)
+        assert found.epsilon == pytest.approx(total, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 4.0])
@@ -132,13 +151,11 @@ def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
     slack = total - k * delta
     assume(slack > 0.0)
     rivals = [
-        basic_composition(k, epsilon=epsilon, delta=delta),
-        advanced_composition(k, epsilon=epsilon, delta=delta, slack=slack),
-        renyi_composition(k, epsilon=epsilon, delta=delta, total_delta=total),
+        basic_composition(k, epsilon=epsilon, delta=delta).epsilon,
+        advanced_epsilon(k, epsilon=epsilon, slack=slack),
+        renyi_epsilon(k, epsilon=epsilon, delta=delta, total_delta=total),
     ]
-    assert [r.method for r in rivals] == ["basic", "advanced", "renyi"]
-    assert all(0.0 <= best.epsilon <= r.epsilon * (1.0 + 1e-9) for r in rivals)
-    assert rivals[1].delta == pytest.approx(total, rel=1e-12)
+    assert all(0.0 <= best.epsilon <= rival * (1.0 + 1e-9) for rival in rivals)
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,23 +176,16 @@ def test_more_of_anything_costs_more(k, epsilon, delta, total, factor):
 )
 def test_a_million_steps(k, epsilon, total):
     best = best_composition(k, epsilon=epsilon, delta=0.0, total_delta=total)
-    renyi = renyi_composition(k, epsilon=epsilon, delta=0.0, total_delta=total)
-    assert best.epsilon <= renyi.epsilon
+    renyi = renyi_epsilon(k, epsilon=epsilon, delta=0.0, total_delta=total)
+    assert best.epsilon <= renyi
     # Both stand on the same pair: the conversion alone loses a few per cent.
-    assert renyi.epsilon <= 1.15 * best.epsilon + 0.01
-    assert response_delta(k, epsilon=epsilon, total_epsilon=best.epsilon) <= total * (1 + 1e-12)
+    assert renyi <= 1.15 * best.epsilon + 0.01
 
 
-def test_published_formulas():
+def test_the_published_sum():
     assert basic_composition(3, epsilon=0.5, delta=1e-6).epsilon == pytest.approx(1.5, rel=1e-15)
     assert basic_composition(3, epsilon=0.5, delta=1e-6).epsilon >= 1.5
     assert basic_composition(3, epsilon=0.5, delta=1e-6).delta == pytest.approx(3e-6, rel=1e-15)
-    found = advanced_composition(100, epsilon=0.1, delta=1e-7, slack=1e-5)
-    exact = mpmath.sqrt(200 * mpmath.log(10**5)) / 10 + 10 * mpmath.expm1(mpmath.mpf("0.1"))
-    assert found == Composition(
-        pytest.approx(float(exact), rel=1e-13), pytest.approx(2e-5, rel=1e-13), "advanced"
-    )
-    assert advanced_composition(2, epsilon=800.0, delta=0.0, slack=0.1).epsilon == math.inf
 
 
 def test_edges():

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pate_cli.accounting.confident import confident_rdp
 from scipy.special import log_ndtr
 
+from divergences import exact_test, renyi
+from graphs import neighbours_of
+from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.threshold import threshold_rdp
+from pate_cli.accounting.threshold import chain_rdp, pass_moments, threshold_rdp
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+
+
+def confident_rdp(v, argmax_rdp, *, threshold, sigma, order):
+    """ρ at scores v and costs of the argmax, broadcast."""
+    moments = pass_moments(v, threshold=threshold, sigma=sigma, order=order)
+    return chain_rdp(moments, argmax_rdp, cap=order / (2.0 * sigma**2))
 
 
 def rho(v, argmax_rdp, **where):
     return float(confident_rdp(np.array([float(v)]), np.array([argmax_rdp]), **where)[0])
 
 
-def test_no_neighbour_of_any_small_histogram_costs_more(small_cases, law, neighbours, renyi):
+def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
     rng = np.random.default_rng(3)
     tightest = 0.0
     for counts, sigma2, order in small_cases:
         threshold = float(rng.uniform(-1.0, counts.sum() + 2.0))
         sigma1 = float(np.exp(rng.uniform(np.log(0.7), np.log(40.0))))
-        rows = np.vstack([counts, neighbours(counts)])
+        rows = np.vstack([counts, neighbours_of(counts)])
         x = (rows.max(axis=1) - threshold) / sigma1
-        outcomes = np.column_stack([log_ndtr(-x), log_ndtr(x)[:, None] + law(rows, sigma2)])
+        outcomes = np.column_stack(
+            [log_ndtr(-x), log_ndtr(x)[:, None] + gaussian_argmax_law(rows, sigma2)]
+        )
         worst = max(
             float(renyi(outcomes[:1], outcomes[1:], order).max()),
             float(renyi(outcomes[1:], outcomes[:1], order).max()),
@@ -63,23 +72,12 @@ def test_no_neighbour_of_any_small_histogram_costs_more(small_cases, law, neighb
 )
 def test_the_chain_rule_with_many_digits(v, argmax_rdp, threshold, sigma, order):
     found = rho(v, argmax_rdp, threshold=threshold, sigma=sigma, order=order)
-    with mp.workdps(150):
-        lam = mp.mpf(order)
-        worst = mp.mpf(0)
-
-        def answer(score):
-            x = (mp.mpf(score) - mp.mpf(threshold)) / mp.mpf(sigma)
-            return mp.erfc(-x / mp.sqrt(2)) / 2, mp.erfc(x / mp.sqrt(2)) / 2
-
-        for other in (v - 1.0, v + 1.0):
-            for (p, refuse), (p2, refuse2) in (
-                (answer(v), answer(other)),
-                (answer(other), answer(v)),
-            ):
-                power = refuse**lam * refuse2 ** (1 - lam)
-                power += p**lam * p2 ** (1 - lam) * mp.exp((lam - 1) * mp.mpf(argmax_rdp))
-                worst = max(worst, mp.log(power) / (lam - 1))
-        true = float(worst)
+    where = {"threshold": threshold, "sigma": sigma, "order": order}
+    true = max(
+        float(exact_test(one, two, **where, digits=150, gain=argmax_rdp))
+        for other in (v - 1.0, v + 1.0)
+        for one, two in ((v, other), (other, v))
+    )
     assert found == pytest.approx(true, rel=1e-8, abs=1e-100)
 
 

@@ -163,3 +163,26 @@ def test_the_two_ends_of_the_range_are_inverse(order):
     with pytest.raises(ParameterError, match="infinite privacy cost"):
         gnss_rdp(beta=beta * (1 + 1e-9), sigma=5.0, order=order)
     assert brute_force(beta * (1 + 1e-9), 5.0, order, 0.0) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"beta": 400.0},
+            "beta=400 at order 9 has infinite privacy cost; beta must be below 0.0588915 at this "
+            "order, or the order below 1 at this beta",
+        ),
+        ({"sigma": 1e-200}, "sigma_release=1e-200 is so small that its cost overflows"),
+        ({"sigma": 5e-324}, "sigma_release=4.94066e-324 is so small that its cost overflows"),
+    ],
+)
+def test_absurd_release_parameters_are_refused_in_words(change, message):
+    with pytest.raises(ParameterError) as caught:
+        gnss_rdp(**({"beta": 0.01, "sigma": 5.0, "order": 9.0} | change))
+    assert str(caught.value) == message
+
+
+def test_absurdly_much_release_noise_costs_what_the_smoothness_costs():
+    spread = gnss_rdp(beta=0.01, sigma=1e9, order=9.0)
+    assert gnss_rdp(beta=0.01, sigma=1e200, order=9.0) == pytest.approx(spread, rel=1e-12)

@@ -7,14 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, score_lipschitz, scores
+from pate_cli.accounting.gaussian.noisy_max import (
+    SCORE_ERROR,
+    argmax_score_range,
+    score_lipschitz,
+    scores,
+)
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
 
 
+def grid_of(*, resolution=FINE, **shape):
+    lowest, highest = argmax_score_range(**shape)
+    return ScoreGrid.spanning(
+        lowest, highest, lipschitz=score_lipschitz(shape["sigma"]), resolution=resolution
+    )
+
+
 def grid_for(**changed):
     usual = {"teachers": 250, "classes": 10, "sigma": 40.0, "order": 14.0}
-    return ScoreGrid.for_argmax(**{**usual, **changed})
+    return grid_of(**{**usual, **changed})
 
 
 shapes = st.fixed_dictionaries(
@@ -31,7 +43,7 @@ shapes = st.fixed_dictionaries(
 @settings(max_examples=100, deadline=None)
 @given(shape=shapes)
 def test_one_vote_is_a_whole_number_of_cells(shape):
-    grid = ScoreGrid.for_argmax(**shape)
+    grid = grid_of(**shape)
     assert grid.stride * grid.step == pytest.approx(score_lipschitz(shape["sigma"]), rel=1e-12)
     assert grid.stride % grid.block == 0
     assert grid.size % grid.block == 0
@@ -43,8 +55,8 @@ def test_one_vote_is_a_whole_number_of_cells(shape):
 
 @settings(max_examples=100, deadline=None)
 @given(shape=shapes, data=st.data())
-def test_neighbours_are_within_reach_and_never_rounded_down(shape, data):
-    grid = ScoreGrid.for_argmax(**shape)
+def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):
+    grid = grid_of(**shape)
     counts = np.zeros(shape["classes"], dtype=np.int64)
     for name in data.draw(st.lists(st.integers(0, shape["classes"] - 1), max_size=8)):
         counts[name] += shape["teachers"] // 9
@@ -62,7 +74,7 @@ def test_neighbours_are_within_reach_and_never_rounded_down(shape, data):
     assert np.all(at[inside] <= z[inside] + grid.step + 3 * SCORE_ERROR)
 
 
-def test_scores_one_vote_apart_are_never_more_than_reach_cells_apart():
+def test_scores_one_vote_apart_are_never_more_than_a_stride_apart():
     for sigma in (0.7, 3.0, 40.0, 123.4):
         grid = grid_for(sigma=sigma)
         inside = np.random.default_rng(1).uniform(grid.floor, 1.0 - grid.step, 200_000)

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs import every_histogram, votes_apart
 from pate_cli.accounting.stability import (
-    check_query_delta,
     distance_to_instability,
-    epsilon_for_share,
+    epsilon_for_half,
     farthest_distance,
     sparse_vector_leak,
     sparse_vector_threshold,
     stability_leak,
     stability_threshold,
 )
+from pate_cli.checks import check_query_delta
 from pate_cli.errors import ParameterError
-
-
-def histograms(teachers, classes, *, missing=False):
-    """Every histogram of `teachers` votes, or of at most that many."""
-    totals = range(teachers + 1) if missing else [teachers]
-    return np.array(
-        [h for h in itertools.product(range(teachers + 1), repeat=classes) if sum(h) in totals]
-    )
-
-
-def changed_votes(these, those):
-    """How many teachers must change their vote, cast it or withdraw it, pair by pair."""
-    difference = these[:, None] - those[None]
-    return np.maximum(np.maximum(difference, 0).sum(axis=2), np.maximum(-difference, 0).sum(axis=2))
 
 
 def winner(counts):
@@ -45,24 +30,24 @@ def winner(counts):
 
 
 @pytest.mark.parametrize(("teachers", "classes"), [(11, 2), (12, 2), (8, 3), (9, 3), (6, 4)])
-@pytest.mark.parametrize("reach", [1, 2, 3])
-def test_distance_is_the_fewest_records_to_a_tie_or_a_flip_less_one(teachers, classes, reach):
-    every = histograms(teachers, classes)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_distance_is_the_fewest_records_to_a_tie_or_a_flip_less_one(teachers, classes, k):
+    every = every_histogram(teachers, classes)
     leads = winner(every)
     lost = (leads[:, None] != leads[None]) | (leads[:, None] == -1)
-    votes = np.where(lost, changed_votes(every, every), 10**6).min(axis=1)
-    records = -(-votes // reach)
+    votes = np.where(lost, votes_apart(every, every), 10**6).min(axis=1)
+    records = -(-votes // k)
     np.testing.assert_array_equal(
-        distance_to_instability(every, teachers_per_record=reach), np.maximum(records - 1, 0)
+        distance_to_instability(every, teachers_per_record=k), np.maximum(records - 1, 0)
     )
 
 
 @pytest.mark.parametrize(("teachers", "classes"), [(13, 2), (7, 3), (5, 4)])
-@pytest.mark.parametrize("reach", [1, 2, 3])
-def test_one_record_moves_the_distance_by_one_and_flips_only_at_zero(teachers, classes, reach):
-    every = histograms(teachers, classes, missing=True)
-    distance = distance_to_instability(every, teachers_per_record=reach)
-    first, second = np.nonzero(changed_votes(every, every) <= reach)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_one_record_moves_the_distance_by_one_and_flips_only_at_zero(teachers, classes, k):
+    every = every_histogram(teachers, classes, missing=teachers)
+    distance = distance_to_instability(every, teachers_per_record=k)
+    first, second = np.nonzero(votes_apart(every, every) <= k)
     assert np.abs(distance[first] - distance[second]).max() == min(distance.max(), 1)
     label = np.argmax(every, axis=1)
     flipped = label[first] != label[second]
@@ -79,12 +64,12 @@ def test_ties_and_small_gaps():
     assert distance_to_instability(np.zeros((0, 3), dtype=np.int64)).shape == (0,)
 
 
-@pytest.mark.parametrize("reach", [1, 2, 5])
+@pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("teachers", [1, 2, 3, 10, 11, 250])
-def test_a_unanimous_vote_is_farthest(teachers, reach):
+def test_a_unanimous_vote_is_farthest(teachers, k):
     unanimous = np.array([[teachers, 0, 0]])
-    assert farthest_distance(teachers, teachers_per_record=reach) == distance_to_instability(
-        unanimous, teachers_per_record=reach
+    assert farthest_distance(teachers, teachers_per_record=k) == distance_to_instability(
+        unanimous, teachers_per_record=k
     )
 
 
@@ -139,9 +124,9 @@ def test_thresholds_fall_in_epsilon_and_in_delta(delta, epsilon, factor):
     assert sparse_vector_threshold(query_epsilon=epsilon, query_delta=0.5) == 0.0
 
 
-def test_epsilon_for_a_share_of_the_farthest_distance():
-    epsilon = epsilon_for_share(6.0, teachers=250, teachers_per_record=1, share=0.25)
-    assert 6.0 / epsilon == pytest.approx(0.25 * 124, rel=1e-14)
+def test_epsilon_for_half_the_farthest_distance():
+    epsilon = epsilon_for_half(6.0, teachers=250, teachers_per_record=1)
+    assert 6.0 / epsilon == pytest.approx(0.5 * 124, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +134,11 @@ def test_epsilon_for_a_share_of_the_farthest_distance():
     [
         (
             lambda: distance_to_instability(np.array([[1, 2]]), teachers_per_record=0),
-            "reach must be a whole number of at least 1, got 0",
+            "teachers_per_record must be a whole number of at least 1, got 0",
         ),
         (
             lambda: farthest_distance(10, teachers_per_record=1.5),
-            "reach must be a whole number of at least 1, got 1.5",
+            "teachers_per_record must be a whole number of at least 1, got 1.5",
         ),
         (
             lambda: farthest_distance(True),
@@ -180,12 +165,8 @@ def test_epsilon_for_a_share_of_the_farthest_distance():
             "threshold must be at least 0 and finite, got -1.0",
         ),
         (
-            lambda: epsilon_for_share(1.0, teachers=4, teachers_per_record=2, share=0.3),
+            lambda: epsilon_for_half(1.0, teachers=4, teachers_per_record=2),
             "4 teachers are too few for a stable vote: at least 5 needed",
-        ),
-        (
-            lambda: epsilon_for_share(1.0, teachers=9, teachers_per_record=1, share=1.0),
-            "share must be between 0 and 1, both excluded, got 1.0",
         ),
     ],
 )

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from divergences import exact_test
 from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
 
 CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
 
 
 def coin(v, other, threshold, sigma, order, digits=60):
-    """D_λ(Bernoulli(p(v)) ‖ Bernoulli(p(other))) with many digits."""
-    with mp.workdps(digits):
-        lam = mp.mpf(order)
-
-        def both(score):
-            x = (mp.mpf(score) - mp.mpf(threshold)) / mp.mpf(sigma)
-            return [mp.erfc(s * x / mp.sqrt(2)) / 2 for s in (-1, 1)]
-
-        pairs = zip(both(v), both(other), strict=True)
-        return float(mp.log(mp.fsum(a**lam * b ** (1 - lam) for a, b in pairs)) / (lam - 1))
+    """D_λ between the tests of two scores."""
+    where = {"threshold": threshold, "sigma": sigma, "order": order}
+    return float(exact_test(v, other, **where, digits=digits))
 
 
 def per_step(v, threshold, sigma, order):

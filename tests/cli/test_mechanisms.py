@@ -210,10 +210,10 @@ def test_stable_labels_are_exact_pluralities(ran, counts, words):
     np.testing.assert_array_equal(labels[answered], counts[answered].argmax(axis=1))
     np.testing.assert_array_equal(sources, np.where(answered, "teachers", "none"))
     if words[1] == "stability":
-        mechanism = Stability(40, 4, 5.0, 1e-7)
+        mechanism = Stability(40, 4, query_epsilon=5.0, query_delta=1e-7)
         price = mechanism.privacy(60, 1e-5)
     else:
-        mechanism = SparseVector(40, 4, 5.0, 1e-7, 10)
+        mechanism = SparseVector(40, 4, query_epsilon=5.0, query_delta=1e-7, refusals=10)
         price = mechanism.privacy(60, 1e-5)
         refusals = np.flatnonzero(~answered)
         if len(refusals) >= 10:

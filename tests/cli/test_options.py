@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from pate_cli.cli.options import MechanismOptions, Without, spread
 from pate_cli.errors import UsageError
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.words import MechanismName
 
 
@@ -90,13 +91,13 @@ def test_slips_in_a_command_are_found_when_it_is_defined():
 
 def test_another_mechanism_takes_the_options_that_it_knows():
     options = MechanismOptions(threshold=3.0, sigma1=2.0, sigma2=1.0, teachers_per_record=2)
-    assert options.restricted_to(MechanismName.GNMAX) == MechanismOptions(
-        MechanismName.GNMAX, sigma2=1.0, teachers_per_record=2
-    )
-    assert options.restricted_to(MechanismName.LNMAX) == MechanismOptions(
-        MechanismName.LNMAX, teachers_per_record=2
-    )
-    assert options.restricted_to(MechanismName.INTERACTIVE) is None
+    choice = options.choice()
+    assert choice.given == {"threshold": 3.0, "sigma1": 2.0, "sigma2": 1.0}
+    gnmax = MechanismChoice(MechanismName.GNMAX, {"sigma2": 1.0}, teachers_per_record=2)
+    assert choice.among(MechanismName.GNMAX) == gnmax
+    lnmax = MechanismChoice(MechanismName.LNMAX, {}, teachers_per_record=2)
+    assert choice.among(MechanismName.LNMAX) == lnmax
+    assert not choice.among(MechanismName.INTERACTIVE).complete
     assert options.given
     assert not MechanismOptions(teachers_per_record=2).given
 
@@ -104,4 +105,4 @@ def test_another_mechanism_takes_the_options_that_it_knows():
 @pytest.mark.parametrize("name", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
 def test_what_a_mechanism_does_not_know_is_refused(name):
     with pytest.raises(UsageError, match=f"--confidence does not go with --mechanism {name}, "):
-        MechanismOptions(name, confidence=0.5)
+        MechanismOptions(name, confidence=0.5).choice()

@@ -120,7 +120,7 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
 
 def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
     kept("a.json")
-    message = "the same round is in there twice; give every ledger once"
+    message = "a round is given twice; give every ledger once"
     refused(pate("release", "a.json", "a.json", "--report", "r.json"), 3, message)
     (folder / "copy.json").write_bytes((folder / "a.json").read_bytes())
     refused(pate("release", "a.json", "copy.json", "--report", "r.json"), 3, message)

@@ -85,7 +85,7 @@ SLIPS = {
     "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
     "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
     "a ledger's mark": lambda r: r.update(releasable=False),
-    "another version": lambda r: r.update(schema_version=2),
+    "another version": lambda r: r.update(schema_version=3),
     "no delta": lambda r: r.pop("delta"),
     "delta 0": lambda r: r.update(delta=0),
     "negative epsilon": lambda r: r.update(epsilon=-0.1),

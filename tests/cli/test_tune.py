@@ -177,9 +177,9 @@ WRONG = {
     ),
     "rule and none": (
         ["--rule-of-thumb", "--target-epsilon", "2", *map(str, SHAPE), "--data-independent"],
-        "--rule-of-thumb is about a release",
+        "leave out --data-independent",
     ),
-    "both": (["--rule-of-thumb", "--synthetic", "teachers=5"], "exclude each other"),
+    "both": (["--rule-of-thumb", "--synthetic", "teachers=5"], "leave out --synthetic"),
     "twice": (["--synthetic", "teachers=5,classes=3,queries=9", "--teachers", "5"], "itself"),
     "recipe": (["--synthetic", "teachers=5,classes=3"], "--synthetic needs queries"),
     "field": (["--synthetic", "teacher=5"], "got 'teacher=5'"),

@@ -138,7 +138,7 @@ def test_a_real_full_disk(tmp_path):
     if unshare is None or shell is None:
         pytest.skip("no unshare")
     mount = 'mount -t tmpfs -o size=64k none "$1" && shift && cd "$1" && shift && '
-    enter = [unshare, "--user", "--map-root-user", "--mount", shell, "-c"]
+    enter = [unshare, "`user`", "`map_root_user`", "`mount`", shell, "-c"]
     probe = subprocess.run(
         [*enter, mount + "true", "sh", str(tmp_path), str(tmp_path)],
         check=False,
@@ -182,7 +182,7 @@ def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path, links, request, f
 
     error, out = fails(OutputError, body)
     assert str(error) == (
-        f"cannot write {second}: it appeared during the run; use --force to replace it;"
+        f"cannot write {second}: it appeared during the run; use `force` to replace it;"
         " nothing was released"
     )
     assert names(tmp_path) == ["b"]

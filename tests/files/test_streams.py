@@ -37,7 +37,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path, fails):
     target, link = tmp_path / "real" / "a", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(Path("real") / "a")
-    assert refusal(fails, link) == f"{link} exists already; use --force to replace it"
+    assert refusal(fails, link) == f"{link} exists already; use `force` to replace it"
     with Outputs(force=True) as out:
         out.reserve(link)
         out.write(link, b"new")

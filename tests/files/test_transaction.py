@@ -171,7 +171,7 @@ def test_replacing_a_readable_file_by_a_secret_hides_it(tmp_path, umask):
 def test_an_existing_file_is_refused_without_force(tmp_path, fails):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    assert refusal(fails, path) == f"{path} exists already; use --force to replace it"
+    assert refusal(fails, path) == f"{path} exists already; use `force` to replace it"
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
 

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp, ndtr
 
+from divergences import coin, worst_coin
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import Noise
-from pate_cli.run import label_batches, run
-from pate_cli.votes import VoteBatch
+from pate_cli.release.plan import ReleasePlan
+from pate_cli.run import TightAccount, label_batches, run
 from pate_cli.votes.side_files import StudentPredictions
+from pate_cli.words import ReleaseKind
+from runs import batches
 
+PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
 TRAP = InteractiveGNMax(teachers=12, classes=3, threshold=8.0, sigma1=1.0, sigma2=1e4)
 
 
-def coin(v, there, *, threshold, sigma, order):
-    """Rényi divergence of the threshold's coin from score v to another score, in linear space."""
-    (p, q), (p2, q2) = (
-        (ndtr((x - threshold) / sigma), ndtr((threshold - x) / sigma)) for x in (v, there)
-    )
-    return np.log(p**order * p2 ** (1 - order) + q**order * q2 ** (1 - order)) / (order - 1)
-
-
-def worst_coin(v, **rest):
-    pairs = [(v, v + 1.0), (v + 1.0, v), (v, v - 1.0), (v - 1.0, v)]
-    return np.max([coin(one, other, **rest) for one, other in pairs], axis=0)
+def worst_test(v, *, threshold, sigma, order):
+    """The dearest test of a score against scores a vote away."""
+    return worst_coin((v - threshold) / sigma, 1.0 / sigma, order)
 
 
 def test_whole_scores_understate_the_worst_check():
     fine = np.linspace(0.0, 12.0, 24_001)
-    exact = worst_coin(fine, threshold=8.0, sigma=1.0, order=3.0)
-    whole = worst_coin(np.arange(13.0), threshold=8.0, sigma=1.0, order=3.0)
+    exact = worst_test(fine, threshold=8.0, sigma=1.0, order=3.0)
+    whole = worst_test(np.arange(13.0), threshold=8.0, sigma=1.0, order=3.0)
     assert exact.max() == pytest.approx(1.0783, abs=5e-5)
     assert whole.max() == pytest.approx(1.0605, abs=5e-5)
     orders = np.array([3.0])
@@ -50,19 +47,19 @@ def test_whole_scores_understate_the_worst_check():
 
 def test_whole_scores_understate_the_largest_step():
     fine = np.linspace(-12.0, 13.0, 5001)
-    cost = worst_coin(fine, threshold=8.0, sigma=1.0, order=3.0)
+    cost = worst_test(fine, threshold=8.0, sigma=1.0, order=3.0)
     step = np.abs(cost[200:] - cost[:-200])  # scores a vote apart
-    whole = np.abs(np.diff(worst_coin(np.arange(-12.0, 13.0), threshold=8.0, sigma=1.0, order=3.0)))
+    whole = np.abs(np.diff(worst_test(np.arange(-12.0, 13.0), threshold=8.0, sigma=1.0, order=3.0)))
     assert step.max() == pytest.approx(0.484, abs=5e-4)
     assert whole.max() == pytest.approx(0.456, abs=5e-4)
     # The cost charged is the supremum over a cell a vote wide; its own changes are what counts.
-    surface = TRAP.cost_table(3.0)
-    blocks = surface.blocks
-    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), surface)[:, 0]
-    charged = surface.rows(0, surface.votes)[rows, 0]
+    table = TRAP.cost_table(3.0)
+    blocks = table.blocks
+    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), table)[:, 0]
+    charged = table.rows(0, table.lattice_rows)[rows, 0]
     inside = (fine >= -12.0) & (fine <= 12.0)
     assert np.all(charged[inside] >= cost[inside] - 1e-12)
-    local = blocks.max(axis=1)[rows // surface.rows_per_block]
+    local = blocks.max(axis=1)[rows // table.rows_per_block]
     for apart in range(1, 201):
         change = np.abs(charged[apart:] - charged[:-apart])
         assert np.all(change <= np.minimum(local[apart:], local[:-apart]))
@@ -79,7 +76,7 @@ def test_the_data_independent_check_is_a_supremum_over_all_real_scores(sigma1, o
     assert exact * (1.0 - 1e-12) <= found <= 1.03 * exact
 
 
-@pytest.mark.parametrize("reach", [1, 2])
+@pytest.mark.parametrize("k", [1, 2])
 @settings(max_examples=60, deadline=None)
 @given(
     counts=st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(lambda n: 0 < sum(n) <= 12),
@@ -87,65 +84,68 @@ def test_the_data_independent_check_is_a_supremum_over_all_real_scores(sigma1, o
     move=st.permutations([0, 1, 2]),
 )
 @example(counts=[6, 3, 3], shares=[0.02, 0.49, 0.49], move=[0, 1, 2])
-def test_the_cost_covers_the_exact_divergence_at_any_real_score(reach, counts, shares, move):
+def test_the_cost_covers_the_exact_divergence_at_any_real_score(k, counts, shares, move):
     mechanism = InteractiveGNMax(
-        teachers=12, classes=3, threshold=5.4, sigma1=1.1, sigma2=40.0, teachers_per_record=reach
+        teachers=12, classes=3, threshold=5.4, sigma1=1.1, sigma2=40.0, teachers_per_record=k
     )
     student = np.array(shares) / sum(shares)
     there = list(counts)
-    for _ in range(min(reach, there[move[0]])):
+    for _ in range(min(k, there[move[0]])):
         there[move[0]] -= 1
         there[move[1]] += 1
     both = np.array([counts, there])
-    bound = InteractiveGNMax(
-        **{k: v for k, v in mechanism.parameters().items() if k != "name"},
-        predictions=StudentPredictions(np.tile(student, (2, 1))),
-    )
+    bound = replace(mechanism, predictions=StudentPredictions(np.tile(student, (2, 1))))
     order = 3.0
     scores = bound.score(both)
     cost = np.min(bound.rdp(scores, np.array([order])))
-    lattice = SURFACES.setdefault(reach, mechanism.cost_table(order))
+    lattice = TABLES.setdefault(k, mechanism.cost_table(order))
     assert cost == pytest.approx(lattice.cost(mechanism.cells(scores, lattice)).min(), rel=3e-6)
     v = (both - 12 * student).max(axis=1)
     np.testing.assert_array_equal(scores[:, 0], v)
     # The argmax is so noisy that the coin is nearly everything; it alone must be covered.
     for a, b in ((v[0], v[1]), (v[1], v[0])):
-        passes, refuses = (
-            (ndtr((x - 5.4) / 1.1) for x in (a, b)),
-            (ndtr((5.4 - x) / 1.1) for x in (a, b)),
-        )
-        logs = [np.log(list(side)) for side in (passes, refuses)]
-        exact = logsumexp([order * one[0] + (1 - order) * one[1] for one in logs]) / (order - 1)
-        assert exact <= cost * (1.0 + 1e-9)
+        assert coin((a - 5.4) / 1.1, (b - 5.4) / 1.1, order) <= cost * (1.0 + 1e-9)
 
 
-SURFACES: dict[int, object] = {}
+TABLES: dict[int, object] = {}
 
 
 def test_the_score_is_the_largest_correction_of_the_student():
     mechanism = InteractiveGNMax(
-        10, 3, 5.0, 1.0, 1.0, predictions=StudentPredictions(np.array([[0.7, 0.2, 0.1]]))
+        10,
+        3,
+        threshold=5.0,
+        sigma1=1.0,
+        sigma2=1.0,
+        predictions=StudentPredictions(np.array([[0.7, 0.2, 0.1]])),
     )
     assert mechanism.test_score(np.array([[6, 1, 3]]))[0] == pytest.approx(2.0)
     # Missing votes can leave every class below what the student expects.
     sure = InteractiveGNMax(
-        10, 2, 5.0, 1.0, 1.0, predictions=StudentPredictions(np.array([[0.5, 0.5]]))
+        10,
+        2,
+        threshold=5.0,
+        sigma1=1.0,
+        sigma2=1.0,
+        predictions=StudentPredictions(np.array([[0.5, 0.5]])),
     )
     assert sure.test_score(np.array([[1, 3]]))[0] == pytest.approx(-2.0)
-
-
-def rows_of(counts, first=0):
-    return VoteBatch(first, np.arange(first, first + len(counts)), np.asarray(counts))
 
 
 def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
     """T out of reach: the teachers never answer, γ itself is not enough."""
     shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
     mechanism = InteractiveGNMax(
-        10, 2, 1e6, 1.0, 1.0, confidence=0.9, predictions=StudentPredictions(shares)
+        10,
+        2,
+        threshold=1e6,
+        sigma1=1.0,
+        sigma2=1.0,
+        confidence=0.9,
+        predictions=StudentPredictions(shares),
     )
-    ((_, table),) = label_batches(
-        [rows_of(np.full((5, 2), 5))], mechanism, noise=Noise.from_seed(1), max_answers=5
+    ((_, _, table),) = label_batches(
+        batches(np.full((5, 2), 5), 5), mechanism, noise=Noise.from_seed(1), max_answers=5
     )
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
@@ -158,55 +158,81 @@ def test_no_student_label_after_the_stop(cap, size):
     counts = np.array([[10, 0], [0, 10]] * 6)
     shares = np.array([[0.0, 1.0], [0.0, 1.0]] * 6)
     mechanism = InteractiveGNMax(
-        10, 2, 5.0, 0.1, 0.1, confidence=0.9, predictions=StudentPredictions(shares)
+        10,
+        2,
+        threshold=5.0,
+        sigma1=0.1,
+        sigma2=0.1,
+        confidence=0.9,
+        predictions=StudentPredictions(shares),
     )
-    parts = [rows_of(counts[i : i + size], i) for i in range(0, 12, size)]
-    done = run(parts, mechanism, orders=[3.0], noise=Noise.from_seed(2), max_answers=cap)
+    done = run(
+        batches(counts, size),
+        mechanism,
+        TightAccount(mechanism, PLAN),
+        queries=12,
+        max_answers=cap,
+        noise=Noise.from_seed(2),
+    )
     sources, labels = done.labels.sources.tolist(), done.labels.labels.tolist()
     asked = 2 * cap - 1  # the cap-th answer is the last row asked
     assert sources == (["teachers", "student"] * 6)[:asked] + ["none"] * (12 - asked)
     assert labels == [0, 1] * (asked // 2) + [0] + [NO_LABEL] * (12 - asked)
-    assert done.answers == cap
-    assert done.tally[3.0].queries == 12  # all rows are charged
+    assert done.report.answers == done.ledger.answers == cap
+    # All rows are charged.
+    table = mechanism.cost_table(3.0)
+    assert done.ledger.rdp[0] == table.price(mechanism.tally(counts, table), np.arange(1)).rdp
 
 
 def test_a_student_who_agrees_costs_only_the_checks():
     random = np.random.default_rng(4)
     counts = random.multinomial(100, [0.7, 0.2, 0.1], size=300)
     agreeing = StudentPredictions(counts / 100.0)
-    mechanism = InteractiveGNMax(100, 3, 60.0, 15.0, 20.0, predictions=agreeing)
+    mechanism = InteractiveGNMax(
+        100, 3, threshold=60.0, sigma1=15.0, sigma2=20.0, predictions=agreeing
+    )
     orders = np.array([4.0])
     score = mechanism.score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
-    done = run([rows_of(counts)], mechanism, orders=[], noise=Noise.from_seed(3), max_answers=300)
-    assert done.answers <= 3  # 4 standard deviations from the threshold: 0.01 expected
-    assert set(done.labels.sources.tolist()) <= {"none", "teachers"}
+    ((_, _, labels),) = label_batches(
+        batches(counts, 300), mechanism, noise=Noise.from_seed(3), max_answers=300
+    )
+    # 4 standard deviations from the threshold: 0.01 answers expected.
+    assert np.sum(labels.sources == "teachers") <= 3
+    assert set(labels.sources.tolist()) <= {"none", "teachers"}
     cost = mechanism.rdp(score, orders).sum()
     checks = threshold_rdp(score[:, 0], threshold=60.0, sigma=15.0, orders=orders).sum()
     # Suprema over cells a vote wide: the check of a score one vote nearer at most, and no answers.
     nearer = threshold_rdp(score[:, 0] + 1.0, threshold=60.0, sigma=15.0, orders=orders).sum()
     assert checks <= cost <= 1.2 * nearer
     # Without the student the same votes cost many times that.
-    confident = ConfidentGNMax(100, 3, 60.0, 15.0, 20.0)
+    confident = ConfidentGNMax(100, 3, threshold=60.0, sigma1=15.0, sigma2=20.0)
     assert confident.rdp(confident.score(counts), orders).sum() > 20.0 * cost
 
 
 def test_the_student_itself_changes_what_is_asked_and_nothing_else():
     counts = np.random.default_rng(5).multinomial(20, [0.6, 0.3, 0.1], size=50)
     nobody = StudentPredictions(np.full((50, 3), 1.0 / 3.0))
-    one = InteractiveGNMax(20, 3, 5.0, 2.0, 3.0, confidence=1.0, predictions=nobody)
-    same = ConfidentGNMax(20, 3, 5.0 + 20.0 / 3.0, 2.0, 3.0)
+    one = InteractiveGNMax(
+        20, 3, threshold=5.0, sigma1=2.0, sigma2=3.0, confidence=1.0, predictions=nobody
+    )
+    same = ConfidentGNMax(20, 3, threshold=5.0 + 20.0 / 3.0, sigma1=2.0, sigma2=3.0)
     labels = [m.label(counts, Noise.from_seed(6)) for m in (one, same)]
     np.testing.assert_array_equal(*labels)
 
 
 def test_it_must_be_bound_to_its_rows():
-    unbound = InteractiveGNMax(10, 2, 5.0, 1.0, 1.0)
+    unbound = InteractiveGNMax(10, 2, threshold=5.0, sigma1=1.0, sigma2=1.0)
     with pytest.raises(ParameterError) as caught:
         unbound.for_rows(np.arange(3), 0)
-    assert str(caught.value) == "interactive needs the student's predictions; give --student FILE"
+    assert str(caught.value) == "interactive needs the student's predictions; give `predictions`"
     bound = InteractiveGNMax(
-        10, 2, 5.0, 1.0, 1.0, predictions=StudentPredictions(np.full((4, 2), 0.5))
+        10,
+        2,
+        threshold=5.0,
+        sigma1=1.0,
+        sigma2=1.0,
+        predictions=StudentPredictions(np.full((4, 2), 0.5)),
     )
     for mechanism in (unbound, bound):
         with pytest.raises(ParameterError) as caught:
@@ -218,24 +244,25 @@ def test_it_must_be_bound_to_its_rows():
     assert unbound.fallback() is None
 
 
-@pytest.mark.parametrize("value", [-0.01, 1.01, np.nan])
-def test_confidence_out_of_range(value):
-    with pytest.raises(ParameterError) as caught:
-        InteractiveGNMax(10, 2, 5.0, 1.0, 1.0, confidence=value)
-    assert str(caught.value) == f"confidence must be between 0 and 1, got {value}"
-
-
 def test_predictions_of_another_number_of_classes():
     with pytest.raises(VoteError) as caught:
         InteractiveGNMax(
-            10, 2, 5.0, 1.0, 1.0, predictions=StudentPredictions(np.full((4, 4), 0.25))
+            10,
+            2,
+            threshold=5.0,
+            sigma1=1.0,
+            sigma2=1.0,
+            predictions=StudentPredictions(np.full((4, 4), 0.25)),
         )
     assert str(caught.value) == "the student predicts 4 classes, the votes have 2"
 
 
 def test_a_made_up_student_for_the_public_rule_sees_no_votes():
     counts = np.random.default_rng(7).multinomial(20, [0.6, 0.3, 0.1], size=400)
-    one, two = (InteractiveGNMax(20, 3, 5.0, 2.0, 3.0).for_reference(counts, 9) for _ in range(2))
+    one, two = (
+        InteractiveGNMax(20, 3, threshold=5.0, sigma1=2.0, sigma2=3.0).for_reference(counts, 9)
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(one.predictions.probabilities, two.predictions.probabilities)
     sure = one.predictions.probabilities.max(axis=1) > 0.5
     assert 0.65 < sure.mean() < 0.85

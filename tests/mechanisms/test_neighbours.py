@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pytest
-from pate_cli.accounting.confident import confident_rdp
-from scipy.special import logsumexp
+from scipy.special import ndtr
 
+from divergences import renyi
+from graphs import Graph
+from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
+from pate_cli.accounting.cost_table import ScoreTable
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.score_grid import COARSE, ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
+from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import ArgmaxSurface, GNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
+from runs import single_curves
 
 # (mechanism, λ, β). The first is the one at which a maximum that stops at τ is not smooth.
 CONFIDENT = [
@@ -36,43 +45,81 @@ ARGMAX = [
     (GNMax(6, 4, sigma2=20.0), 8.0, 0.02),
     (GNMax(8, 3, sigma2=0.6), 3.0, 0.08),
 ]
-ALL = CONFIDENT + ARGMAX
+LAPLACE = [
+    (LNMax(8, 4, laplace_scale=1.5), 2.0, 0.02),
+    (LNMax(10, 2, laplace_scale=3.0), 5.0, 0.05),
+    (LNMax(10, 2, laplace_scale=0.5), 3.0, 0.1),
+    (LNMax(10, 3, laplace_scale=0.6), 2.5, 0.1),
+    (LNMax(6, 4, laplace_scale=0.8), 3.0, 0.02),
+    (LNMax(20, 3, laplace_scale=1.0), 14.0, 0.03),
+]
+ALL = CONFIDENT + ARGMAX + LAPLACE
 
 
 def name(case):
     return f"{case[0].name}-{case[0].teachers}x{case[0].classes}-order{case[1]:g}"
 
 
-@pytest.fixture(params=ALL, ids=name)
-def case(request, all_histograms, single_curves):
-    mechanism, order, beta = request.param
+@dataclass(frozen=True)
+class Ensemble:
+    """A mechanism on all histograms of its teachers, with a Rényi order and a smoothness."""
 
-    class Case:
-        graph = all_histograms(mechanism.teachers, mechanism.classes)
-        surface = mechanism.cost_table(order)
-        cells = mechanism.cells(mechanism.score(graph.histograms), surface)
-        cost = surface.cost(cells)
-        curves, ceiling = single_curves(surface, cells, mechanism.teachers + 6)
+    mechanism: Any
+    order: float
+    beta: float
 
-    result = Case()
-    result.mechanism, result.order, result.beta = mechanism, order, beta
-    return result
+    @cached_property
+    def graph(self):
+        return Graph.of(self.mechanism.teachers, self.mechanism.classes)
+
+    @cached_property
+    def scores(self):
+        return self.mechanism.score(self.graph.histograms)
+
+    @cached_property
+    def table(self):
+        return self.mechanism.cost_table(self.order)
+
+    @cached_property
+    def cells(self):
+        return self.mechanism.cells(self.scores, self.table)
+
+    @cached_property
+    def cost(self):
+        return self.table.cost(self.cells)
+
+    @cached_property
+    def curves_and_ceiling(self):
+        return single_curves(self.table, self.cells, self.mechanism.teachers + 6)
+
+    @property
+    def curves(self):
+        return self.curves_and_ceiling[0]
+
+    @property
+    def ceiling(self):
+        return self.curves_and_ceiling[1]
+
+    @cached_property
+    def largest_changes(self):
+        """max over neighbours of |Δ cost| per histogram."""
+        here, there = self.graph.edges.T
+        changes = np.zeros(len(self.cost))
+        np.maximum.at(changes, here, np.abs(self.cost[here] - self.cost[there]))
+        return changes
 
 
-def largest_changes(case):
-    """max over neighbours of |Δ cost| per histogram."""
-    here, there = case.graph.edges.T
-    changes = np.zeros(len(case.cost))
-    np.maximum.at(changes, here, np.abs(case.cost[here] - case.cost[there]))
-    return changes
+@pytest.fixture(scope="module", params=ALL, ids=name)
+def case(request):
+    return Ensemble(*request.param)
 
 
 def test_one_vote_changes_the_cost_by_at_most_the_local_sensitivity(case):
-    assert np.all(largest_changes(case) <= case.curves[:, 0])
+    assert np.all(case.largest_changes <= case.curves[:, 0])
 
 
 def test_one_vote_after_d_others_changes_it_by_at_most_the_sensitivity_at_d(case):
-    changes, distances = largest_changes(case), case.graph.distances
+    changes, distances = case.largest_changes, case.graph.distances
     for d in range(case.mechanism.teachers + 1):
         worst = np.where(distances <= d, changes[None, :], 0.0).max(axis=1)
         assert np.all(worst <= case.curves[:, d])
@@ -81,21 +128,31 @@ def test_one_vote_after_d_others_changes_it_by_at_most_the_sensitivity_at_d(case
 
 def test_the_score_of_neighbours_is_within_its_lipschitz_constants(case):
     here, there = case.graph.edges.T
-    scores = case.mechanism.score(case.graph.histograms)
+    scores = case.scores
     assert scores.shape == (len(case.graph.histograms), len(case.mechanism.lipschitz))
     moved = np.abs(scores[here] - scores[there]).max(axis=0)
     assert np.all(moved <= np.array(case.mechanism.lipschitz))
     assert np.abs(case.cells[here, 0] - case.cells[there, 0]).max() <= 1
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.surface.grid.stride
+    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.table.grid.stride
 
 
-def test_the_cost_covers_the_exact_divergence_of_every_pair(case, exact_law):
-    laws = np.array([exact_law(case.mechanism, h) for h in case.graph.histograms.tolist()])
+def law_of(mechanism, counts):
+    answered = np.ones(len(counts))
+    if mechanism.name == "lnmax":
+        chances = laplace_argmax_law(counts, mechanism.laplace_scale)
+    else:
+        chances = gaussian_argmax_law(counts, mechanism.sigma2)
+    if mechanism.name == "confident":
+        answered = ndtr((counts.max(axis=1) - mechanism.threshold) / mechanism.sigma1)
+    return answers_law(answered, np.exp(chances))
+
+
+def test_the_cost_covers_the_exact_divergence_of_every_pair(case):
+    laws = law_of(case.mechanism, case.graph.histograms)
     np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     here, there = case.graph.edges.T
-    logs = np.log(laws[:, laws.max(axis=0) > 0.0])  # GNMax never refuses
-    terms = case.order * logs[here] + (1.0 - case.order) * logs[there]
-    exact = logsumexp(terms, axis=1) / (case.order - 1.0)
+    logs = np.log(laws[:, laws.max(axis=0) > 0.0])  # an argmax alone never refuses
+    exact = renyi(logs[here], logs[there], case.order)
     assert exact.max() > 1e-4  # the ensemble is not trivial
     bound = np.minimum(case.cost[here], case.cost[there])  # both directions, from either side
     np.testing.assert_array_less(exact, bound * (1.0 + 1e-9) + 1e-11)
@@ -139,13 +196,12 @@ def test_a_teacher_that_changes_its_vote_on_every_query_at_once(case):
 
 
 def test_the_cost_by_score_is_the_cost_on_the_lattice(case):
-    scores = case.mechanism.score(case.graph.histograms)
-    by_score = case.mechanism.rdp(scores, np.array([case.order, 2.0]))
-    assert by_score.shape == (2, len(scores))
+    by_score = case.mechanism.rdp(case.scores, np.array([case.order, 2.0]))
+    assert by_score.shape == (2, len(case.scores))
     # `rdp` evaluates only the nodes in use, so the table may be higher by the search's slack.
     np.testing.assert_allclose(by_score[0], case.cost, rtol=3e-6)
-    rows = case.surface.rows(0, case.surface.votes)
-    assert rows.shape == (case.surface.votes, case.surface.grid.size)
+    rows = case.table.rows(0, case.table.lattice_rows)
+    assert rows.shape == (case.table.lattice_rows, case.table.grid.size)
     np.testing.assert_allclose(rows[tuple(case.cells.T)], case.cost, rtol=1e-13)
 
 
@@ -164,13 +220,13 @@ def test_a_maximum_that_stops_at_the_number_of_teachers_is_not_smooth():
         inner = np.maximum.accumulate(
             two_tail_rdp(nodes, sigma=mechanism.sigma2, orders=np.array([order]))[0]
         )
-        cost = confident_rdp(
+        moments = pass_moments(
             rows[:, None].astype(float),
-            inner[None, :],
             threshold=mechanism.threshold,
             sigma=mechanism.sigma1,
             order=order,
         )
+        cost = chain_rdp(moments, inner[None, :], cap=order / (2.0 * mechanism.sigma1**2))
         middle, local = cost[1:-1, per_vote:-per_vote], 0.0
         for row in (0, 1, 2):
             near = cost[row : row + middle.shape[0]]
@@ -191,14 +247,12 @@ def test_a_maximum_that_stops_at_the_number_of_teachers_is_not_smooth():
     assert math.exp(beta) == pytest.approx(1.0202, abs=1e-4)
 
 
-def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it(
-    all_histograms, single_curves
-):
+def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it():
     mechanism, order, beta = GNMax(6, 4, sigma2=20.0), 8.0, 0.02
-    graph = all_histograms(6, 4)
-    surface = mechanism.cost_table(order)
-    cells = mechanism.cells(mechanism.score(graph.histograms), surface)
-    curves, ceiling = single_curves(surface, cells, 7)
+    graph = Graph.of(6, 4)
+    table = mechanism.cost_table(order)
+    cells = mechanism.cells(mechanism.score(graph.histograms), table)
+    curves, ceiling = single_curves(table, cells, 7)
     here, there = graph.edges.T
     stopped = (curves * np.exp(-beta * np.arange(7))).max(axis=1)
     assert (stopped[here] / stopped[there]).max() > 1.1 > math.exp(beta)
@@ -214,28 +268,24 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
     """
     mechanism, order = GNMax(40, 3, sigma2=1.6), 12.0
     fine = mechanism.cost_table(order).grid
-    lipschitz = fine.step * fine.reach
-    reach = 4
-    step = lipschitz / reach
-    grid = ScoreGrid(step=step, teachers_per_record=reach, block=1, first=-120, size=140)
-    surface = ArgmaxSurface(order=order, classes=3, sigma=1.6, grid=grid)
-    local = local_sensitivity_blocks(surface.rows, votes=1, grid=grid, rows_per_block=1)[0]
+    lipschitz, stride = fine.step * fine.stride, 4
+    grid = ScoreGrid(step=lipschitz / stride, stride=stride, block=1, first=-120, size=140)
+    table = ScoreTable(order, grid, lambda scores: mechanism.bound(scores, order))
+    local = local_sensitivity_blocks(table.rows, rows=1, grid=grid, rows_per_block=1)[0]
     z = np.linspace(-20.0, 0.0, 4001)
-    exact = np.maximum.accumulate(surface.at(z)), np.maximum.accumulate(surface.at(z - lipschitz))
+    exact = [np.maximum.accumulate(table.bound(at)) for at in (z, z - lipschitz)]
     change = exact[0] - exact[1]
     cells = grid.cells(z)
     assert (change / local[cells]).max() > 1.02
-    gridded = surface.table[cells] - surface.table[grid.cells(z - lipschitz * (1.0 - 1e-9))]
+    gridded = table.values[cells] - table.values[grid.cells(z - lipschitz * (1.0 - 1e-9))]
     assert np.all(gridded <= local[cells])
-    # And the project's own surfaces, at both resolutions, on histograms of neighbours.
-    for surface in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
-        blocks = local_sensitivity_blocks(
-            surface.rows, votes=1, grid=surface.grid, rows_per_block=1
-        )
+    # And the project's own tables, at both resolutions, on histograms of neighbours.
+    for table in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
+        blocks = local_sensitivity_blocks(table.rows, rows=1, grid=table.grid, rows_per_block=1)
         tops = np.arange(20, 40)
         counts = np.column_stack([tops, 40 - tops, np.zeros_like(tops)])
         moved = counts + np.array([1, -1, 0])
-        pair = [mechanism.cells(mechanism.score(one), surface) for one in (counts, moved)]
-        gap = np.abs(surface.cost(pair[0]) - surface.cost(pair[1]))
+        pair = [mechanism.cells(mechanism.score(file), table) for file in (counts, moved)]
+        gap = np.abs(table.cost(pair[0]) - table.cost(pair[1]))
         for cells_of_one in pair:
-            assert np.all(gap <= blocks[0, cells_of_one[:, 1] // surface.grid.block])
+            assert np.all(gap <= blocks[0, cells_of_one[:, 1] // table.grid.block])

@@ -6,16 +6,25 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binom, laplace
+from scipy.stats import binom
 
+from divergences import hockey_stick
+from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
-from pate_cli.errors import ParameterError, UnreachableError
+from pate_cli.errors import UnreachableError
 from pate_cli.labels import NO_LABEL
+from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.noise import Noise
+from refusals import refusal
 
 FALSE_ALARM = 1e-8
+
+
+def sparse(teachers, classes, epsilon, delta, refusals, **more):
+    parameters = {"query_epsilon": epsilon, "query_delta": delta, "refusals": refusals}
+    return SparseVector(teachers, classes, **parameters, **more)
 
 
 def row_by_row(mechanism, counts, noise):
@@ -27,7 +36,9 @@ def row_by_row(mechanism, counts, noise):
             labels.append(NO_LABEL)
             continue
         threshold = mechanism.threshold + b * fresh if threshold is None else threshold
-        distance = distance_to_instability(votes[None], teachers_per_record=mechanism.reach)[0]
+        distance = distance_to_instability(
+            votes[None], teachers_per_record=mechanism.teachers_per_record
+        )[0]
         if distance + 2.0 * b * own > threshold:
             labels.append(int(np.argmax(votes)))
         else:
@@ -43,9 +54,9 @@ def some_counts(rows, *, agreement=0.6, teachers=60, seed=0):
 
 @pytest.mark.parametrize("refusals", [1, 7, 200, 5000])
 @pytest.mark.parametrize("agreement", [0.4, 0.6, 0.95])
-@pytest.mark.parametrize("reach", [1, 2])
-def test_the_same_labels_as_row_by_row(refusals, agreement, reach):
-    mechanism = SparseVector(60, 3, 2.0, 0.02, refusals, reach)
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_same_labels_as_row_by_row(refusals, agreement, k):
+    mechanism = sparse(60, 3, 2.0, 0.02, refusals, teachers_per_record=k)
     counts = some_counts(1500, agreement=agreement)
     labeller = mechanism.start()
     labels = labeller.label(counts, Noise.from_seed(5))
@@ -61,7 +72,7 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, reach):
 @pytest.mark.parametrize("parts", [[0, 1, 2, 3000], [0, 700, 700, 701, 2999, 3000]])
 def test_batches_change_nothing(parts, refusals):
     """An epoch goes on over the border of a batch, and so does the count of refusals."""
-    mechanism = SparseVector(60, 3, 2.0, 0.02, refusals)
+    mechanism = sparse(60, 3, 2.0, 0.02, refusals)
     counts = some_counts(3000, agreement=0.8)
     whole = mechanism.label(counts, Noise.from_seed(6))
     labeller, noise = mechanism.start(), Noise.from_seed(6)
@@ -74,7 +85,7 @@ def test_batches_change_nothing(parts, refusals):
 
 
 def test_nothing_is_answered_after_the_last_refusal():
-    mechanism = SparseVector(60, 3, 2.0, 0.02, 4)
+    mechanism = sparse(60, 3, 2.0, 0.02, 4)
     counts = np.concatenate([np.tile([[20, 20, 20]], (4000, 1)), np.tile([[60, 0, 0]], (500, 1))])
     labeller = mechanism.start()
     labels = labeller.label(counts, Noise.from_seed(7))
@@ -83,29 +94,6 @@ def test_nothing_is_answered_after_the_last_refusal():
     assert (mechanism.start().label(counts[4000:], Noise.from_seed(7)) == 0).all()
     assert (labeller.label(counts[4000:], Noise.from_seed(8)) == NO_LABEL).all()
     assert "threshold" not in repr(labeller)
-
-
-def outcomes(mechanism, distances):
-    """Exact law of one epoch over each row of distances: Pr[r rows answered], r = 0 … K."""
-    b, rows = mechanism.scale, distances.shape[1]
-    levels = np.arange(distances.max() + 1)
-    # Gauss-Legendre panels over the threshold's noise, none across a kink of the integrand.
-    kinks = np.append(levels - mechanism.threshold, 0.0)
-    edges = np.unique(np.concatenate([np.arange(-45.0, 45.5, 0.5) * b, kinks]))
-    nodes, weights = np.polynomial.legendre.leggauss(10)
-    half = np.diff(edges)[:, None] / 2.0
-    rho = (half * nodes + (edges[1:] + edges[:-1])[:, None] / 2.0).ravel()
-    weight = (half * weights).ravel() * laplace.pdf(rho, scale=b)
-    line = mechanism.threshold + rho
-    passes = laplace.sf(line[None] - levels[:, None], scale=2.0 * b)
-    law = np.empty((len(distances), rows + 1))
-    alive = np.broadcast_to(weight, (len(distances), weight.size))
-    for row in range(rows):
-        chance = passes[distances[:, row]]
-        law[:, row] = (alive * (1.0 - chance)).sum(axis=1)
-        alive = alive * chance
-    law[:, rows] = alive.sum(axis=1)
-    return law
 
 
 # One row under two neighbours: its two distances and whether its plurality is turned.
@@ -117,14 +105,14 @@ ROWS = [(0, 0, True), *((d, e, False) for d in range(4) for e in range(4) if abs
 )
 def test_every_epoch_of_three_rows(epsilon, delta):
     """sup over events of Pr − e^{ε0} Pr' is at most the leak, and equal to it for some epoch."""
-    mechanism = SparseVector(8, 3, epsilon, delta, 1)
+    mechanism = sparse(8, 3, epsilon, delta, 1)
     epochs = np.array(list(itertools.product(ROWS, repeat=3)))
-    one, other = (outcomes(mechanism, epochs[:, :, side]) for side in (0, 1))
+    one, other = (epoch_law(mechanism, epochs[:, :, side]) for side in (0, 1))
     np.testing.assert_allclose(one.sum(axis=1), 1.0, rtol=1e-12)
     turned_before = np.cumsum(epochs[:, :, 2], axis=1) > 0
     shown = np.column_stack([np.zeros(len(epochs), dtype=bool), turned_before])
     other = np.where(shown, 0.0, other)
-    excess = np.maximum(one - np.exp(epsilon) * other, 0.0).sum(axis=1)
+    excess = hockey_stick(one, other, epsilon)
     assert mechanism.leak == pytest.approx(delta, rel=1e-12)
     assert excess.max() == pytest.approx(mechanism.leak, rel=1e-9)
     assert excess[~turned_before[:, -1]].max() < 1e-12
@@ -134,11 +122,11 @@ def test_every_epoch_of_three_rows(epsilon, delta):
 @pytest.mark.parametrize("beyond", [1e-9, 0.05])
 def test_every_run_of_three_rows_and_two_refusals(epsilon, delta, beyond):
     """The exact law of whole runs keeps the promise made for them, and δ has no room to spare."""
-    mechanism = SparseVector(8, 3, epsilon, delta, 2)
+    mechanism = sparse(8, 3, epsilon, delta, 2)
     runs = np.array(list(itertools.product(ROWS, repeat=3)))
     total = 1.0 - (1.0 - delta) ** 2 + beyond
     promised = mechanism.privacy(3, total).epsilon
-    laws = [[outcomes(mechanism, runs[:, row:, side]) for row in range(3)] for side in (0, 1)]
+    laws = [[epoch_law(mechanism, runs[:, row:, side]) for row in range(3)] for side in (0, 1)]
     excess = np.zeros(len(runs))
     for first in range(4):
         for second in range(max(3 - first, 1)):
@@ -158,17 +146,17 @@ def test_every_run_of_three_rows_and_two_refusals(epsilon, delta, beyond):
 
 def test_epoch_comes_near_its_epsilon():
     """ε0 is not generous: many rows hardly all answered, then a stable one refused."""
-    mechanism = SparseVector(100, 2, 1.0, 0.05, 1)
+    mechanism = sparse(100, 2, 1.0, 0.05, 1)
     long = np.full((1, 400), 18)
     one, other = np.append(long, [[30]], axis=1), np.append(long - 1, [[31]], axis=1)
-    ratio = outcomes(mechanism, one)[0, 400] / outcomes(mechanism, other)[0, 400]
+    ratio = epoch_law(mechanism, one)[0, 400] / epoch_law(mechanism, other)[0, 400]
     assert 0.9 < np.log(ratio) < 1.0
 
 
 @pytest.mark.parametrize("refusals", [1, 3, 20])
 def test_the_leak_is_paid_per_refusal_and_not_per_query(refusals):
     """All rows turned: the first answered one gives everything away; its chance is exact."""
-    mechanism = SparseVector(8, 2, 1.0, 0.05, refusals)
+    mechanism = sparse(8, 2, 1.0, 0.05, refusals)
     counts, noise, times = np.tile([[4, 4]], (60, 1)), Noise.from_seed(11), 3000
     caught = sum(bool((mechanism.label(counts, noise) != NO_LABEL).any()) for _ in range(times))
     chance = 1.0 - (1.0 - mechanism.leak) ** refusals
@@ -178,7 +166,7 @@ def test_the_leak_is_paid_per_refusal_and_not_per_query(refusals):
 
 
 def test_privacy_is_that_of_the_epochs():
-    mechanism = SparseVector(250, 10, 0.3, 1e-7, 20)
+    mechanism = sparse(250, 10, 0.3, 1e-7, 20)
     found = mechanism.privacy(10_000, 1e-5)
     assert found == best_composition(20, epsilon=0.3, delta=mechanism.leak, total_delta=1e-5)
     assert mechanism.privacy(10**9, 1e-5) == found
@@ -191,53 +179,33 @@ def test_scale_divides_by_epsilon():
     """b = √(32 Q log(1/δ))/ε makes ε/2 of advanced composition, up to second order."""
     total, refusals, delta = 0.01, 50, 1e-6
     b = np.sqrt(32.0 * refusals * np.log(1.0 / delta)) / total
-    mechanism = SparseVector(250, 10, 2.0 / b, 1e-12, refusals)
+    mechanism = sparse(250, 10, 2.0 / b, 1e-12, refusals)
     assert mechanism.scale == pytest.approx(b)
     advanced = np.sqrt(2.0 * refusals * np.log(1.0 / delta)) * mechanism.query_epsilon
     assert advanced == pytest.approx(total / 2.0)
     assert mechanism.privacy(10_000, delta).epsilon <= total / 2.0
 
 
-@pytest.mark.parametrize("reach", [1, 3])
-def test_default_epsilon_puts_the_threshold_at_a_third(reach):
-    epsilon = SparseVector.default_query_epsilon(250, query_delta=1e-7, teachers_per_record=reach)
-    mechanism = SparseVector(250, 10, epsilon, 1e-7, 5, reach)
-    assert mechanism.threshold == pytest.approx(
-        farthest_distance(250, teachers_per_record=reach) / 3.0
-    )
+@pytest.mark.parametrize("k", [1, 3])
+def test_default_epsilon_puts_the_threshold_at_a_half(k):
+    run = RunShape(250, 10, queries=640, delta=1e-5, teachers_per_record=k)
+    mechanism = SparseVector.for_run(run, {"query_delta": 1e-7, "refusals": 5})
+    assert (mechanism.query_delta, mechanism.refusals) == (1e-7, 5)
+    assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
     assert (mechanism.label(confident, Noise.from_seed(1)) == 0).all()
 
 
-def test_parameters_build_it_again():
-    mechanism = SparseVector(250, 10, 0.1, 1e-8, 9, 2)
-    parameters = mechanism.parameters()
-    assert parameters.pop("name") == mechanism.name == "sparse-vector"
-    assert SparseVector(**parameters) == mechanism
+def test_defaults_leave_half_of_delta_to_the_refusals():
+    run = RunShape(250, 10, queries=640, delta=1e-5)
+    assert SparseVector.for_run(run, {}).refusals == 10
+    mechanism = SparseVector.for_run(run, {"refusals": 4})
+    assert 4 * mechanism.query_delta == pytest.approx(0.5e-5)
+    given = {"query_epsilon": 0.7}
+    assert SparseVector.for_run(run, given).query_epsilon == 0.7
 
 
 def test_unreachable_delta():
-    with pytest.raises(UnreachableError) as refusal:
-        SparseVector(250, 10, 0.1, 1e-6, 20).privacy(640, 1e-5)
-    assert str(refusal.value) == (
+    assert refusal(UnreachableError, sparse(250, 10, 0.1, 1e-6, 20).privacy, 640, 1e-5) == (
         "delta 1e-05 is below 2.000e-05, the smallest reachable with 20 steps of delta 1e-06 each"
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"teachers": 0}, "teachers must be at least 1, got 0"),
-        ({"classes": 1}, "classes must be at least 2, got 1"),
-        ({"query_epsilon": -1.0}, "query epsilon must be positive and finite, got -1.0"),
-        ({"query_delta": 0.51}, "query delta must be above 0 and at most 0.5, got 0.51"),
-        ({"refusals": 0}, "refusals must be a whole number of at least 1, got 0"),
-        ({"refusals": 2.5}, "refusals must be a whole number of at least 1, got 2.5"),
-        ({"reach": 0}, "reach must be a whole number of at least 1, got 0"),
-    ],
-)
-def test_parameters_out_of_range(arguments, text):
-    good = {"teachers": 5, "classes": 3, "query_epsilon": 1.0, "query_delta": 0.1, "refusals": 2}
-    with pytest.raises(ParameterError) as refusal:
-        SparseVector(**(good | arguments))
-    assert str(refusal.value) == text

@@ -103,7 +103,9 @@ def audit_stability(mechanism, pair, noise, runs=120_000):
         )
         for votes in pair
     )
-    sound = Stability(20, 2, mechanism.query_epsilon, mechanism.query_delta)
+    sound = Stability(
+        20, 2, query_epsilon=mechanism.query_epsilon, query_delta=mechanism.query_delta
+    )
     promise = sound.privacy(len(pair[0]), len(pair[0]) * sound.leak * 1.01)
     return lowest_epsilon(one, other, promise.delta), promise.epsilon
 
@@ -111,13 +113,17 @@ def audit_stability(mechanism, pair, noise, runs=120_000):
 @pytest.mark.parametrize("pair", [FLIPPED, MIDDLE, SEVERAL], ids=["flipped", "middle", "several"])
 @pytest.mark.parametrize("delta", [0.01, 0.3])
 def test_stability_keeps_its_promise(pair, delta):
-    found, promised = audit_stability(Stability(20, 2, 1.0, delta), pair, Noise.from_seed(101))
+    found, promised = audit_stability(
+        Stability(20, 2, query_epsilon=1.0, query_delta=delta), pair, Noise.from_seed(101)
+    )
     assert found <= promised
 
 
 def test_the_audit_is_not_blind():
     """It comes within a fifth of what one query costs."""
-    found, promised = audit_stability(Stability(20, 2, 1.0, 0.01), MIDDLE, Noise.from_seed(102))
+    found, promised = audit_stability(
+        Stability(20, 2, query_epsilon=1.0, query_delta=0.01), MIDDLE, Noise.from_seed(102)
+    )
     assert 0.8 * promised < found <= promised
 
 
@@ -127,7 +133,9 @@ def test_the_audit_is_not_blind():
     ids=["a third of the noise", "no delta", "no delta, several queries"],
 )
 def test_broken_stability_is_caught(broken, noise, pair):
-    found, promised = audit_stability(broken(20, 2, 1.0, 0.01), pair, noise.from_seed(103))
+    found, promised = audit_stability(
+        broken(20, 2, query_epsilon=1.0, query_delta=0.01), pair, noise.from_seed(103)
+    )
     assert found > promised
 
 
@@ -161,8 +169,10 @@ class Epochs:
     above: int
     last: int
 
-    def audit(self, noise, runs=70_000):
-        sound = SparseVector(300, 2, self.query_epsilon, 1e-9, self.epochs)
+    def audit(self, noise, runs=40_000):
+        sound = SparseVector(
+            300, 2, query_epsilon=self.query_epsilon, query_delta=1e-9, refusals=self.epochs
+        )
         shape = np.array([self.above] * self.rows + [self.last]) + round(sound.threshold)
         change = np.array([-1] * self.rows + [1])
         one, other = (
@@ -180,7 +190,7 @@ TWO_EPOCHS = Epochs(2, 1.0, rows=2, above=1, last=-1)
 
 @pytest.mark.parametrize("epochs", [ONE_EPOCH, TWO_EPOCHS], ids=["one", "two"])
 def test_sparse_vector_keeps_its_promise(epochs):
-    found, promised = epochs.audit(Noise.from_seed(104), runs=40_000)
+    found, promised = epochs.audit(Noise.from_seed(104))
     assert 0.2 * promised < found <= promised
 
 
@@ -194,6 +204,9 @@ def test_broken_sparse_vector_is_caught(epochs, noise):
     assert found > promised
 
 
+TURNED = {"query_epsilon": 1.0, "query_delta": 0.05, "refusals": 2}
+
+
 def audit_turned(mechanism, runs=6000):
     """Five rows, of which one vote turns the second and the fourth; two refusals, a large δ."""
     rows = (
@@ -205,15 +218,15 @@ def audit_turned(mechanism, runs=6000):
         coded(np.stack([mechanism.label(np.array(votes), noise) for _ in range(runs)]), 2)
         for votes in rows
     )
-    promise = SparseVector(20, 2, 1.0, 0.05, 2).privacy(5, 0.1)
+    promise = SparseVector(20, 2, **TURNED).privacy(5, 0.1)
     return lowest_epsilon(one, other, promise.delta), promise.epsilon
 
 
 def test_turned_rows_cost_what_is_said():
-    found, promised = audit_turned(SparseVector(20, 2, 1.0, 0.05, 2))
+    found, promised = audit_turned(SparseVector(20, 2, **TURNED))
     assert found <= promised
 
 
 def test_a_threshold_too_low_is_caught():
-    found, promised = audit_turned(HalfThreshold(20, 2, 1.0, 0.05, 2))
+    found, promised = audit_turned(HalfThreshold(20, 2, **TURNED))
     assert found > promised

@@ -12,13 +12,14 @@ from scipy.stats import laplace
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
+from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
-from pate_cli.pricing.compare import compare_mechanism, compare_stable
+from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
 from pate_cli.release.worst_case import Spending, data_independent_cost
 
@@ -33,7 +34,7 @@ def compared(mechanism, answers, *, size=17):
         for first in range(0, len(COUNTS), size):
             yield mechanism, COUNTS[first : first + size]
 
-    return compare_mechanism(batches, mechanism, answers=answers, delta=DELTA)
+    return compare_scored(batches, mechanism, answers=answers, delta=DELTA)
 
 
 @pytest.mark.parametrize(("answers", "size"), [(0.3, 17), (5.0, 1), (20.5, 9), (39.9, 200)])
@@ -84,7 +85,7 @@ def test_a_file_that_ends_first_says_so():
 
 def chance_by_quadrature(mechanism, distance):
     """Pr[d + noise > threshold] from the densities."""
-    if isinstance(mechanism, Stability):
+    if mechanism.name == "stability":
         return laplace.sf(mechanism.threshold - distance, scale=1.0 / mechanism.query_epsilon)
     b = mechanism.scale
 
@@ -100,8 +101,10 @@ def chance_by_quadrature(mechanism, distance):
 
 
 STABLE = {
-    "stability": lambda _refusals: Stability(30, 3, 1.2, 1e-3),
-    "sparse-vector": lambda refusals: SparseVector(30, 3, 2.0, 1e-3, refusals),
+    "stability": lambda _refusals: Stability(30, 3, query_epsilon=1.2, query_delta=1e-3),
+    "sparse-vector": lambda refusals: SparseVector(
+        30, 3, query_epsilon=2.0, query_delta=1e-3, refusals=refusals
+    ),
 }
 
 
@@ -109,7 +112,7 @@ STABLE = {
 @pytest.mark.parametrize("answers", [1.0, 10.0, 50.0])
 def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answers):
     build = STABLE[name]
-    found = compare_stable(
+    found = compare_composed(
         lambda: (COUNTS[first : first + 9] for first in range(0, 80, 9)),
         build,
         answers=answers,
@@ -134,11 +137,10 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
     """The threshold depends on the refusals, so they are found together."""
 
     def build(refusals):
-        delta = 1e-3 / refusals
-        epsilon = SparseVector.default_query_epsilon(30, query_delta=delta)
-        return SparseVector(30, 3, epsilon, delta, refusals)
+        given = {"refusals": refusals, "query_delta": 1e-3 / refusals}
+        return SparseVector.for_run(RunShape(30, 3, queries=80, delta=0.2), given)
 
-    found = compare_stable(lambda: [COUNTS], build, answers=30.0, delta=0.2)
+    found = compare_composed(lambda: [COUNTS], build, answers=30.0, delta=0.2)
     refusals = int(found.note.split()[0])
     assert refusals == np.ceil(found.queries - found.expected_answers) > 1
     price = build(refusals).privacy(found.queries, 0.2).epsilon

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pate_cli.charging import charge
 
 from pate_cli import published
-from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.pricing.sensitivity import Sensitivity, measure_sensitivity
-from pate_cli.words import Analysis
+from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.published.account import PublishedPlan, published_price
+from pate_cli.words import Analysis, ReleaseKind
+from refusals import refusal
+from runs import charged
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
 CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0)
@@ -23,25 +25,20 @@ TIGHT = [CONFIDENT, GNMax(20, 3, sigma2=3.0), LNMax(20, 3, laplace_scale=2.0)]
 
 def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysis=Analysis.TIGHT):
     parts = ((mechanism, counts[i : i + size]) for i in range(0, len(counts), size))
-    return measure_sensitivity(parts, mechanism, order=order, beta=beta, analysis=analysis)
+    if analysis is Analysis.TIGHT:
+        return price_votes(parts, mechanism, order=order, beta=beta)
+    plan = PublishedPlan(ReleaseKind.UNBIASED, delta=1e-5, order=order, beta=beta, sigma=9.0)
+    return published_price(parts, mechanism, plan)
 
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
 @pytest.mark.parametrize("beta", [0.01, 0.05, 2.0])
 def test_it_is_what_a_run_would_have_charged(mechanism, beta):
     found = measured(mechanism, beta=beta)
-    surface = mechanism.cost_table(4.0)
-    ledger = charge(
-        mechanism,
-        {4.0: Tally.of(mechanism.cells(mechanism.score(COUNTS), surface))},
-        delta=1e-5,
-        distances=distances_for(beta, teachers=20),
-        max_answers=70,
-        answers=70,
-        private=True,
-    )
+    distances = distances_for(beta, teachers=20)
+    ledger = charged(mechanism, COUNTS, [4.0], distances=distances)
     assert found.rdp == ledger.rdp[0]
-    assert found.ceiling == ledger.ceiling[0] == 70 * surface.blocks.max()
+    assert found.ceiling == ledger.ceiling[0] == 70 * mechanism.cost_table(4.0).blocks.max()
     np.testing.assert_array_equal(found.curve, ledger.sensitivity[0])
     assert np.all(np.diff(found.curve) >= 0.0)
     assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))
@@ -50,12 +47,16 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
 
 @pytest.mark.parametrize("beta", [1e-4, 0.03, 0.7])
 def test_the_smooth_maximum_ends_with_the_ceiling(beta):
-    one = Sensitivity(rdp=1.0, curve=np.array([0.1, 0.2, 0.25]), ceiling=0.9)
+    price = Price(rdp=1.0, distances=np.arange(3), curve=np.array([0.1, 0.2, 0.25]), ceiling=0.9)
     wanted = max(0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta), 0.9 * np.exp(-3 * beta))
-    assert one.smooth(beta) == pytest.approx(wanted, rel=1e-14)
+    assert price.smooth(beta) == pytest.approx(wanted, rel=1e-14)
     np.testing.assert_allclose(
-        one.discounted(beta), [0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta)], rtol=1e-14
+        price.discounted(beta), [0.1, 0.2 * np.exp(-beta), 0.25 * np.exp(-2 * beta)], rtol=1e-14
     )
+    twice = price + price
+    for other in (twice, price.scaled(2.0)):
+        assert other.smooth(beta) == pytest.approx(2.0 * wanted, rel=1e-14)
+        assert other.rdp == 2.0
 
 
 @pytest.mark.parametrize("analysis", list(Analysis))
@@ -80,10 +81,8 @@ def test_the_published_curve_stops_at_the_number_of_teachers():
 
 
 def test_what_the_paper_has_no_sensitivity_for_is_refused():
-    with pytest.raises(UsageError) as caught:
-        measured(TIGHT[2], analysis=Analysis.PAPER)
-    assert str(caught.value) == (
-        "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
+    assert refusal(UsageError, measured, TIGHT[2], analysis=Analysis.PAPER) == (
+        "the published analysis has no smooth sensitivity for lnmax; use `analysis` tight"
     )
     with pytest.raises(ValidityError):
         measured(GNMax(20, 3, sigma2=1.0), order=3.0, analysis=Analysis.PAPER)

@@ -8,37 +8,29 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pate_cli.charging import charge
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.ledger import Ledger, Round
+from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise
+from pate_cli.published.account import PublishedPlan
 from pate_cli.release import door as release_module
-from pate_cli.release.door import price, release
+from pate_cli.release.door import quote, release
 from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.worst_case import DataIndependentCost, data_independent_cost
-from pate_cli.words import Analysis, ReleaseKind
+from pate_cli.words import ReleaseKind
+from refusals import refusal
+from runs import Given, charged, round_of
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
-
-
-class Fixed:
-    """A noise source that always draws the same numbers."""
-
-    def __init__(self, value, *, private=True):
-        self.value, self.private = value, private
-
-    def normal(self, shape):
-        return np.full(shape, float(self.value))
 
 
 def make_ledger(
@@ -52,7 +44,9 @@ def make_ledger(
         rdp=np.array([0.3, rdp]),
         sensitivity=np.stack([curve / 2.0, curve]),
         ceiling=np.array([level * 3.0, level * 4.0]),
-        rounds=(Round(name, MECHANISM.parameters(), 100, 60, 41, tuple(draws)),),
+        rounds=(
+            round_of(MECHANISM, queries=100, max_answers=60, answers=41, name=name, draws=draws),
+        ),
         private=private,
     )
 
@@ -100,18 +94,18 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, kind, normal):
     ledger, plan = make_ledger(delta=1e-5), plan_of(kind, delta=1e-5)
     epsilon, sd, shift = truth(ledger, plan)
     wanted = max(epsilon + shift + sd * normal, 0.0)
-    found = release(ledger, plan, Fixed(normal)).sanitized.epsilon
+    found = release(ledger, plan, Given(normal, private=True)).sanitized.epsilon
     assert wanted * (1 - 1e-12) <= found < wanted + 1e-4 + 1e-12
     assert is_rounded(found)
 
 
-@pytest.mark.parametrize("delta", [0.2, 1e-5])
-def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta):
+@pytest.mark.parametrize(("delta", "draws"), [(0.2, 20_000), (1e-5, 4_000)])
+def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws):
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
     ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
     epsilon, sd, shift = truth(ledger, plan)
     assert sd > 0.1
-    draws, noise = 20_000, Noise.from_seed(77)
+    noise = Noise.from_seed(77)
     found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
     low = int(np.sum(found < epsilon))
     failure = delta / 10.0
@@ -126,7 +120,7 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta):
 def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
     ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UNBIASED, delta=1e-5)
     epsilon, sd, _ = truth(ledger, plan)
-    draws, noise = 20_000, Noise.from_seed(78)
+    draws, noise = 10_000, Noise.from_seed(78)
     found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
     assert found.mean() == pytest.approx(epsilon + 5e-5, abs=5.3 * sd / math.sqrt(draws))
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
@@ -148,7 +142,7 @@ def test_epsilon_is_never_negative_and_always_rounded_up(quick):
 def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_draw():
     ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
     for normal in (0.0, 60.0):
-        report = release(ledger, plan, Fixed(normal))
+        report = release(ledger, plan, Given(normal, private=True))
         bound = report.data_independent
         assert report.epsilon == min(report.sanitized.epsilon, bound.epsilon)
         assert bound.epsilon > bound.labels_epsilon > 0.0
@@ -168,7 +162,7 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
 
 def test_release_none_publishes_the_bound_for_all_votes_alone():
     ledger, plan = make_ledger(delta=1e-5), plan_of(NONE, delta=1e-5)
-    report = release(ledger, plan, Fixed(math.nan, private=False))
+    report = release(ledger, plan, Given(math.nan, private=False))
     numbers = {k: v for k, v in report.to_dict()["sanitized"].items() if k != "release"}
     assert report.sanitized.release == "none"
     assert set(numbers.values()) == {None}
@@ -188,7 +182,7 @@ def test_release_none_publishes_the_bound_for_all_votes_alone():
 @pytest.mark.parametrize("seeded", ["labels", "draw", "neither"])
 def test_a_seed_anywhere_takes_every_claim_back(quick, kind, seeded):
     ledger = make_ledger(delta=1e-5, private=seeded != "labels")
-    report = release(ledger, plan_of(kind, delta=1e-5), Fixed(0.0, private=seeded != "draw"))
+    report = release(ledger, plan_of(kind, delta=1e-5), Given(0.0, private=seeded != "draw"))
     held = {one.id for one in report.statements if one.holds}
     if seeded != "neither":
         assert (report.private, held) == (False, set())
@@ -200,23 +194,34 @@ def test_a_seed_anywhere_takes_every_claim_back(quick, kind, seeded):
 
 def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
     ledger = make_ledger(delta=1e-5)
-    with pytest.raises(ParameterError) as caught:
-        release(ledger, plan_of(UPPER, delta=1e-6), Fixed(0.0))
-    assert str(caught.value) == (
+    noise = Given(0.0)
+    assert refusal(ParameterError, release, ledger, plan_of(UPPER, delta=1e-6), noise) == (
         "the ledger was charged for delta=1e-05, the release asks for 1e-06"
     )
-    with pytest.raises(LedgerError) as caught:
-        release(ledger, plan_of(UPPER, delta=1e-5, order=5.0), Fixed(0.0))
-    assert str(caught.value) == "order 5 was not charged; this ledger holds 4, 9"
-    with pytest.raises(ParameterError) as caught:
-        release(ledger, plan_of(UPPER, delta=1e-5, analysis=Analysis.PAPER), Fixed(0.0))
-    assert str(caught.value) == ("the ledger holds the tight analysis, the release asks for paper")
+    other = plan_of(UPPER, delta=1e-5, order=5.0)
+    assert refusal(LedgerError, release, ledger, other, noise) == (
+        "order 5 was not charged; this ledger holds 4, 9"
+    )
+    paper = PublishedPlan.of(plan_of(UPPER, delta=1e-5))
+    assert refusal(ParameterError, release, ledger, paper, noise) == (
+        "the ledger holds the tight analysis, the release asks for paper"
+    )
+
+
+def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
+    stable = Stability(50, 3, query_epsilon=1.0, query_delta=1e-4)
+    ledger = replace(make_ledger(delta=1e-5), rounds=(round_of(stable, queries=9),))
+    text = refusal(LedgerError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
+    assert text == (
+        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax, "
+        "permute-and-flip"
+    )
 
 
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     plan = plan_of(UPPER, delta=1e-5)
     fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5).with_draw(plan.draw)
-    once, twice = (release(one, plan, Fixed(0.0)) for one in (fresh, spent))
+    once, twice = (release(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
     price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
     assert twice.sanitized.epsilon == pytest.approx(
         once.sanitized.epsilon + price_of_draw, abs=1.1e-4
@@ -225,14 +230,14 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     assert bounds[0].order == bounds[1].order
     elsewhere = plan.draw.rdp(bounds[0].order)
     assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
-    given = release(fresh, plan, Fixed(0.0), prior=[plan.draw])
+    given = release(fresh, plan, Given(0.0, private=True), prior=[plan.draw])
     assert given.epsilon == twice.epsilon
-    three = release(spent, plan, Fixed(0.0), prior=[plan.draw])
+    three = release(spent, plan, Given(0.0, private=True), prior=[plan.draw])
     assert three.sanitized.epsilon == pytest.approx(
         once.sanitized.epsilon + 2 * price_of_draw, abs=1.1e-4
     )
     # Nothing new is drawn, but what was drawn before stays published.
-    quiet = release(spent, replace(plan, kind=NONE), Fixed(0.0))
+    quiet = release(spent, replace(plan, kind=NONE), Given(0.0, private=True))
     assert quiet.epsilon == pytest.approx(once.data_independent.epsilon, abs=1.1e-4)
     assert quiet.epsilon > quiet.data_independent.labels_epsilon
 
@@ -240,7 +245,7 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
 def test_rounds_compose_into_one_release(quick):
     plan = plan_of(UNBIASED, delta=1e-5)
     first, second = make_ledger(delta=1e-5), make_ledger(delta=1e-5, rdp=0.2, level=0.001, name="b")
-    report = release(first + second, plan, Fixed(1.0))
+    report = release(first + second, plan, Given(1.0, private=True))
     epsilon, sd, _ = truth(first + second, plan)
     assert report.sanitized.epsilon == pytest.approx(epsilon + sd, abs=1e-4)
     assert (report.queries, report.answers, report.max_answers) == (200, 82, 120)
@@ -263,17 +268,7 @@ def numbers_and_texts(value):
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
 def test_no_secret_of_the_ledger_is_in_the_report(kind):
     counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
-    surface = MECHANISM.cost_table(9.0)
-    tally = Tally.of(MECHANISM.cells(MECHANISM.score(counts), surface))
-    ledger = charge(
-        MECHANISM,
-        {9.0: tally},
-        delta=1e-5,
-        distances=50,
-        max_answers=60,
-        answers=41,
-        private=True,
-    )
+    ledger = charged(MECHANISM, counts, [9.0], distances=50, max_answers=60, answers=41)
     plan = plan_of(kind, delta=1e-5)
     smooth = smooth_sensitivity(ledger.sensitivity[0], ceiling=ledger.ceiling[0], beta=plan.beta)
     epsilon = ledger.rdp[0] + plan.overhead
@@ -285,7 +280,7 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
         epsilon,
         epsilon + smooth * plan.shift,
     }
-    text = release(ledger, plan, Fixed(0.37)).to_json()
+    text = release(ledger, plan, Given(0.37, private=True)).to_json()
     assert ledger.rounds[0].id not in text
     assert "sensitivity" not in text
     assert "rdp" not in json.loads(text)
@@ -299,8 +294,8 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
 
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
     plan = plan_of(UPPER, delta=1e-5)
-    before = price(MECHANISM, plan, queries=100, max_answers=60)
-    after = release(make_ledger(delta=1e-5), plan, Fixed(0.0)).to_dict()
+    before = quote(MECHANISM, plan, queries=100, max_answers=60).to_dict()
+    after = release(make_ledger(delta=1e-5), plan, Given(0.0, private=True)).to_dict()
     assert before["data_independent"] == after["data_independent"]
     assert before["epsilon"] == after["data_independent"]["epsilon"]
     assert before["planned_release"] == {
@@ -309,7 +304,7 @@ def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
         "beta": 0.02,
         "sigma_release": 12.0,
     }
-    quiet = price(MECHANISM, plan_of(NONE, delta=1e-5), queries=100, max_answers=60)
+    quiet = quote(MECHANISM, plan_of(NONE, delta=1e-5), queries=100, max_answers=60).to_dict()
     assert quiet["planned_release"] == {"release": "none"}
     assert json.dumps(before, allow_nan=False)
 
@@ -337,19 +332,12 @@ def largest_excess(mechanism, plan):
     laws, means, sds = [], [], []
     for first in range(tau + 1):
         counts = np.array([[first, tau - first]])
-        surface = mechanism.cost_table(plan.order)
-        ledger = charge(
-            mechanism,
-            {plan.order: Tally.of(mechanism.cells(mechanism.score(counts), surface))},
-            delta=plan.delta,
-            distances=tau,
-            max_answers=1,
-            answers=1,
-            private=True,
+        ledger = charged(
+            mechanism, counts, [plan.order], distances=tau, delta=plan.delta, answers=1
         )
         wins = ndtr((2 * first - tau) / (math.sqrt(2.0) * mechanism.sigma2))
         answers = 1.0
-        if isinstance(mechanism, ConfidentGNMax):
+        if mechanism.name == "confident":
             answers = ndtr((max(first, tau - first) - mechanism.threshold) / mechanism.sigma1)
         laws.append([1.0 - answers, answers * wins, answers * (1.0 - wins)])
         smooth = smooth_sensitivity(
@@ -357,7 +345,7 @@ def largest_excess(mechanism, plan):
         )
         means.append(ledger.rdp[0] + plan.overhead + smooth * plan.shift)
         sds.append(smooth * plan.sigma)
-        report = release(ledger, plan, Fixed(2.0))
+        report = release(ledger, plan, Given(2.0, private=True))
         assert report.sanitized.epsilon == pytest.approx(means[-1] + 2.0 * sds[-1], abs=1.01e-4)
     laws, means, sds = np.array(laws), np.array(means), np.array(sds)
     levels = np.round(np.linspace(0.0, (means + 5.0 * sds).max(), 4000), 4)

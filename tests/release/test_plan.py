@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from pate_cli.errors import ParameterError, PateError
+from pate_cli.accounting.cost_table import Price
+from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw
 from pate_cli.release.plan import ReleasePlan, failure_delta
 from pate_cli.words import Analysis, ReleaseKind
+from refusals import refusal
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
 
@@ -60,11 +63,7 @@ def test_failure_belongs_to_upper_releases_alone():
     assert failure_delta(UPPER, 1e-5) == pytest.approx(1e-6)
     assert failure_delta(UNBIASED, 1e-5) == failure_delta(NONE, 1e-5) == 0.0
     assert plan_of(UPPER).shift > 0.0 == plan_of(UNBIASED).shift == plan_of(NONE).shift
-    assert (plan_of(UPPER).draws, plan_of(UNBIASED).draws, plan_of(NONE).draws) == (
-        True,
-        True,
-        False,
-    )
+    assert [plan_of(kind).publishes_draw for kind in (UPPER, UNBIASED, NONE)] == [True, True, False]
     upper = plan_of(UPPER)
     assert upper.draw == Draw(beta=0.02, sigma=7.0, shift=upper.shift)
     assert upper.draw.rdp(9.5) == upper.release_rdp
@@ -92,18 +91,23 @@ def test_failure_belongs_to_upper_releases_alone():
 )
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED])
 def test_what_is_out_of_range_is_refused(kind, change, message):
-    with pytest.raises(ParameterError) as caught:
-        plan_of(kind, **change)
-    assert str(caught.value) == message
+    assert refusal(ParameterError, plan_of, kind, **change) == message
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{}, {"kind": UPPER, "analysis": Analysis.PAPER}, {"kind": UNBIASED}],
-    ids=str,
-)
-def test_the_published_charge_goes_with_the_published_analysis(change):
-    with pytest.raises(PateError) as caught:
-        plan_of(**({"kind": UPPER, "as_published": True} | change))
-    assert caught.value.exit_code == 2
-    assert str(caught.value).startswith("--as-published goes with --analysis paper")
+def test_a_sound_plan_is_sound_and_has_nothing_to_add():
+    for kind in (UPPER, UNBIASED, NONE):
+        plan = plan_of(kind)
+        assert (plan.analysis, plan.sound, plan.caveats) == (Analysis.TIGHT, True, ())
+        assert plan.claimed_rdp is None
+        for sanitized, headline in ((None, 2.0), (1.0, 1.0), (3.0, 2.0)):
+            assert plan.headline(sanitized, 2.0) == headline
+
+
+def test_what_is_published_is_the_price_and_its_noise():
+    plan = plan_of(UPPER)
+    price = Price(rdp=0.7, distances=np.arange(3), curve=np.array([0.1, 0.2, 0.3]), ceiling=0.9)
+    smooth = max(0.1, 0.2 * math.exp(-0.02), 0.3 * math.exp(-0.04), 0.9 * math.exp(-0.06))
+    mean, sd = plan.moments(price)
+    assert mean == pytest.approx(0.7 + plan.overhead + smooth * plan.shift)
+    assert sd == pytest.approx(smooth * plan.sigma)
+    assert plan.value(0.7, smooth, -1.5) == pytest.approx(mean - 1.5 * sd)

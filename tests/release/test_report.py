@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pate_cli import __version__
-from pate_cli.ledger import Ledger, Round
+from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise
 from pate_cli.release import report as public
@@ -19,6 +19,7 @@ from pate_cli.release.door import release
 from pate_cli.release.plan import ReleasePlan
 from pate_cli.release.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.words import ReleaseKind
+from runs import Given, round_of
 
 MECHANISM = GNMax(50, 2, sigma2=10.0)
 KEYS = [
@@ -43,15 +44,6 @@ KEYS = [
 ]
 
 
-class FromNowhere:
-    """Noise of size zero that counts as private."""
-
-    private = True
-
-    def normal(self, shape):
-        return np.zeros(shape)
-
-
 def ledger_of(*names):
     total = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([9.0]))
     for name in names:
@@ -62,14 +54,14 @@ def ledger_of(*names):
             rdp=np.array([0.1]),
             sensitivity=np.array([[0.001, 0.002]]),
             ceiling=np.array([0.004]),
-            rounds=(Round(name, MECHANISM.parameters(), 30, 20, 11),),
+            rounds=(round_of(MECHANISM, queries=30, max_answers=20, answers=11, name=name),),
         )
     return total
 
 
 def report_of(kind, *, names=("a",), noise=None):
     plan = ReleasePlan(kind, delta=1e-5, order=9.0, beta=0.02, sigma=9.0)
-    return release(ledger_of(*names), plan, FromNowhere() if noise is None else noise)
+    return release(ledger_of(*names), plan, Given(0.0, private=True) if noise is None else noise)
 
 
 @pytest.mark.parametrize("kind", list(ReleaseKind))

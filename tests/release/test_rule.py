@@ -7,10 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from pate_cli.charging import charge
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
 from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
 from pate_cli.errors import ParameterError
@@ -21,6 +19,7 @@ from pate_cli.release.rule import choose_plan, choose_plan_for
 from pate_cli.release.worst_case import Spending, data_independent_cost
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
+from runs import charged
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
@@ -156,6 +155,10 @@ def test_distances_are_enough_for_the_ceiling_to_be_negligible():
     assert distances_for(1e-9, teachers=10**6) == 4096
 
 
+def ledger_of(mechanism, counts, orders):
+    return charged(mechanism, counts, orders, distances=min(mechanism.teachers, 600))
+
+
 def published(kind, ledger, row, *, order, beta, sigma, delta):
     """Mean and standard deviation of what would be published, inf when inadmissible."""
     smooth = smooth_sensitivity(
@@ -168,25 +171,9 @@ def published(kind, ledger, row, *, order, beta, sigma, delta):
     return ledger.rdp[row] + plan.overhead + smooth * plan.shift, smooth * sigma
 
 
-def charged(mechanism, counts, orders):
-    scores = mechanism.score(counts)
-    tally = {
-        order: Tally.of(mechanism.cells(scores, mechanism.cost_table(order))) for order in orders
-    }
-    return charge(
-        mechanism,
-        tally,
-        delta=1e-5,
-        distances=min(mechanism.teachers, 600),
-        max_answers=len(counts),
-        answers=0,
-        private=False,
-    )
-
-
 def secret_optimum(kind, mechanism, counts, orders, *, sigmas, shares):
     """(mean + 2 sd, mean, sd, λ, β, σ) of the best release on a grid, chosen on the votes."""
-    ledger, found = charged(mechanism, counts, orders), []
+    ledger, found = ledger_of(mechanism, counts, orders), []
     for row, order in enumerate(ledger.orders.tolist()):
         for share in shares:
             beta = share / order
@@ -216,7 +203,7 @@ def test_the_rule_is_not_far_from_what_only_the_votes_could_tell(
         mechanism.teachers, mechanism.classes, queries, agreement, spread
     ).draw(97)
     plan = choose(kind, mechanism, queries)
-    ledger = charged(mechanism, counts, [plan.order])
+    ledger = ledger_of(mechanism, counts, [plan.order])
     mean, sd = published(
         kind, ledger, 0, order=plan.order, beta=plan.beta, sigma=plan.sigma, delta=1e-5
     )
@@ -236,7 +223,7 @@ def test_the_rules_objective_is_what_a_release_publishes():
     """Given λ, no β and σ on a grid beats the rule's on its own reference ensemble by much."""
     counts, _ = SyntheticEnsemble(60, 4, 300, agreement=0.75, spread=0.4).draw(20180224)
     plan = choose(UPPER, queries=300, order=6.0)
-    ledger = charged(MECHANISM, counts, [6.0])
+    ledger = ledger_of(MECHANISM, counts, [6.0])
     mean, sd = published(UPPER, ledger, 0, order=6.0, beta=plan.beta, sigma=plan.sigma, delta=1e-5)
     best = secret_optimum(
         UPPER,
@@ -263,13 +250,13 @@ def test_the_mnist_row_of_the_paper_soundly(mnist_histograms):
     value, mean, sd, order, beta, sigma = best
     assert mean <= 1.47  # found: 1.443 ± 0.138 at λ = 10
     assert sd <= 0.155
-    exact = charged(mechanism, counts, [order]).rdp[0] + gnss_rdp(
+    exact = ledger_of(mechanism, counts, [order]).rdp[0] + gnss_rdp(
         beta=beta, sigma=sigma, order=order
     )
     exact += conversion_cost(np.array([order]), delta=delta)[0]
     assert mean == pytest.approx(exact, rel=1e-9)
     plan = choose(UNBIASED, mechanism, 640, delta)
-    ledger = charged(mechanism, counts, [plan.order])
+    ledger = ledger_of(mechanism, counts, [plan.order])
     mean, sd = published(
         UNBIASED, ledger, 0, order=plan.order, beta=plan.beta, sigma=plan.sigma, delta=delta
     )
@@ -283,6 +270,6 @@ def test_the_mnist_costs_are_those_of_the_exact_formula_but_for_the_grid(mnist_h
     counts = mnist_histograms
     mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
     golden = {5.0: 0.17055723534, 9.5: 0.34959949488, 14.0: 0.56766265618}
-    found = charged(mechanism, counts, list(golden)).rdp
+    found = ledger_of(mechanism, counts, list(golden)).rdp
     for value, wanted in zip(found.tolist(), golden.values(), strict=True):
         assert wanted * (1 - 1e-9) <= value <= wanted * 1.005

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,9 +42,13 @@ def _options(command):
 def test_a_winner_as_json_and_as_a_line(drawn, release):
     goal = Goal(answers=15.0, delta=1e-4, release=release, min_agreement=0.5)
     tuned = Search(drawn(4), Grid((24.0,), (10.0, 24.0), (6.0,)), goal).run()
-    result = tuned.to_dict(
-        basis={"votes": "file"}, releasable=True, votes="my votes.npy", words=["--classes", "3"]
-    )
+    result = replace(
+        tuned,
+        basis={"votes": "file"},
+        public=True,
+        votes="my votes.npy",
+        words=("--classes", "3"),
+    ).to_dict()
     assert list(result) == KEYS
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["goal"]["delta"] == 1e-4
@@ -100,7 +105,7 @@ def test_the_rule_of_thumb():
     assert rules.by_thumb.beta == pytest.approx(0.25 / order, rel=5e-3)
     public = choose_plan(ReleaseKind.UPPER, mechanism=mechanism, queries=60, delta=1e-5)
     assert rules.public == public
-    result = rules.to_dict(words=["--teachers-per-record", "2"])
+    result = rules.to_dict()
     assert result["releasable"] is True
     assert result["public_rule"]["sigma_release"] == public.sigma
     votes, options = _options(result["command"])

@@ -27,12 +27,12 @@ def damaged(row, values, dtype=np.float64):
         ([-1, 11], "has a negative number; votes are counted from 0"),
         ([2.0**31, 0], "has a number above 2147483647, which is no vote; check the file"),
         ([1e300, 0], "has a number above 2147483647, which is no vote; check the file"),
-        ([0, 0], "has no votes at all; if teachers may be missing, give --teachers N"),
+        ([0, 0], "has no votes at all; if teachers may be missing, give `teachers` N"),
         ([2.0**31 - 1, 2], "has a total above 2147483647; check the file"),
         (
             [7, 2],
             "is the first whose total is not the 10 votes of row 0; "
-            "if teachers may be missing, give --teachers N",
+            "if teachers may be missing, give `teachers` N",
         ),
     ],
 )
@@ -73,22 +73,22 @@ def test_row_zero_is_checked_on_opening(npy):
 def test_labels_out_of_range(npy, refusal):
     path = npy([[0, 1], [1, 2], [3, 0]])
     assert refusal(path, layout=Layout.LABELS, classes=3) == (
-        "v.npy: row 2 has a label outside 0..2; labels count from 0: check --classes and the file"
+        "v.npy: row 2 has a label outside 0..2; labels count from 0: check `classes` and the file"
     )
     assert refusal(path, layout=Layout.LABELS_BY_TEACHER, classes=3).startswith(
         "v.npy: column 0 has a label outside 0..2"
     )
     assert refusal(npy([[0, 70000]]), layout=Layout.LABELS) == (
-        "v.npy: row 0 has a label above 65535; if that is right, give --classes"
+        "v.npy: row 0 has a label above 65535; if that is right, give `classes`"
     )
     assert refusal(npy([[0, 0]]), layout=Layout.LABELS) == (
-        "v.npy: only label 0 occurs; give --classes"
+        "v.npy: only label 0 occurs; give `classes`"
     )
 
 
 def test_classes_must_fit_counts(npy, refusal):
     assert refusal(npy([[1, 2, 3]]), layout=Layout.COUNTS, classes=4) == (
-        "v.npy: has counts of 3 classes, but --classes 4"
+        "v.npy: has counts of 3 classes, but `classes` 4"
     )
     assert refusal(npy([[1], [1]]), layout=Layout.COUNTS) == (
         "v.npy: has counts of one class only; there is nothing to choose from"

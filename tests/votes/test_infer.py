@@ -149,12 +149,12 @@ def test_the_message_names_the_choices_and_the_odd_row(npy, parquet, refusal):
     path = npy([[3, 1], [1, 1], [2, 2], [4, 0]])
     assert refusal(path) == (
         "v.npy: the layout cannot be told from the numbers; "
-        "say --layout counts|labels|labels-by-teacher (as counts, row 1 is the first with another "
+        "say `layout` counts|labels|labels-by-teacher (as counts, row 1 is the first with another "
         "total)"
     )
     assert refusal(parquet({"v": [[0, 1], [1, 1]]})) == (
-        "v.parquet: the layout cannot be told from the numbers; say --layout counts|labels; "
-        "--teachers and --classes help to tell"
+        "v.parquet: the layout cannot be told from the numbers; say `layout` counts|labels; "
+        "`teachers` and `classes` help to tell"
     )
 
 
@@ -197,7 +197,7 @@ def test_inference_does_not_depend_on_the_batch_size(npy):
 def test_column_names_that_speak(columns, layout, parquet, refusal):
     path = parquet(columns)
     if layout is None:
-        assert "say --layout" in refusal(path)
+        assert "say `layout`" in refusal(path)
         return
     with open_votes(path) as votes:
         assert votes.inferred
@@ -208,7 +208,7 @@ def test_a_list_named_labels_needs_ids_or_teachers(parquet, refusal):
     path = parquet({"labels": [[], [5, None], [1, 1, 1], [0]]})
     with open_votes(path, teachers=3) as votes:
         assert (votes.layout, votes.classes) == (Layout.LABELS, 6)
-    assert "say --layout counts|labels" in refusal(path, teachers=4)  # a row per teacher?
+    assert "say `layout` counts|labels" in refusal(path, teachers=4)  # a row per teacher?
 
 
 def test_an_empty_row_does_not_hide_counts():

@@ -128,7 +128,7 @@ def test_classes_come_from_the_largest_label_when_not_told(npy):
         assert not votes.rows_from_data
         assert votes.describe() == (
             f"{path}: 2 queries x 4 classes, 3 teachers, layout labels (as told); "
-            "the number of classes was taken from the data, --classes is safer"
+            "the number of classes was taken from the data, `classes` is safer"
         )
     with open_votes(path, layout=Layout.LABELS, classes=9, teachers=4) as votes:
         assert (votes.classes, votes.classes_from_data) == (9, False)
@@ -141,19 +141,19 @@ def test_gaps_are_allowed_only_with_teachers(layout, parquet, npy, drain, refusa
         path = npy([[2, 1], [1, 1], [0, 3]])
         assert refusal(path, layout=layout) == (
             "v.npy: row 1 is the first whose total is not the 3 votes of row 0; "
-            "if teachers may be missing, give --teachers N"
+            "if teachers may be missing, give `teachers` N"
         )
         assert refusal(path, layout=layout, teachers=2) == (
-            "v.npy: row 0 has more votes than --teachers 2"
+            "v.npy: row 0 has more votes than `teachers` 2"
         )
     else:
         path = parquet({"v": [[0, 0, 1], [0, 1], [None, 1, 1]]})
         assert refusal(path, layout=layout, classes=2) == (
             "v.parquet: row 1 is the first whose list is not as long as row 0's; give "
-            "--teachers N if the file holds labels and teachers may be missing"
+            "`teachers` N if the file holds labels and teachers may be missing"
         )
         assert refusal(path, layout=layout, teachers=2) == (
-            "v.parquet: as labels it has 3 teachers, more than --teachers 2"
+            "v.parquet: as labels it has 3 teachers, more than `teachers` 2"
         )
     with open_votes(path, layout=layout, teachers=4) as votes:
         assert votes.teachers == 4

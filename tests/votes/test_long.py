@@ -76,12 +76,12 @@ def test_absent_votes(parquet, refusal, drain):
     path = parquet(votes([(5, 1, 0), (6, 1, 1), (5, 2, 0), (6, 2, 1), (5, 3, 1)]))
     assert refusal(path) == (
         "v.parquet: row 1 is the first vote of a query that not all 3 teachers voted on; "
-        "if teachers may be missing, give --teachers N"
+        "if teachers may be missing, give `teachers` N"
     )
     np.testing.assert_array_equal(drain(path, teachers=3), [[2, 1], [0, 2]])
     with open_votes(path, teachers=8, classes=4) as file:
         assert (file.teachers, file.classes) == (8, 4)
-    assert refusal(path, teachers=2) == "v.parquet: has 3 teacher ids, more than --teachers 2"
+    assert refusal(path, teachers=2) == "v.parquet: has 3 teacher ids, more than `teachers` 2"
 
 
 @pytest.mark.parametrize("size", [1, 100])
@@ -101,7 +101,7 @@ def test_bad_rows(size, parquet, refusal, monkeypatch):
 
 def test_only_one_label(parquet, refusal):
     assert refusal(parquet(votes([(5, 1, 0), (5, 2, 0)]))) == (
-        "v.parquet: only label 0 occurs; give --classes"
+        "v.parquet: only label 0 occurs; give `classes`"
     )
 
 

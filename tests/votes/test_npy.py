@@ -84,13 +84,13 @@ def test_long_form_is_not_for_npy(npy, refusal):
 def test_a_label_matrix_the_wrong_way_round(npy, refusal):
     tall = npy(np.tile([0, 1], (6, 2)))  # 6 x 4
     assert refusal(tall, layout=Layout.LABELS_BY_TEACHER, teachers=4) == (
-        "v.npy: with --teachers 4 an array of 6 x 4 is --layout labels, not labels-by-teacher"
+        "v.npy: with `teachers` 4 an array of 6 x 4 is `layout` labels, not labels-by-teacher"
     )
     assert refusal(tall, layout=Layout.LABELS, teachers=6) == (
-        "v.npy: with --teachers 6 an array of 6 x 4 is --layout labels-by-teacher, not labels"
+        "v.npy: with `teachers` 6 an array of 6 x 4 is `layout` labels-by-teacher, not labels"
     )
     assert refusal(tall, layout=Layout.LABELS, teachers=3) == (
-        "v.npy: as labels it has 4 teachers, more than --teachers 3"
+        "v.npy: as labels it has 4 teachers, more than `teachers` 3"
     )
 
 

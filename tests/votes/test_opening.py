@@ -83,9 +83,9 @@ def test_default_batches_are_bounded():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"classes": 1}, "--classes must be between 2 and 16777216, got 1"),
-        ({"classes": 2**25}, "--classes must be between 2 and 16777216, got 33554432"),
-        ({"teachers": 0}, "--teachers must be at least 1, got 0"),
+        ({"classes": 1}, "`classes` must be between 2 and 16777216, got 1"),
+        ({"classes": 2**25}, "`classes` must be between 2 and 16777216, got 33554432"),
+        ({"teachers": 0}, "`teachers` must be at least 1, got 0"),
         (
             {"layout": "wide"},
             "layout must be one of counts, labels, labels-by-teacher, long, got 'wide'",

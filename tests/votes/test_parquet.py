@@ -65,7 +65,7 @@ def test_bad_rows_in_class_columns(layout, parquet, refusal):
         column = {"class_0": first, "class_1": pa.array([1] * len(first), pa.int64())}
         return refusal(parquet(column), layout=layout)
 
-    null = "has a null; fill it in, or give --teachers N if the file holds labels and teachers"
+    null = "has a null; fill it in, or give `teachers` N if the file holds labels and teachers"
     assert told([2, 2, None]).startswith(f"v.parquet: row 2 {null}")
     assert told([2, -2, 2]).startswith("v.parquet: row 1 has a negative number")
     assert told([2, 2.5, 2]).startswith("v.parquet: row 1 has a fractional number")
@@ -92,7 +92,7 @@ def test_bad_rows_in_lists(parquet, refusal):
     assert told([[], [1, 2]], labels) == "v.parquet: row 0 has no entries"
     assert told([[], [1, 2]], teachers=9) == "v.parquet: row 0 has no entries"
     assert told([[1, 0], [1, 1, 1]], labels, teachers=2) == (
-        "v.parquet: row 1 has more entries than --teachers 2"
+        "v.parquet: row 1 has more entries than `teachers` 2"
     )
 
 

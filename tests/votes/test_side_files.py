@@ -207,6 +207,7 @@ def test_truncated_files_are_refused(table, array, suffix, cut):
     assert refused(lambda: load_predictions(path)) in (
         f"{path}: neither NPY nor Parquet",
         f"{path}: cannot be read as student predictions",
+        f"{path}: a truncated or damaged Parquet file",
     )
 
 
@@ -296,11 +297,13 @@ def test_text_that_is_no_truth(text, tmp_path):
 @pytest.mark.parametrize("load", [load_truth, load_predictions])
 def test_csv_is_told_by_its_name_and_the_others_by_content(load, array, tmp_path):
     noun = "true labels" if load is load_truth else "student predictions"
+    damaged = "{}: cannot be read as " + noun
+    torn = damaged if load is load_truth else "{}: a truncated or damaged Parquet file"
     for name, content, message in [
-        ("a.csv", b"", "{}: cannot be read as " + noun),
-        ("a.csv", b"a,b\n1\n", "{}: cannot be read as " + noun),
+        ("a.csv", b"", damaged),
+        ("a.csv", b"a,b\n1\n", damaged),
         ("a.txt", b"label\n1\n", "{}: neither NPY nor Parquet"),
-        ("A.CSV", b"PAR1", "{}: cannot be read as " + noun),
+        ("A.CSV", b"PAR1", torn),
     ]:
         path = tmp_path / name
         path.write_bytes(content)

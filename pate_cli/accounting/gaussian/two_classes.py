@@ -22,7 +22,7 @@ from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_orders, check_positive
 
-__all__ = ["coin_rdp", "two_class_rdp"]
+__all__ = ["two_class_rdp"]
 
 
 # Nodes of the first search for the peak, per unit of z, and of every later zoom.
@@ -33,21 +33,6 @@ _LARGEST_SHIFT = 500.0
 _ZOOMS = 6
 _ZOOM_NODES = 33
 _RELATIVE_SLACK = 1e-9
-
-
-def coin_rdp(z: Floats, *, shift: float, orders: Floats) -> Floats:
-    """D_λ between Bernoulli(Φ(z)) and Bernoulli(Φ(z ± shift)), the largest of the four.
-
-    Args:
-        z: any shape.
-        shift: how far a neighbour moves z, ≥ 0.
-        orders: Rényi orders > 1, [orders].
-
-    Returns:
-        [orders, *z.shape], nats.
-    """
-    orders = check_orders(orders)
-    return np.maximum(_pair_rdp(z, z - shift, orders), _pair_rdp(z, z + shift, orders))
 
 
 def _pair_rdp(z: Floats, moved: Floats, orders: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What one noisy argmax costs at most, whatever the votes: w2(λ) ≤ λ/σ².
+"""What one noisy argmax costs at most, for all votes: w2(λ) ≤ λ/σ².
 
 λ/σ² (Proposition 8 of the ICLR 2018 paper) treats the whole noisy histogram as published. Only
 its argmax is. Let one vote move from class a to class b and condition on the largest noisy count

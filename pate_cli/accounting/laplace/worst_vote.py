@@ -1,4 +1,4 @@
-"""What one Laplace noisy argmax costs at most, whatever the votes.
+"""What one Laplace noisy argmax costs at most, for all votes.
 
 ε0-DP alone, ε0 = 2/b, allows the divergence of randomised response. An argmax is kinder. Let one
 vote move from class a to class b and condition on the largest noisy count among the *other*

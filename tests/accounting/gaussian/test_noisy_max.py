@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erfc, log_ndtr, ndtri, ndtri_exp
 
+from graphs import neighbours_of
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
     SCORE_ERROR,
@@ -79,7 +80,7 @@ def test_wide_gaps_against_multiple_precision(counts, sigma):
 
 
 def test_a_range_of_nodes_that_stops_at_a_fixed_depth_misses_wide_gaps():
-    # The trap: nodes from 9 below the top, whatever the gap.
+    # The trap: nodes from 9 below the top for every gap.
     sigma, gap = 2.0, 60
     t = np.arange(-9.0, 9.0, 0.05)
     stay = log_ndtr(t)[:, None] + 4 * log_ndtr(t + gap / sigma)[:, None]
@@ -103,10 +104,10 @@ def test_many_classes_near_the_top(tied, others):
     assert one(counts, 20.0) == pytest.approx(score_by_mpmath(counts, 20.0), abs=SCORE_ERROR / 3.0)
 
 
-def test_one_vote_moves_no_score_further_than_the_lipschitz_constant(small_cases, neighbours):
+def test_one_vote_moves_no_score_further_than_the_lipschitz_constant(small_cases):
     furthest = 0.0
     for counts, sigma, _ in small_cases:
-        around = neighbours(counts)
+        around = neighbours_of(counts)
         around = around[around.sum(axis=1) > 0]
         z = scores(np.vstack([counts, around]), sigma=sigma, floor=-60.0)
         moved = np.abs(z[1:] - z[0]).max()
@@ -171,9 +172,13 @@ def test_clamping():
     assert scores(np.zeros((0, 4), dtype=np.int64), sigma=2.0).shape == (0,)
 
 
-def test_chunks_change_nothing(monkeypatch):
+def test_more_rows_than_fit_in_one_go_change_nothing():
+    """Distinct histograms whose nodes are several times what is looked at at once."""
     rng = np.random.default_rng(1)
-    counts = rng.multinomial(250, [0.4, 0.3, 0.1, 0.1, 0.1], size=300)
-    whole = scores(counts, sigma=25.0)
-    monkeypatch.setattr("pate_cli.accounting.gaussian.noisy_max._CHUNK", 2000)
-    np.testing.assert_allclose(scores(counts, sigma=25.0), whole, rtol=0.0, atol=1e-12)
+    counts = rng.multinomial(10_000, [0.4, 0.3, 0.1, 0.1, 0.1], size=12_000)
+    whole = scores(counts, sigma=250.0)
+    some = rng.choice(len(counts), size=60, replace=False)
+    for part in (some[:1], some):
+        np.testing.assert_allclose(
+            scores(counts[part], sigma=250.0), whole[part], rtol=0.0, atol=1e-12
+        )

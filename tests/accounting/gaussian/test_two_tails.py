@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
+from divergences import renyi
+from graphs import neighbours_of
+from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp, two_tail_rdp_directions
 
@@ -61,14 +64,12 @@ def test_six_printed_digits(z, forward, reverse):
         ([130, 120], 8, 5.5783702e-3, 5.5640380e-3),
     ],
 )
-def test_exact_divergences_of_two_large_histograms(
-    head, tail, forward, reverse, law, neighbours, renyi
-):
+def test_exact_divergences_of_two_large_histograms(head, tail, forward, reverse):
     counts = np.array(head + [0] * tail)
-    moved = neighbours(counts, missing=False)
+    moved = neighbours_of(counts, missing=False)
     # Neighbours that differ in which of the empty classes gains are the same up to names.
     _, first = np.unique(-np.sort(-moved, axis=1), axis=0, return_index=True)
-    laws = law(np.vstack([counts, moved[first]]), 40.0)
+    laws = gaussian_argmax_law(np.vstack([counts, moved[first]]), 40.0)
     there = float(renyi(laws[:1], laws[1:], 14.0).max())
     back = float(renyi(laws[1:], laws[:1], 14.0).max())
     assert (there, back) == pytest.approx((forward, reverse), rel=2e-7)
@@ -77,22 +78,24 @@ def test_exact_divergences_of_two_large_histograms(
     assert back <= bound[1] <= 2.0 * back
 
 
-def test_the_oracle_itself(law):
+def test_the_oracle_itself():
     # Three tied classes; and two classes, where the law is a coin.
-    np.testing.assert_allclose(law(np.array([[4, 4, 4]]), 3.0), np.log([[1 / 3] * 3]), rtol=1e-13)
-    coin = law(np.array([[50, 10]]), 2.0)[0]
+    np.testing.assert_allclose(
+        gaussian_argmax_law(np.array([[4, 4, 4]]), 3.0), np.log([[1 / 3] * 3]), rtol=1e-13
+    )
+    coin = gaussian_argmax_law(np.array([[50, 10]]), 2.0)[0]
     x = 40.0 / (2.0 * np.sqrt(2.0))
     np.testing.assert_allclose(coin, [log_ndtr(x), log_ndtr(-x)], rtol=1e-12, atol=1e-13)
-    many = law(np.array([[60, 40, 39, 3, 0, 0]]), 1.0)
+    many = gaussian_argmax_law(np.array([[60, 40, 39, 3, 0, 0]]), 1.0)
     assert np.exp(many).sum() == pytest.approx(1.0, abs=1e-13)
 
 
-def test_no_neighbour_of_any_small_histogram_costs_more(small_cases, law, neighbours, renyi):
+def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
     tightest = 0.0
     for counts, sigma, order in small_cases:
         if counts.size == 2:
             continue
-        laws = law(np.vstack([counts, neighbours(counts)]), sigma)
+        laws = gaussian_argmax_law(np.vstack([counts, neighbours_of(counts)]), sigma)
         z = float(scores(counts[None], sigma=sigma)[0])
         forward, reverse = of_one(z, sigma, order)
         there, back = (

@@ -9,8 +9,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp
 
+from divergences import renyi, worst_coin
+from graphs import neighbours_of
+from laws import gaussian_argmax_law
 from pate_cli.accounting.conversion import best_order, conversion_cost
-from pate_cli.accounting.gaussian.two_classes import coin_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -40,7 +42,7 @@ def three_outcomes(x, y):
 
 
 @pytest.fixture(scope="module")
-def moved_vote(renyi):
+def moved_vote():
     def divergence(x, y, sigma, order):
         s = 1.0 / sigma
         return float(renyi(three_outcomes(x, y), three_outcomes(x + s, y - s), order))
@@ -106,9 +108,9 @@ def test_a_search_in_a_fixed_window_is_too_low_for_small_sigma(moved_vote):
     assert moved_vote(14.51660911, -4.27918335, sigma, order) <= w2(sigma, order)
 
 
-def test_no_neighbours_of_any_small_histogram_cost_more(small_cases, law, neighbours, renyi):
+def test_no_neighbours_of_any_small_histogram_cost_more(small_cases):
     for counts, sigma, order in small_cases[::16]:
-        laws = law(np.vstack([counts, neighbours(counts)]), sigma)
+        laws = gaussian_argmax_law(np.vstack([counts, neighbours_of(counts)]), sigma)
         bound = w2(sigma, order, classes=counts.size)
         for first, second in ((laws[:1], laws[1:]), (laws[1:], laws[:1])):
             assert float(renyi(first, second, order).max()) <= bound * (1.0 + 1e-9)
@@ -117,7 +119,7 @@ def test_no_neighbours_of_any_small_histogram_cost_more(small_cases, law, neighb
 def test_two_classes_are_the_exact_peak():
     z = np.linspace(-12.0, 0.0, 200_001)
     for sigma, order in ((40.0, 50.0), (3.0, 8.0), (1.0, 1.3)):
-        exact = float(coin_rdp(z, shift=np.sqrt(2) / sigma, orders=np.array([order])).max())
+        exact = float(worst_coin(z, np.sqrt(2) / sigma, order).max())
         found = w2(sigma, order, classes=2)
         assert exact <= found <= exact * (1.0 + 1e-7)
         assert found <= w2(sigma, order, classes=3) * (1.0 + 1e-6)

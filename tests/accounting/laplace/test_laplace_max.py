@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import neighbours_of
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
-from pate_cli.accounting.laplace import noisy_max as laplace_max
 from pate_cli.accounting.laplace.noisy_max import (
     LOWEST_SCORE,
     laplace_log_q,
@@ -125,14 +125,17 @@ def test_many_losers_at_one_gap(classes, gap):
     assert laplace_log_q(counts, scale=scale)[0] == pytest.approx(wanted, abs=1e-11)
 
 
-def test_chunks_duplicates_order_and_permutations_change_nothing(monkeypatch):
+def test_chunks_duplicates_order_and_permutations_change_nothing():
     random = np.random.default_rng(4)
     counts = random.multinomial(60, random.dirichlet(np.full(6, 0.4)), size=40)
     counts = np.concatenate([counts, counts[::-1, ::-1]])
     whole = laplace_log_q(counts, scale=4.0)
     np.testing.assert_array_equal(whole[40:], whole[:40][::-1])
-    monkeypatch.setattr(laplace_max, "_CHUNK", 200)
-    np.testing.assert_allclose(laplace_log_q(counts, scale=4.0), whole, rtol=1e-13)
+    # More than is looked at in one go, in any company.
+    many = random.multinomial(600, random.dirichlet(np.full(6, 4.0)), size=4000)
+    together = laplace_log_q(np.concatenate([many, counts]), scale=4.0)
+    np.testing.assert_allclose(together[-len(counts) :], whole, rtol=1e-13)
+    np.testing.assert_allclose(together[:40], laplace_log_q(many[:40], scale=4.0), rtol=1e-13)
 
 
 def test_two_classes_in_closed_form():
@@ -165,7 +168,7 @@ def test_the_quantile_inverts_the_distribution_function(log_q):
         assert float(mpmath.log(back)) == pytest.approx(log_q, rel=1e-12)
 
 
-def test_one_vote_moves_the_score_by_at_most_two_over_b(neighbours):
+def test_one_vote_moves_the_score_by_at_most_two_over_b():
     """Moved, withdrawn and added votes; the bound is nearly reached, so it is no larger."""
     random = np.random.default_rng(6)
     largest = 0.0
@@ -173,7 +176,7 @@ def test_one_vote_moves_the_score_by_at_most_two_over_b(neighbours):
         classes, teachers = int(random.integers(2, 7)), int(random.integers(1, 40))
         counts = random.multinomial(teachers, random.dirichlet(np.full(classes, 0.6)))
         scale = float(np.exp(random.uniform(np.log(0.3), np.log(30.0))))
-        around = np.vstack([counts[None], neighbours(counts)])
+        around = np.vstack([counts[None], neighbours_of(counts)])
         scores = laplace_scores(around, scale=scale)
         moved = np.abs(scores[1:] - scores[0]).max() * scale / 2.0
         assert moved <= 1.0 + 1e-9

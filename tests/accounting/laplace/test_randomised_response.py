@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from divergences import renyi
+from graphs import neighbours_of
+from laws import laplace_argmax_law
 from pate_cli.accounting.laplace.noisy_max import laplace_log_q, laplace_scores
 from pate_cli.accounting.laplace.randomised_response import (
     laplace_max_rdp,
@@ -25,35 +28,8 @@ from pate_cli.published import laplace_rdp as published_rdp
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])
 
 
-def laplace_law(histograms, scale):
-    """log Pr[argmax of n + Lap(b) is i], [k, m], each class on its own, panels between all kinks.
-
-    Pr[i] = ∫ f(s) Π_{j ≠ i} F(s + (n_i − n_j)/b) ds, s the noise on class i itself.
-    """
-    n = np.asarray(histograms, dtype=np.int64)
-    widest = int((n.max(axis=1) - n.min(axis=1)).max())
-    finer = max(1, int(np.ceil(1.0 / scale)))
-    inner = np.arange(-widest * finer, widest * finer + 1) / (scale * finer)
-    away = np.arange(1.0, 46.0)
-    edges = np.concatenate([inner[0] - away[::-1], inner, inner[-1] + away])
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    half = np.diff(edges)[:, None] / 2.0
-    s = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
-    log_density = np.log((half * weights).ravel()) - np.abs(s) - np.log(2.0)
-    result = np.empty(n.shape)
-    for i in range(n.shape[1]):
-        total = np.broadcast_to(log_density, (n.shape[0], s.size)).copy()
-        for j in range(n.shape[1]):
-            if j != i:
-                x = s[None, :] + (n[:, i] - n[:, j])[:, None] / scale
-                tail = -np.abs(x) - np.log(2.0)
-                total += np.where(x < 0.0, tail, np.log1p(-np.exp(tail)))
-        result[:, i] = logsumexp(total, axis=1)
-    return result
-
-
 @pytest.fixture(scope="module")
-def laws(neighbours):
+def exact_laws():
     """Random small histograms, all their neighbours (missing votes too) and all exact laws."""
     random = np.random.default_rng(2017)
     cases = []
@@ -62,22 +38,22 @@ def laws(neighbours):
         shares = random.dirichlet(np.full(classes, random.choice([0.2, 1.0, 20.0])))
         counts = random.multinomial(teachers, shares)
         scale = float(np.exp(random.uniform(np.log(0.3), np.log(30.0))))
-        around = np.vstack([counts[None], neighbours(counts)])
-        cases.append((counts, scale, laplace_law(around, scale)))
+        around = np.vstack([counts[None], neighbours_of(counts)])
+        cases.append((counts, scale, laplace_argmax_law(around, scale)))
     return cases
 
 
-def test_the_oracle_is_a_law_and_agrees_on_q(laws):
-    for counts, scale, law in laws:
+def test_the_oracle_is_a_law_and_agrees_on_q(exact_laws):
+    for counts, scale, law in exact_laws:
         np.testing.assert_allclose(logsumexp(law, axis=1), 0.0, atol=1e-12)
         lost = logsumexp(np.delete(law[0], np.argmax(counts)))
         assert laplace_log_q(counts[None], scale=scale)[0] == pytest.approx(lost, abs=1e-11)
 
 
-def test_no_neighbour_exceeds_the_bound_in_either_direction(laws, renyi):
+def test_no_neighbour_exceeds_the_bound_in_either_direction(exact_laws):
     closest = 0.0
     orders = ORDERS[1:5]
-    for counts, scale, law in laws:
+    for counts, scale, law in exact_laws:
         score = laplace_scores(counts[None], scale=scale)
         forward, reverse = laplace_max_rdp_directions(score, scale=scale, orders=orders)
         worst = worst_laplace_max_rdp(scale=scale, classes=len(counts), orders=orders)
@@ -100,10 +76,10 @@ def test_no_neighbour_exceeds_the_bound_in_either_direction(laws, renyi):
     ("scale", "gap", "order", "factor"),
     [(2.0, 50, 7.5, 1.9), (0.75, 16, 4.0, 6.0), (1.0, 20, 4.5, 4.0)],
 )
-def test_the_published_bound_is_one_directional(scale, gap, order, factor, renyi):
+def test_the_published_bound_is_one_directional(scale, gap, order, factor):
     """In reverse LNMax exceeds the 2017 Theorem 3, the more the smaller the scale."""
     counts = np.array([gap + 3, 3])
-    here, there = laplace_law([counts, counts + np.array([-1, 1])], scale)
+    here, there = laplace_argmax_law([counts, counts + np.array([-1, 1])], scale)
     claimed = published_rdp(counts[None], scale, [order])[0, 0]
     assert renyi(here, there, order) <= claimed
     excess = renyi(there, here, order) / claimed
@@ -141,7 +117,7 @@ def test_the_bound_is_its_formula_rounded_up_by_1e_9(scale):
                     assert 0.0 <= side[0, index] / wanted - 1.0 <= 1.2e-9
 
 
-def test_it_is_attained_by_some_pure_dp_mechanism(renyi):
+def test_it_is_attained_by_some_pure_dp_mechanism():
     """The extremal post-processing of randomised response has F as its divergence."""
     for scale, order in ((20.0, 14.0), (2.0, 3.0), (0.5, 6.0)):
         epsilon = 2.0 / scale
@@ -204,14 +180,14 @@ def test_three_outcomes_in_closed_form(x, y):
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 20.0, 500.0])
-def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(scale, renyi):
+def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(scale):
     worst = worst_laplace_max_rdp(scale=scale, classes=10, orders=ORDERS)
     cap = randomised_response_rdp(epsilon=2.0 / scale, orders=ORDERS)
     assert np.all(worst <= cap)
     assert np.all(np.diff(worst) > 0.0)
     random, shift = np.random.default_rng(8), 1.0 / scale
-    reach = np.array([[shift], [1.0], [5.0], [20.0]])
-    x, y = (random.uniform(-reach, reach, size=(4, 20_000)).ravel() for _ in range(2))
+    spread = np.array([[shift], [1.0], [5.0], [20.0]])
+    x, y = (random.uniform(-spread, spread, size=(4, 20_000)).ravel() for _ in range(2))
     before = three_way_log_outcomes(x, y).T
     after = three_way_log_outcomes(x + shift, y - shift).T
     for row, order in enumerate(ORDERS[:5]):
@@ -225,7 +201,7 @@ def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(sc
 @pytest.mark.parametrize(
     ("scale", "order"), [(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)]
 )
-def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order, renyi):
+def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order):
     """Peaks lie where exponentials meet the kinks, at unit scale, however far apart those are."""
     shift, unit = 1.0 / scale, np.linspace(-4.0, 4.0, 81)
     axis = np.unique(np.concatenate([unit, unit + shift, shift * np.linspace(-2.0, 3.0, 101)]))

@@ -1,0 +1,147 @@
+"""Where tuning gets histograms from, and what may be said about what it finds on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
+from pate_cli.votes import open_votes
+from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.words import Layout
+
+__all__ = ["TuneSource"]
+
+
+@dataclass(frozen=True)
+class TuneSource:
+    """Votes, or what is known where there are none.
+
+    Attributes:
+        votes: what `open_votes` takes; None for made-up histograms.
+        synthetic: a recipe for them; None for the reference ensemble of the shape given.
+        layout, classes, teachers: how to read the votes, or the shape without any.
+        queries: k1 without votes.
+        max_queries: rows of the votes that are looked at.
+        truth: true labels of the votes, or a file of them.
+        public: the votes are public, as their owner asserts.
+        teachers_per_record: k.
+    """
+
+    votes: Any = None
+    synthetic: str | None = None
+    layout: Layout | None = None
+    classes: int | None = None
+    teachers: int | None = None
+    queries: int | None = None
+    max_queries: int | None = None
+    truth: Truth | str | PathLike[str] | None = None
+    public: bool = False
+    teachers_per_record: int = 1
+
+    @property
+    def releasable(self) -> bool:
+        """Whether what is found may be published."""
+        return self.votes is None or self.public
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(teachers, classes, queries) as given; UsageError when one is missing or too small."""
+        teachers, classes, queries = self.teachers, self.classes, self.queries
+        if teachers is None or classes is None or queries is None:
+            raise UsageError("without VOTES give `teachers`, `classes` and `queries`")
+        for name, value, least in (
+            ("teachers", teachers, 1),
+            ("classes", classes, 2),
+            ("queries", queries, 1),
+        ):
+            if value < least:
+                raise ParameterError(f"`{name}` must be at least {least}, got {value}")
+        return teachers, classes, queries
+
+    def check(self, *, data_independent: bool) -> None:
+        """UsageError for what contradicts itself, or leaves open what to search on."""
+        if self.votes is not None:
+            if self.synthetic is not None:
+                raise UsageError("`synthetic` looks at no votes; leave out VOTES")
+            if self.queries is not None:
+                raise UsageError("`queries` is for runs without VOTES; use `max_queries`")
+            return
+        for name, given in (
+            ("max_queries", self.max_queries is not None),
+            ("truth", self.truth is not None),
+            ("layout", self.layout is not None),
+            ("public_votes", self.public),
+        ):
+            if given:
+                raise UsageError(f"`{name}` needs VOTES")
+        if self.synthetic is not None:
+            if any(size is not None for size in (self.teachers, self.classes, self.queries)):
+                raise UsageError(
+                    "`synthetic` names teachers, classes and queries itself; leave out "
+                    "`teachers`, `classes` and `queries`"
+                )
+        elif data_independent:
+            _ = self.shape
+        else:
+            raise UsageError(
+                "give VOTES, or one of `synthetic`, `data_independent`, `rule_of_thumb`"
+            )
+
+    def sample(self) -> tuple[VoteSample, dict[str, Any]]:
+        """The histograms, and in numbers what they are."""
+        k = self.teachers_per_record
+        if self.synthetic is not None:
+            sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
+            return sample, {"votes": "synthetic", **recipe}
+        if self.votes is None:
+            teachers, classes, queries = self.shape
+            sample, recipe = reference_sample(
+                teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
+            )
+            return sample, {"votes": "reference", **recipe}
+        truth = self.truth
+        if truth is not None and not isinstance(truth, Truth):
+            truth = load_truth(Path(truth))
+        with open_votes(
+            self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
+        ) as file:
+            queries = file.limited(self.max_queries)
+            counts, right = [], []
+            for batch in file.batches(limit=queries):
+                counts.append(batch.counts)
+                if truth is not None:
+                    right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
+            sample = VoteSample(
+                np.concatenate(counts).astype(np.int64),
+                file.teachers,
+                k,
+                truth=np.concatenate(right) if right else None,
+            )
+            basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
+            return sample, {"votes": "file", **basis}
+
+    @property
+    def words(self) -> list[str]:
+        """What a `pate aggregate` line must say about the votes as well."""
+        words: list[str] = []
+        if self.votes is not None:
+            for flag, value in (
+                ("--layout", self.layout and self.layout.value),
+                ("--classes", self.classes),
+                ("--teachers", self.teachers),
+            ):
+                words += [] if value is None else [flag, str(value)]
+        if self.teachers_per_record != 1:
+            words += ["--teachers-per-record", str(self.teachers_per_record)]
+        return words
+
+    @property
+    def name(self) -> str:
+        """What stands for the votes in such a line."""
+        return self.votes if isinstance(self.votes, str) else "VOTES"

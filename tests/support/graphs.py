@@ -1,0 +1,51 @@
+"""Neighbours of vote histograms, one by one and whole graphs of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def neighbours_of(counts, *, missing=True):
+    """Every histogram one teacher away: a vote moved, and, with `missing`, withdrawn or added."""
+    found = []
+    for a, b in itertools.permutations(range(len(counts)), 2):
+        if counts[a] > 0:
+            found.append(np.array(counts))
+            found[-1][[a, b]] += [-1, 1]
+    if missing:
+        for a, change in itertools.product(range(len(counts)), (-1, 1)):
+            if counts[a] + change >= 0:
+                found.append(np.array(counts))
+                found[-1][a] += change
+    return np.array(found)
+
+
+def every_histogram(teachers, classes, *, missing=0):
+    """All histograms of so many votes, or of up to `missing` fewer."""
+    rows = itertools.product(range(teachers + 1), repeat=classes)
+    return np.array([row for row in rows if teachers - missing <= sum(row) <= teachers])
+
+
+def votes_apart(these, those):
+    """How many teachers must move their vote, cast it or take it back, pair by pair."""
+    moved = these[:, None] - those[None]
+    return np.maximum(np.maximum(moved, 0).sum(axis=2), np.maximum(-moved, 0).sum(axis=2))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Histograms, how far apart they are, and the ordered pairs of neighbours."""
+
+    histograms: np.ndarray
+    distances: np.ndarray
+    edges: np.ndarray
+
+    @classmethod
+    def of(cls, teachers, classes, *, missing=0, teachers_per_record=1):
+        histograms = every_histogram(teachers, classes, missing=missing)
+        apart = votes_apart(histograms, histograms)
+        edges = np.argwhere((apart > 0) & (apart <= teachers_per_record))
+        return cls(histograms, apart, edges)

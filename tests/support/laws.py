@@ -1,0 +1,111 @@
+"""Exact laws of noisy labels, by quadratures that share nothing with the accountant's.
+
+The argmax with noise is integrated class by class: Pr[i] = ∫ f(s) Π_{j ≠ i} F(s + (n_i − n_j)/b) ds
+with s the noise on class i itself, where the accountant integrates over the winner's and sums up
+what is lost.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+from scipy.stats import laplace
+
+
+def gaussian_argmax_law(histograms, sigma):
+    """log Pr[argmax of n + N(0, σ²) is i], [k, m], by Gauss–Legendre panels in log space."""
+    n = np.asarray(histograms, dtype=np.int64)
+    widest = int((n.max(axis=1) - n.min(axis=1)).max())
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    edges = np.arange(-10.0, widest / sigma + 11.0, 1.5)
+    s = (edges[:-1, None] + 0.75 * (nodes + 1.0)).ravel()
+    log_weights = np.log(np.tile(0.75 * weights, edges.size - 1)) - s**2 / 2 - np.log(2 * np.pi) / 2
+    table = log_ndtr(s[None, :] + np.arange(-widest, widest + 1)[:, None] / sigma)
+    return _argmax_law(n, log_weights, table)
+
+
+def laplace_argmax_law(histograms, scale):
+    """log Pr[argmax of n + Lap(b) is i], [k, m], with panels between all kinks."""
+    n = np.asarray(histograms, dtype=np.int64)
+    widest = int((n.max(axis=1) - n.min(axis=1)).max())
+    finer = max(1, int(np.ceil(1.0 / scale)))
+    inner = np.arange(-widest * finer, widest * finer + 1) / (scale * finer)
+    away = np.arange(1.0, 46.0)
+    edges = np.concatenate([inner[0] - away[::-1], inner, inner[-1] + away])
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    half = np.diff(edges)[:, None] / 2.0
+    s = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
+    log_weights = np.log((half * weights).ravel()) - np.abs(s) - np.log(2.0)
+    x = s[None, :] + np.arange(-widest, widest + 1)[:, None] / scale
+    tail = -np.abs(x) - np.log(2.0)
+    return _argmax_law(n, log_weights, np.where(x < 0.0, tail, np.log1p(-np.exp(tail))))
+
+
+def _argmax_law(n, log_weights, table):
+    """Both, for log F at the nodes moved by every whole gap from −widest to widest."""
+    widest = table.shape[0] // 2
+    result = np.empty(n.shape)
+    for i in range(n.shape[1]):
+        total = np.broadcast_to(log_weights, (n.shape[0], log_weights.size)).copy()
+        for j in range(n.shape[1]):
+            if j != i:
+                total += table[n[:, i] - n[:, j] + widest]
+        result[:, i] = logsumexp(total, axis=1)
+    return result
+
+
+def permute_and_flip_law(histograms, scale):
+    """Pr[permute-and-flip gives i], [k, m], by its algorithm and not by noise.
+
+    Go through the classes in random order and give the first that passes a coin of chance
+    e^{−(top − n_i)/b} (McKenna and Sheldon 2020, Algorithm 1), over all orders.
+    """
+    n = np.asarray(histograms, dtype=np.int64)
+    chance = np.exp((n - n.max(axis=1, keepdims=True)) / scale)
+    orders = list(itertools.permutations(range(n.shape[1])))
+    law = np.zeros(n.shape)
+    for order in orders:
+        left = np.full(len(n), 1.0 / len(orders))
+        for i in order:
+            law[:, i] += left * chance[:, i]
+            left = left * (1.0 - chance[:, i])
+    return law
+
+
+def answers_law(answered, chances):
+    """[k, 1 + m] from Pr[answer] [k] and the law of an answer [k, m]; no answer comes first."""
+    answered = np.asarray(answered)[:, None]
+    return np.column_stack([1.0 - answered, answered * chances])
+
+
+def plurality_law(counts):
+    """The law of an exact plurality, ties to the lowest class, [k, m]."""
+    return np.eye(counts.shape[1])[np.argmax(counts, axis=1)]
+
+
+def epoch_law(mechanism, distances):
+    """Exact law of one sparse-vector epoch over each row of distances: Pr[r rows answered], r ≤ K.
+
+    Row i is answered while d_i + Lap(2b) > T + ρ, b = 2/ε0; the law is an integral over ρ ~ Lap(b).
+    """
+    b, rows = 2.0 / mechanism.query_epsilon, distances.shape[1]
+    levels = np.arange(distances.max() + 1)
+    # Gauss–Legendre panels over the threshold's noise, none across a kink of the integrand.
+    kinks = np.append(levels - mechanism.threshold, 0.0)
+    edges = np.unique(np.concatenate([np.arange(-45.0, 45.5, 0.5) * b, kinks]))
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    half = np.diff(edges)[:, None] / 2.0
+    rho = (half * nodes + (edges[1:] + edges[:-1])[:, None] / 2.0).ravel()
+    weight = (half * weights).ravel() * laplace.pdf(rho, scale=b)
+    line = mechanism.threshold + rho
+    passes = laplace.sf(line[None] - levels[:, None], scale=2.0 * b)
+    law = np.empty((len(distances), rows + 1))
+    alive = np.broadcast_to(weight, (len(distances), weight.size))
+    for row in range(rows):
+        chance = passes[distances[:, row]]
+        law[:, row] = (alive * (1.0 - chance)).sum(axis=1)
+        alive = alive * chance
+    law[:, rows] = alive.sum(axis=1)
+    return law

@@ -1,0 +1,78 @@
+"""Votes as runs take them, tallies and ledgers without a run, and noise that is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.ledger import Round
+from pate_cli.run import charge
+from pate_cli.votes import VoteBatch
+
+
+class Given:
+    """Noise that was written down before: an array of the shape that is asked for, or a number."""
+
+    def __init__(self, draws, *, private=False):
+        self.draws, self.private = np.asarray(draws, dtype=float), private
+
+    def normal(self, shape):
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        assert self.draws.shape in ((), shape)
+        return np.broadcast_to(self.draws, shape)
+
+    laplace = normal
+
+
+def batches(counts, sizes, ids=None):
+    """Histograms as batches of the given sizes, over and over."""
+    ids = np.arange(len(counts)) if ids is None else ids
+    first = 0
+    for size in itertools.cycle([sizes] if isinstance(sizes, int) else sizes):
+        if first >= len(counts):
+            return
+        part = np.ascontiguousarray(counts[first : first + size])
+        yield VoteBatch(first, ids[first : first + size], part)
+        first += len(part)
+
+
+def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
+    """What is public about a run."""
+    cap = queries if max_answers is None else max_answers
+    return Round(name, mechanism.parameters(), queries, cap, answers, tuple(draws))
+
+
+def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, **done):
+    """The ledger of a run over these histograms, without its labels."""
+    return charge(
+        mechanism,
+        {order: mechanism.tally(counts, mechanism.cost_table(order)) for order in orders},
+        round_of(mechanism, queries=len(counts), **done),
+        delta=delta,
+        distances=distances,
+        private=private,
+    )
+
+
+def single_curves(table, cells, distances):
+    """LS_d of single queries in given cells, [cells, distances], and the bound for every d."""
+    distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
+    rows = [
+        sensitivity_curve(
+            table.blocks,
+            cells=cell[None],
+            weights=np.ones(1, dtype=np.int64),
+            grid=table.grid,
+            rows_per_block=table.rows_per_block,
+            distances=np.arange(distances),
+        )
+        for cell in distinct
+    ]
+    return np.array(rows)[inverse.reshape(-1)], float(table.blocks.max())
+
+
+def same_tally(one, other):
+    np.testing.assert_array_equal(one.cells, other.cells)
+    np.testing.assert_array_equal(one.weights, other.weights)

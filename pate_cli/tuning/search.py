@@ -18,9 +18,10 @@ import numpy as np
 from pate_cli.errors import UnreachableError
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome, Pricing, SanitizedPricing
+from pate_cli.tuning.price import Outcome, Pricing
 from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
+from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place
 from pate_cli.words import ReleaseKind
 
@@ -35,8 +36,8 @@ _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
 _LENIENCE = 0.06
 _TRIED_FOR_FLOOR = 2
-# The Pareto front: numbers of answers, and points that are shown at most.
-_LEVELS, _LEVEL_SPAN, _LEVEL_POINTS, _BINS = 5, 300.0, 60, 8
+# The Pareto front: numbers of answers, how far they range, and settings priced for each at most.
+_LEVELS, _LEVEL_SPAN, _LEVEL_POINTS = 5, 300.0, 60
 # Beyond it an ε says nothing.
 _LARGEST_EPSILON = 20.0
 # How much agreement counts beside the number of answers, as an exponent.
@@ -337,7 +338,7 @@ class Search:
             and outcome.expected.answers >= 1.0
             and outcome.expected.agreement >= goal.min_agreement
         ]
-        shown = _thinned(_unbeaten(priced))
+        shown = _thinned(_unbeaten(priced), self._pricing.front_ranges)
         if goal.release is ReleaseKind.NONE:
             free = replace(goal, target_epsilon=None, answers=None)
             exact = [self._pricing.exact(outcome, free) for outcome in shown]
@@ -369,16 +370,16 @@ def _unbeaten(outcomes: list[Outcome]) -> list[Outcome]:
     return [outcomes[i] for i, lost in zip(first.tolist(), beaten, strict=True) if not lost]
 
 
-def _thinned(outcomes: list[Outcome]) -> list[Outcome]:
+def _thinned(outcomes: list[Outcome], ranges: int) -> list[Outcome]:
     """In each of several ranges of ε the best by each weight of agreement against answers."""
     if not outcomes:
         return []
     merits = _merits(outcomes)
     epsilon = np.maximum(-merits[:, 0], 1e-6)
-    edges = np.geomspace(epsilon.min(), epsilon.max() * (1.0 + 1e-9), _BINS + 1)
-    place = np.clip(np.searchsorted(edges, epsilon, "right") - 1, 0, _BINS - 1)
+    edges = np.geomspace(epsilon.min(), epsilon.max() * (1.0 + 1e-9), ranges + 1)
+    place = np.clip(np.searchsorted(edges, epsilon, "right") - 1, 0, ranges - 1)
     kept: set[int] = set()
-    for at in range(_BINS):
+    for at in range(ranges):
         here = np.flatnonzero(place == at)
         if here.size:
             kept |= {

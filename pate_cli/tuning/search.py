@@ -27,7 +27,7 @@ from pate_cli.words import ReleaseKind
 
 __all__ = ["Search"]
 
-FINALISTS = 4
+FINALISTS = 5
 # Of grids that are not priced whole, so many values per axis at first.
 _FIRST_PER_AXIS = 3
 # Steps along a ladder of orders when little is known of the best one.

@@ -133,7 +133,7 @@ class CappedPricing:
     mechanism would; exact prices come from the routine that a run uses.
     """
 
-    beam, whole = 12, 2000
+    beam, whole, front_ranges = 12, 2000, 4
 
     def __init__(self, sample: VoteSample, *, delta: float) -> None:
         """The histograms decide what is answered; costs do not depend on them."""

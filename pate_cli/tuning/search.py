@@ -18,9 +18,10 @@ import numpy as np
 from pate_cli.errors import UnreachableError
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome, Pricing, SanitizedPricing
+from pate_cli.tuning.price import Outcome, Pricing
 from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
+from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place
 from pate_cli.words import ReleaseKind
 
@@ -35,8 +36,8 @@ _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
 _LENIENCE = 0.06
 _TRIED_FOR_FLOOR = 2
-# The Pareto front: numbers of answers, and points that are shown at most.
-_LEVELS, _LEVEL_POINTS, _BINS = 8, 60, 8
+# The Pareto front: numbers of answers, how far they range, and settings priced for each at most.
+_LEVELS, _LEVEL_SPAN, _LEVEL_POINTS = 5, 300.0, 60
 # Beyond it an ε says nothing.
 _LARGEST_EPSILON = 20.0
 # How much agreement counts beside the number of answers, as an exponent.
@@ -77,16 +78,15 @@ class _Climb:
             starts: dict[int, Place] = {}
             for place in sorted(self.points, key=self._promise_at):
                 starts[place[1]] = place
-            for place in sorted(starts.values(), key=self._rank_at, reverse=True):
+            for place in sorted(starts.values(), key=self._promise_at, reverse=True):
                 self.up_from(place)
+            self._explore()
 
-        self._explore()
-
-    def up_from(self, here: Place, near: Outcome | None = None) -> None:
-        """Climb from a place to the best around it until there is no better."""
-        self._price(here, near, strides=self._strides)
+    def up_from(self, here: Place, *, axes_only: bool = False) -> None:
+        """Climb from a place to the best around it, or one axis away, until there is no better."""
+        self._price(here, None, strides=self._strides)
         while here in self.points and here not in self._explored:
-            here = max([here, *self._around(here)], key=self._promise_at)
+            here = max([here, *self._around(here, axes_only=axes_only)], key=self._promise_at)
 
     def _explore(self) -> None:
         """Look around the most promising and the best few until nothing better turns up."""
@@ -98,13 +98,14 @@ class _Climb:
                     break
                 self._around(new[0])
 
-    def _around(self, here: Place) -> list[Place]:
-        """Price what is around a place, which gets its best order first."""
+    def _around(self, here: Place, *, axes_only: bool = False) -> list[Place]:
+        """Price what is around a place, which gets its best order first in a thorough climb."""
         self._explored.add(here)
-        self.points[here] = self._pricing.polished(self.points[here], self.goal)
+        if not axes_only:
+            self.points[here] = self._pricing.polished(self.points[here], self.goal)
         rows = self.points[here].queries
-        around = {self._agreeing(place, rows) for place in self._grid.around(here)}
-        around |= set(self._grid.around(here))
+        around = set(self._grid.around(here, axes_only=axes_only))
+        around |= {self._agreeing(place, rows) for place in around}
         for place in sorted(around):
             self._price(place, self.points[here])
         return [place for place in sorted(around) if place in self.points]
@@ -190,7 +191,7 @@ class Search:
         self._exact = self._finalists(climb.ranked, goal, progress)
         floor = None
         if not self._exact or (extras and goal.target_epsilon is not None):
-            cheapest = self._cheapest(goal, progress)
+            cheapest = self._cheapest(goal, progress, start=climb.top() if self._exact else None)
             floor = _least(cheapest)
             # ε for all votes may meet a target that the sanitized one does not.
             self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
@@ -263,11 +264,21 @@ class Search:
                 found.append(outcome)
         return found
 
-    def _cheapest(self, goal: Goal, progress: Progress) -> list[Outcome]:
-        """A few settings of least ε for as many answers as are wanted, or for one."""
+    def _cheapest(
+        self, goal: Goal, progress: Progress, *, start: Place | None = None
+    ) -> list[Outcome]:
+        """A few settings of least ε for as many answers as are wanted, or for one.
+
+        Climbed to from a place, or from all over the grid.
+        """
         cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
         climb = self._climb(cheap, progress)
-        climb.spread()
+        if start is None:
+            climb.spread()
+        else:
+            thresholds, sigmas1, sigmas2 = self._grid.shape
+            climb.up_from(start)
+            climb.up_from((thresholds // 2, sigmas1 - 1, sigmas2 - 1))
         return self._priced(climb.ranked, cheap, enough=_TRIED_FOR_FLOOR)
 
     def _why_not(self, floor: float | None) -> str:
@@ -304,16 +315,15 @@ class Search:
         """The Pareto front of what was priced, after climbs to the least ε of several numbers of
         answers and two floors of agreement."""
         goal = self._goal
-        levels = np.geomspace(
-            goal.least_answers, max(self._most_answers(), goal.least_answers), _LEVELS
-        )
+        most = self._most_answers()
+        levels = np.geomspace(max(most / _LEVEL_SPAN, min(1.0, most)), most, _LEVELS)
         for agreement in (goal.min_agreement, 1.0 - (1.0 - goal.min_agreement) / 4.0):
             here = self._climbs[-1].top()
             for answers in levels.tolist():
                 cheap = replace(goal, target_epsilon=None, answers=answers, min_agreement=agreement)
                 climb = self._climb(cheap, progress, most=_LEVEL_POINTS)
                 if here is not None:
-                    climb.up_from(here)
+                    climb.up_from(here, axes_only=True)
                 here = climb.top() or here
         return self._shown()
 
@@ -328,7 +338,7 @@ class Search:
             and outcome.expected.answers >= 1.0
             and outcome.expected.agreement >= goal.min_agreement
         ]
-        shown = _thinned(_unbeaten(priced))
+        shown = _thinned(_unbeaten(priced), self._pricing.front_ranges)
         if goal.release is ReleaseKind.NONE:
             free = replace(goal, target_epsilon=None, answers=None)
             exact = [self._pricing.exact(outcome, free) for outcome in shown]
@@ -360,16 +370,16 @@ def _unbeaten(outcomes: list[Outcome]) -> list[Outcome]:
     return [outcomes[i] for i, lost in zip(first.tolist(), beaten, strict=True) if not lost]
 
 
-def _thinned(outcomes: list[Outcome]) -> list[Outcome]:
+def _thinned(outcomes: list[Outcome], ranges: int) -> list[Outcome]:
     """In each of several ranges of ε the best by each weight of agreement against answers."""
     if not outcomes:
         return []
     merits = _merits(outcomes)
     epsilon = np.maximum(-merits[:, 0], 1e-6)
-    edges = np.geomspace(epsilon.min(), epsilon.max() * (1.0 + 1e-9), _BINS + 1)
-    place = np.clip(np.searchsorted(edges, epsilon, "right") - 1, 0, _BINS - 1)
+    edges = np.geomspace(epsilon.min(), epsilon.max() * (1.0 + 1e-9), ranges + 1)
+    place = np.clip(np.searchsorted(edges, epsilon, "right") - 1, 0, ranges - 1)
     kept: set[int] = set()
-    for at in range(_BINS):
+    for at in range(ranges):
         here = np.flatnonzero(place == at)
         if here.size:
             kept |= {

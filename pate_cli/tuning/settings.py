@@ -122,13 +122,18 @@ class Grid:
         )
         return list(product(thresholds, sigmas1, sigmas2))
 
-    def around(self, place: Place) -> list[Place]:
-        """The places at most one step away on every axis, the place itself left out."""
+    def around(self, place: Place, *, axes_only: bool = False) -> list[Place]:
+        """The places one step away, on any of the axes at once or on a single one."""
         thresholds, sigmas1, sigmas2 = (
             range(max(at - 1, 0), min(at + 2, size))
             for at, size in zip(place, self.shape, strict=True)
         )
-        return [near for near in product(thresholds, sigmas1, sigmas2) if near != place]
+        near = [other for other in product(thresholds, sigmas1, sigmas2) if other != place]
+        if not axes_only:
+            return near
+        return [
+            other for other in near if sum(a != b for a, b in zip(other, place, strict=True)) == 1
+        ]
 
 
 def parse_values(flag: str, text: str | None) -> tuple[float, ...] | None:

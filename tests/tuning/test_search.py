@@ -46,7 +46,7 @@ def _least_published(sample, setting, queries, orders, kind=ReleaseKind.UPPER):
 
 
 def test_the_cheapest_setting_is_that_of_brute_force(drawn, grid):
-    sample, orders = drawn(0), 1.0 + np.geomspace(1.5, 6.0, 4)
+    sample, orders = drawn(0), 1.0 + np.geomspace(1.6, 4.0, 3)
     brute = {}
     for setting in _settings(grid):
         chance = sample.answer_chance(setting)
@@ -67,8 +67,8 @@ def test_the_cheapest_setting_is_that_of_brute_force(drawn, grid):
 
 
 def test_most_answers_under_a_target_are_those_of_brute_force(drawn):
-    sample, grid = drawn(3), Grid((28.0, 36.0), (32.0,), (6.0,))
-    target, orders = 4.0, 1.0 + np.geomspace(3.0, 7.0, 3)
+    sample, grid = drawn(3, queries=50), Grid((28.0, 36.0), (32.0,), (6.0,))
+    target, orders = 4.0, 1.0 + np.geomspace(3.5, 6.0, 2)
     brute = {}
     for setting in _settings(grid):
         low, high = 0, sample.queries + 1
@@ -85,8 +85,8 @@ def test_most_answers_under_a_target_are_those_of_brute_force(drawn):
 
 
 def test_rows_and_caps_are_those_of_brute_force(drawn):
-    sample, grid = drawn(5), Grid((28.0, 36.0), (16.0, 32.0), (7.0,))
-    target, orders = 3.0, 1.0 + np.geomspace(1.0, 64.0, 30)
+    sample, grid = drawn(5), Grid((28.0, 36.0), (32.0,), (7.0,))
+    target, orders = 3.0, 1.0 + np.geomspace(2.0, 20.0, 14)
     rows, best = np.arange(1, 81), 0.0
     argmax = worst_argmax_rdp(sigma=7.0, classes=3, orders=orders)
     conversion = conversion_cost(orders, delta=DELTA)
@@ -109,17 +109,11 @@ def test_rows_and_caps_are_those_of_brute_force(drawn):
     assert winner.expected.answers >= 0.98 * best
 
 
-@pytest.mark.parametrize(
-    "goal",
-    [
-        Goal(answers=25.0),
-        Goal(target_epsilon=3.0, release=ReleaseKind.NONE, min_agreement=0.8),
-    ],
-)
-def test_a_climb_ends_where_pricing_every_setting_does(drawn, goal):
-    # Of 48 settings a search prices a part; as three grids of 16 they are priced whole.
-    sample, sigmas2 = drawn(8, queries=40), (4.0, 5.0, 6.0)
-    thresholds, sigmas1 = (20.0, 24.0, 28.0, 32.0), (4.0, 8.0, 16.0, 32.0)
+def test_a_climb_ends_where_pricing_every_setting_does(drawn):
+    goal = Goal(answers=20.0, min_agreement=0.8)
+    # Of 36 settings a search prices a part; as two grids of 18 they are priced whole.
+    sample, sigmas2 = drawn(8, queries=40), (5.0, 8.0)
+    thresholds, sigmas1 = (20.0, 26.0, 32.0), (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)
     found = _winner(sample, Grid(thresholds, sigmas1, sigmas2), goal)
     parts = [_winner(sample, Grid(thresholds, sigmas1, (sigma2,)), goal) for sigma2 in sigmas2]
     best = max(goal.value(part.epsilon, part.expected) for part in parts)
@@ -157,7 +151,7 @@ def _random(drawn, seed):
     return sample, grid, float(random.uniform(2.0, 7.0))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_data_independent_target_is_always_met(drawn, seed):
     sample, grid, target = _random(drawn, seed)
     goal = Goal(target_epsilon=target, release=ReleaseKind.NONE, min_agreement=0.0)
@@ -171,9 +165,9 @@ def test_a_data_independent_target_is_always_met(drawn, seed):
 
 
 def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
-    # A draw is above mean + 2 sd with probability 0.0228: five of six are with less than 4e-8.
+    # A draw is above mean + 2 sd with probability 0.0228: all four are with less than 3e-7.
     missed = 0
-    for seed in range(10, 16):
+    for seed in range(10, 14):
         sample, grid, target = _random(drawn, seed)
         kind = ReleaseKind.UPPER if seed % 2 else ReleaseKind.UNBIASED
         winner = _winner(sample, grid, Goal(target_epsilon=target, release=kind, min_agreement=0.0))
@@ -182,7 +176,7 @@ def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
         done = _aggregate(sample, winner, seed)
         missed += done.report.epsilon > target
         _same_moments(winner, done.ledger)
-    assert missed <= 4
+    assert missed <= 3
 
 
 def _same_moments(winner, ledger):
@@ -209,7 +203,7 @@ def test_shared_records_are_priced_as_a_run_prices_them(drawn, kind):
 
 
 def test_a_goal_and_its_constraints(drawn):
-    sample, grid = drawn(4), Grid((24.0, 36.0), (20.0,), (4.0, 9.0))
+    sample, grid = drawn(4), Grid((24.0,), (20.0,), (4.0, 9.0))
 
     def winner(**goal):
         return _winner(sample, grid, Goal(release=ReleaseKind.NONE, **goal))
@@ -227,7 +221,8 @@ def test_a_goal_and_its_constraints(drawn):
 
 @pytest.mark.parametrize("release", [ReleaseKind.UPPER, ReleaseKind.NONE])
 def test_the_front_has_nothing_beaten(drawn, grid, release):
-    tuned = Search(drawn(4), grid, Goal(min_agreement=0.5, release=release)).run()
+    sample = drawn(4, queries=50)
+    tuned = Search(sample, grid, Goal(min_agreement=0.5, release=release)).run()
     assert tuned.winner is None
     assert len(tuned.pareto) > 4
     values = [(-p.epsilon, p.expected.answers, p.expected.agreement) for p in tuned.pareto]
@@ -286,7 +281,7 @@ def test_the_best_so_far_after_an_interruption(drawn, grid, release, goal):
 
 def test_progress_stays_within_its_steps(drawn, grid):
     seen = []
-    search = Search(drawn(4), grid, Goal(target_epsilon=4.0, release=ReleaseKind.NONE))
+    search = Search(drawn(4, queries=30), grid, Goal(answers=10.0, min_agreement=0.5))
     search.run(seen.append)
     assert 8 <= sum(seen) <= search.steps
 

@@ -191,7 +191,7 @@ class Search:
         self._exact = self._finalists(climb.ranked, goal, progress)
         floor = None
         if not self._exact or (extras and goal.target_epsilon is not None):
-            cheapest = self._cheapest(goal, progress, start=climb.top() if self._exact else None)
+            cheapest = self._cheapest(goal, progress)
             floor = _least(cheapest)
             # ε for all votes may meet a target that the sanitized one does not.
             self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
@@ -264,21 +264,11 @@ class Search:
                 found.append(outcome)
         return found
 
-    def _cheapest(
-        self, goal: Goal, progress: Progress, *, start: Place | None = None
-    ) -> list[Outcome]:
-        """A few settings of least ε for as many answers as are wanted, or for one.
-
-        Climbed to from a place, or from all over the grid.
-        """
+    def _cheapest(self, goal: Goal, progress: Progress) -> list[Outcome]:
+        """A few settings of least ε for as many answers as are wanted, or for one."""
         cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
         climb = self._climb(cheap, progress)
-        if start is None:
-            climb.spread()
-        else:
-            thresholds, sigmas1, sigmas2 = self._grid.shape
-            climb.up_from(start)
-            climb.up_from((thresholds // 2, sigmas1 - 1, sigmas2 - 1))
+        climb.spread()
         return self._priced(climb.ranked, cheap, enough=_TRIED_FOR_FLOOR)
 
     def _why_not(self, floor: float | None) -> str:

@@ -59,7 +59,9 @@ class QuestionOptions:
     ] = False
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", help="True labels of the queries: NPY, or Parquet with `label`."),
+        typer.Option(
+            "--truth", help="True labels of the queries: NPY, or Parquet or CSV with `label`."
+        ),
     ] = None
 
     def __post_init__(self) -> None:

@@ -262,7 +262,7 @@ class MechanismOptions:
         Path | None,
         _mechanism(
             "--student",
-            help="Predictions of interactive's student, probabilities per query: NPY, Parquet, CSV.",
+            help="Student's predictions for interactive, probabilities a query: NPY, Parquet, CSV.",
         ),
     ] = None
     confidence: Annotated[

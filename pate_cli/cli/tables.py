@@ -36,9 +36,9 @@ def _table(title: str, *numbers: str, first: str | None = None, last: str | None
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, box=box.SIMPLE, title_justify="left")
+    table = Table(title=title, box=box.SIMPLE, title_justify="left", collapse_padding=True)
     if first is not None:
-        table.add_column(first)
+        table.add_column(first, no_wrap=True)
     for name in numbers:
         table.add_column(name, justify="right")
     if last is not None:

@@ -32,8 +32,8 @@ __all__ = ["SanitizedPricing"]
 # Orders are tried on a ladder of λ − 1.
 _RUNG = 1.12
 _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
-# What the best λ − 1 is of 2 log(1/δ)/ε, about, and an ε where nothing else is known.
-_ORDER_SHARE, _USUAL_EPSILON = 0.67, 2.0
+# What the best λ − 1 is of 2 log(1/δ)/ε, about; the highest order to begin with.
+_ORDER_SHARE, _MOST_FIRST_ORDER = 0.67, 200.0
 _MOST_ROWS = 10_000
 _DISTANCES, _COARSE_DISTANCES = 60, 11
 # Prefixes whose numbers of rows are within this factor are taken to be alike.
@@ -251,11 +251,20 @@ class SanitizedPricing:
         self._rows: dict[tuple[float, float], _Rows] = {}
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
-        """The best release on the coarse lattice: at the order of a neighbour or a usual one."""
+        """The best release on the coarse lattice: at the order of a neighbour or a likely one."""
         if near is not None and near.plan is not None:
             return self._at(setting, goal, _rung(near.plan.order), near.queries)
-        epsilon = goal.target_epsilon or _USUAL_EPSILON
-        order = 1.0 + _ORDER_SHARE * 2.0 * math.log(1.0 / self._release.delta) / epsilon
+        room = 2.0 * math.log(1.0 / self._release.delta)
+        if goal.answers is None and goal.target_epsilon is not None:
+            order = 1.0 + _ORDER_SHARE * room / goal.target_epsilon
+        else:
+            # As the public rule begins: near the best order of as many answers in Gaussian DP.
+            rows = self._sample.queries
+            if goal.answers is not None:
+                rows = self._sample.prefix_for(setting, goal.answers) or rows
+            answers = max(round(self._sample.yields(setting, rows).answers), 1)
+            mu = self._sample.mechanism(setting).gaussian_mu(queries=rows, answers=answers)
+            order = min(1.0 + math.sqrt(room) / mu, _MOST_FIRST_ORDER)
         return self._at(setting, goal, _rung(order), self._sample.queries)
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:

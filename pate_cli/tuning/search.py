@@ -64,9 +64,10 @@ class _Climb:
         """What was priced, best first."""
         return sorted(self.points.values(), key=self._rank, reverse=True)
 
-    def spread(self) -> None:
+    def spread(self, *, thorough: bool = True) -> None:
         """Price all of a small grid; of a larger one some, and climb from the best of each σ1.
 
+        A search that is not thorough climbs once, and does not look around what it passed.
         With two classes the best σ1 is either far below the margin of the votes or far above.
         """
         small = self._grid.size <= self._pricing.whole
@@ -78,9 +79,11 @@ class _Climb:
             starts: dict[int, Place] = {}
             for place in sorted(self.points, key=self._promise_at):
                 starts[place[1]] = place
-            for place in sorted(starts.values(), key=self._promise_at, reverse=True):
+            best_first = sorted(starts.values(), key=self._promise_at, reverse=True)
+            for place in best_first if thorough else best_first[:1]:
                 self.up_from(place)
-            self._explore()
+            if thorough:
+                self._explore()
 
     def up_from(self, here: Place, *, axes_only: bool = False) -> None:
         """Climb from a place to the best around it, or one axis away, until there is no better."""
@@ -191,7 +194,7 @@ class Search:
         self._exact = self._finalists(climb.ranked, goal, progress)
         floor = None
         if not self._exact or (extras and goal.target_epsilon is not None):
-            cheapest = self._cheapest(goal, progress)
+            cheapest = self._cheapest(goal, progress, thorough=not self._exact)
             floor = _least(cheapest)
             # ε for all votes may meet a target that the sanitized one does not.
             self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
@@ -264,11 +267,11 @@ class Search:
                 found.append(outcome)
         return found
 
-    def _cheapest(self, goal: Goal, progress: Progress) -> list[Outcome]:
+    def _cheapest(self, goal: Goal, progress: Progress, *, thorough: bool = True) -> list[Outcome]:
         """A few settings of least ε for as many answers as are wanted, or for one."""
         cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
         climb = self._climb(cheap, progress)
-        climb.spread()
+        climb.spread(thorough=thorough)
         return self._priced(climb.ranked, cheap, enough=_TRIED_FOR_FLOOR)
 
     def _why_not(self, floor: float | None) -> str:

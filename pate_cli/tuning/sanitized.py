@@ -35,7 +35,7 @@ _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
 # What the best λ − 1 is of 2 log(1/δ)/ε, about; the highest order to begin with.
 _ORDER_SHARE, _MOST_FIRST_ORDER = 0.67, 200.0
 _MOST_ROWS = 10_000
-_DISTANCES, _COARSE_DISTANCES = 60, 11
+_DISTANCES, _COARSE_DISTANCES = 24, 11
 # Prefixes whose numbers of rows are within this factor are taken to be alike.
 _ALIKE = 1.2
 # Blocks of fewer rows are looked at whole.

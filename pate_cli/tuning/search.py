@@ -194,7 +194,8 @@ class Search:
         self._exact = self._finalists(climb.ranked, goal, progress)
         floor = None
         if not self._exact or (extras and goal.target_epsilon is not None):
-            cheapest = self._cheapest(goal, progress, thorough=not self._exact)
+            thorough = not self._exact or goal.answers is not None
+            cheapest = self._cheapest(goal, progress, thorough=thorough)
             floor = _least(cheapest)
             # ε for all votes may meet a target that the sanitized one does not.
             self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]

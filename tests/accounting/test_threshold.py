@@ -13,7 +13,7 @@ from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_thr
 CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
 
 
-def coin(v, other, threshold, sigma, order, digits=60):
+def distance(v, other, threshold, sigma, order, digits=60):
     """D_λ between the tests of two scores."""
     where = {"threshold": threshold, "sigma": sigma, "order": order}
     return float(exact_test(v, other, **where, digits=digits))
@@ -61,7 +61,7 @@ def test_the_worst_of_four_coins_with_many_digits(v, threshold, sigma, order):
         ]
     )
     true = max(
-        coin(a, b, threshold, sigma, order, digits=150)
+        distance(a, b, threshold, sigma, order, digits=150)
         for other in (v - 1.0, v + 1.0)
         for a, b in ((v, other), (other, v))
     )
@@ -76,7 +76,7 @@ def test_a_neighbour_nearer_than_one_vote_costs_less():
         threshold_rdp(np.array([v]), threshold=50, sigma=9, orders=np.array([order]))[0, 0]
     )
     for move in np.linspace(-1.0, 1.0, 41):
-        cost = max(coin(v, v + move, 50, 9, order), coin(v + move, v, 50, 9, order))
+        cost = max(distance(v, v + move, 50, 9, order), distance(v + move, v, 50, 9, order))
         assert cost <= bound * (1.0 + 1e-12)
 
 
@@ -98,7 +98,7 @@ def test_rounding_a_score_changes_its_cost():
     at = threshold_rdp(np.array([7.0, 7.4, 8.0]), **where)[0]
     assert len(set(at.tolist())) == 3
     assert at[1] == pytest.approx(
-        max(coin(a, b, 8, 1, 3) for a, b in ((7.4, 6.4), (6.4, 7.4), (7.4, 8.4), (8.4, 7.4))),
+        max(distance(a, b, 8, 1, 3) for a, b in ((7.4, 6.4), (6.4, 7.4), (7.4, 8.4), (8.4, 7.4))),
         rel=1e-10,
     )
 
@@ -120,7 +120,7 @@ def test_w1_is_the_largest_cost_of_whole_votes():
         )
         every = [
             max(
-                coin(a, b, threshold, sigma, float(order))
+                distance(a, b, threshold, sigma, float(order))
                 for v in range(teachers + 1)
                 for other in (v - 1, v + 1)
                 for a, b in ((v, other), (other, v))

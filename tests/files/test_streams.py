@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pate_cli.errors import OutputError
 from pate_cli.files.transaction import Outputs
+from refusals import unreserved
 
 
 def names(folder):
@@ -23,12 +23,6 @@ needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /
 needs_fd_folder = pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd")
 
 
-def refusal(fails, path, kind=OutputError, *, force=False):
-    error, _ = fails(kind, lambda out: out.reserve(path), force=force)
-    assert error.exit_code == (6 if kind is OutputError else 2)
-    return str(error)
-
-
 # ---------------------------------------------------------------- links and special files
 
 
@@ -37,7 +31,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path, fails):
     target, link = tmp_path / "real" / "a", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(Path("real") / "a")
-    assert refusal(fails, link) == f"{link} exists already; use `force` to replace it"
+    assert unreserved(fails, link) == f"{link} exists already; use `force` to replace it"
     with Outputs(force=True) as out:
         out.reserve(link)
         out.write(link, b"new")
@@ -57,14 +51,16 @@ def test_a_dangling_link_gets_its_target(tmp_path):
 
 def test_a_link_into_a_missing_folder_is_refused(tmp_path, fails):
     (tmp_path / "link").symlink_to(tmp_path / "missing" / "a")
-    assert refusal(fails, tmp_path / "link").endswith(f"there is no folder {tmp_path / 'missing'}")
+    assert unreserved(fails, tmp_path / "link").endswith(
+        f"there is no folder {tmp_path / 'missing'}"
+    )
 
 
 def test_a_loop_of_links_is_refused(tmp_path, fails):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     path = tmp_path / "a"
-    assert refusal(fails, path) == f"cannot write {path}: {os.strerror(errno.ELOOP)}"
+    assert unreserved(fails, path) == f"cannot write {path}: {os.strerror(errno.ELOOP)}"
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -118,7 +114,7 @@ def test_a_socket_is_refused(tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)  # socket addresses are short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("s")
-        assert refusal(fails, "s", force=True) == (
+        assert unreserved(fails, "s", force=True) == (
             "cannot write s: it is neither a file, a pipe nor a terminal"
         )
 
@@ -137,7 +133,7 @@ def test_an_open_descriptor_is_written_where_it_stands(tmp_path):
 
 @needs_fd_folder
 def test_a_closed_descriptor_is_refused(fails):
-    assert refusal(fails, "/dev/fd/987654") == (
+    assert unreserved(fails, "/dev/fd/987654") == (
         f"cannot write /dev/fd/987654: {os.strerror(errno.EBADF)}"
     )
 

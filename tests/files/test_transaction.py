@@ -13,6 +13,7 @@ import pytest
 from pate_cli.errors import OutputError, PateError, UsageError
 from pate_cli.files import destinations
 from pate_cli.files.transaction import Outputs
+from refusals import unreserved
 
 
 def names(folder):
@@ -21,12 +22,6 @@ def names(folder):
 
 def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
-
-
-def refusal(fails, path, kind=OutputError, *, force=False):
-    error, _ = fails(kind, lambda out: out.reserve(path), force=force)
-    assert error.exit_code == (6 if kind is OutputError else 2)
-    return str(error)
 
 
 # ---------------------------------------------------------------- when all goes well
@@ -171,7 +166,7 @@ def test_replacing_a_readable_file_by_a_secret_hides_it(tmp_path, umask):
 def test_an_existing_file_is_refused_without_force(tmp_path, fails):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    assert refusal(fails, path) == f"{path} exists already; use `force` to replace it"
+    assert unreserved(fails, path) == f"{path} exists already; use `force` to replace it"
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
 
@@ -190,22 +185,24 @@ def test_an_existing_file_is_replaced_with_force(tmp_path):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_folder_is_refused(tmp_path, force, fails):
     text = f"cannot write {tmp_path}: it is a folder; name a file in it"
-    assert refusal(fails, tmp_path, force=force) == text
+    assert unreserved(fails, tmp_path, force=force) == text
     slashed = f"{tmp_path}/new/"
-    assert refusal(fails, slashed, force=force) == (
+    assert unreserved(fails, slashed, force=force) == (
         f"cannot write {slashed}: it is a folder; name a file in it"
     )
 
 
 def test_a_missing_folder_is_refused(tmp_path, fails):
     path = tmp_path / "missing" / "a"
-    assert refusal(fails, path) == f"cannot write {path}: there is no folder {tmp_path / 'missing'}"
+    assert (
+        unreserved(fails, path) == f"cannot write {path}: there is no folder {tmp_path / 'missing'}"
+    )
 
 
 def test_a_file_where_a_folder_should_be_is_refused(tmp_path, fails):
     (tmp_path / "file").write_bytes(b"")
     path = tmp_path / "file" / "a"
-    assert refusal(fails, path) == f"cannot write {path}: there is no folder {tmp_path / 'file'}"
+    assert unreserved(fails, path) == f"cannot write {path}: there is no folder {tmp_path / 'file'}"
 
 
 def test_a_read_only_folder_is_refused(tmp_path, fails):
@@ -215,7 +212,7 @@ def test_a_read_only_folder_is_refused(tmp_path, fails):
     if os.access(folder, os.W_OK):
         pytest.skip("this user may write in read-only folders")
     path = folder / "a"
-    assert refusal(fails, path) == (
+    assert unreserved(fails, path) == (
         f"cannot write {path}: no file can be made in {folder} (Permission denied)"
     )
 
@@ -228,25 +225,25 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, number, 
     path = tmp_path / "a"
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        text = refusal(fails, path)
+        text = unreserved(fails, path)
     reason = os.strerror(number)
     assert text == f"cannot write {path}: no file can be made in {tmp_path} ({reason})"
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc")
 def test_a_folder_that_nobody_may_write_in_is_refused(fails):
-    assert refusal(fails, "/proc/labels.csv").startswith(
+    assert unreserved(fails, "/proc/labels.csv").startswith(
         "cannot write /proc/labels.csv: no file can be made in /proc ("
     )
 
 
 def test_a_name_too_long_is_refused(tmp_path, fails):
     path = tmp_path / ("n" * 5000)
-    assert refusal(fails, path) == f"cannot write {path}: File name too long"
+    assert unreserved(fails, path) == f"cannot write {path}: File name too long"
 
 
 def test_an_empty_name_is_refused(fails):
-    assert refusal(fails, "", UsageError) == "an output needs a name; the path is empty"
+    assert unreserved(fails, "", UsageError) == "an output needs a name; the path is empty"
 
 
 def test_a_refusal_leaves_earlier_reservations_unwritten(tmp_path, fails):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pate_cli.errors import OutputError
+
 
 def refusal(error, call, *args, **kwargs):
     """The text with which a call is refused; one line."""
@@ -11,3 +13,10 @@ def refusal(error, call, *args, **kwargs):
         call(*args, **kwargs)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def unreserved(fails, path, kind=OutputError, *, force=False):
+    """The text with which an output is refused before anything is written."""
+    error, _ = fails(kind, lambda out: out.reserve(path), force=force)
+    assert error.exit_code == (6 if kind is OutputError else 2)
+    return str(error)

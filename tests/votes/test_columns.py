@@ -8,6 +8,7 @@ import pytest
 from pate_cli.errors import VoteError
 from pate_cli.votes.columns import find_columns
 from pate_cli.words import Layout
+from refusals import refusal
 
 INT, TEXT, LIST = pa.int64(), pa.string(), pa.list_(pa.int32())
 
@@ -17,9 +18,7 @@ def plan(layout=None, **columns):
 
 
 def refused(layout=None, **columns):
-    with pytest.raises(VoteError) as caught:
-        plan(layout, **columns)
-    return str(caught.value)
+    return refusal(VoteError, plan, layout, **columns)
 
 
 @pytest.mark.parametrize(

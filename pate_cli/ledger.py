@@ -84,6 +84,12 @@ class Round:
                 f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
             )
 
+    @property
+    def teachers_per_record(self) -> int:
+        """How many teachers one record may have trained, as the round was charged."""
+        found: int = self.mechanism.get("teachers_per_record", 1)
+        return found
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ledger(Result):
@@ -133,6 +139,13 @@ class Ledger(Result):
         names = [done.id for done in self.rounds]
         if len(set(names)) != len(names):
             raise LedgerError("a round is given twice; give every ledger once")
+        # What one record costs at k teachers says nothing of what it costs at another k.
+        charged = sorted({str(done.teachers_per_record) for done in self.rounds})
+        if len(charged) > 1:
+            raise LedgerError(
+                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
+                "no common cost; release each by itself"
+            )
 
     @classmethod
     def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
@@ -166,7 +179,8 @@ class Ledger(Result):
         ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
 
         Raises:
-            LedgerError: different analyses, deltas or orders, or a round in both.
+            LedgerError: different analyses, deltas, orders or teachers per record, or a round in
+                both.
         """
         for what, mine, theirs in (
             ("analysis", self.analysis, other.analysis),

@@ -6,6 +6,7 @@ So does the record of releases: damage never reads as nothing spent.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ def test_ledgers_are_a_commutative_monoid(ledgers):
     total = a + b + c
     assert total.private == (a.private and b.private and c.private)
     assert (total.queries, total.answers, len(total.rounds)) == (30, 15, 3)
+
+
+def test_rounds_of_different_records_do_not_add():
+    """A sum would claim the largest k for costs that were charged at the smallest."""
+    one = make("a")
+    shared = round_of(
+        GNMax(20, 3, sigma2=4.0, teachers_per_record=5),
+        queries=10,
+        max_answers=8,
+        answers=5,
+        name="b",
+    )
+    five = replace(make("b"), rounds=(shared,))
+    words = "different `teachers_per_record` (1, 5) have no common cost"
+    assert words in refusal(LedgerError, one.__add__, five)
+    # Nor does a file that holds such a sum already.
+    data = json.loads((one + make("c")).to_json())
+    data["rounds"][0]["mechanism"]["teachers_per_record"] = 5
+    assert words in refusal(LedgerError, Ledger.from_json, json.dumps(data))
+    assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
 
 def test_a_shorter_curve_goes_on_at_its_ceiling():

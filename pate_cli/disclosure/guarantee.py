@@ -21,6 +21,8 @@ def adjacency(teachers_per_record: int) -> str:
     )
 
 
+# The worst case of several rounds is one of settings that no earlier label has shaped.
+_FIXED = "mechanisms, queries and caps of all rounds were fixed beforehand"
 _NOT_PRIVATE = (
     "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
     "For tests and papers only."
@@ -58,12 +60,7 @@ def statements(
             holds=private and (sound or not drawn),
             text=(
                 "Everything released is (data_independent.epsilon, delta)-differentially private, "
-                "whatever the votes"
-                + (
-                    "."
-                    if rounds == 1
-                    else ", if mechanisms, queries and caps of all rounds were fixed beforehand."
-                )
+                "whatever the votes" + ("." if rounds == 1 else f", if {_FIXED}.")
             ),
         ),
         Statement(
@@ -118,7 +115,8 @@ def summary(
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
     if data_independent:
-        return f"{pair} holds whatever the votes (statement all-votes)."
+        premise = "" if rounds == 1 else f", if {_FIXED}"
+        return f"{pair} holds whatever the votes{premise} (statement all-votes)."
     if kind is ReleaseKind.UPPER:
         which = (
             "statements this-file and released-epsilon"

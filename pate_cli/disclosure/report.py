@@ -69,8 +69,8 @@ class Statement:
 class Report(Result):
     """What may be published. Numbers in nats are rounded up to 4 decimals.
 
-    `sound` says whether the headline ε is a bound that can be defended; under the `paper` analysis
-    it is one only where the data-independent bound is the smaller.
+    `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
+    only where the data-independent bound is the smaller; what the `paper` analysis releases, never.
     """
 
     epsilon: float

@@ -74,7 +74,8 @@ def test_the_report_is_plain_json_in_a_stable_order(kind):
     assert text == json.dumps(data, indent=2) + "\n"
     assert data["schema_version"] == SCHEMA_VERSION
     assert data["tool"] == {"name": "pate-cli", "version": __version__}
-    assert (data["releasable"], data["private"], data["sound"]) == (True, True, True)
+    bound = kind is not ReleaseKind.UNBIASED
+    assert (data["releasable"], data["private"], data["sound"]) == (True, True, bound)
     assert (data["queries"], data["answers"], data["max_answers"]) == (30, 11, 20)
     assert data["mechanism"] == MECHANISM.parameters()
     assert list(data["guarantee"]) == ["summary", "adjacency", "covers", "statements"]
@@ -109,6 +110,25 @@ def test_every_release_claims_what_theory_supports_and_no_more():
         assert held(report_of(kind, noise=Noise.from_seed(1))) == (
             {"all-votes"} if kind is ReleaseKind.NONE else set()
         )
+
+
+def test_the_worst_case_of_several_rounds_names_its_premise():
+    one, two = (report_of(ReleaseKind.NONE, names=names).summary for names in ("a", "ab"))
+    assert "fixed beforehand" not in one
+    assert "whatever the votes, if mechanisms, queries and caps of all rounds were fixed" in two
+
+
+def test_an_unbiased_estimate_is_no_bound_but_the_worst_case_is():
+    low, high = (
+        report_of(ReleaseKind.UNBIASED, noise=Given(deviate, private=True))
+        for deviate in (-1.0, 1e3)
+    )
+    assert low.epsilon < low.data_independent.epsilon
+    assert not low.sound
+    assert high.epsilon == high.data_independent.epsilon
+    assert high.sound
+    # What else the draw is worth does not change with it.
+    assert low.statements == high.statements
 
 
 def test_words_match_numbers():

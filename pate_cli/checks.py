@@ -22,7 +22,7 @@ __all__ = [
     "check_whole",
 ]
 
-MOST_CLASSES = 20_000
+MOST_CLASSES = 10_000
 """Beyond it the quadrature of scores leaves its stated error."""
 
 

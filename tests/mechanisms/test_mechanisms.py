@@ -121,7 +121,7 @@ BAD = [
     *range_of("teachers", "teachers must be a whole number", 3.0, "50", True, math.nan),
     *range_of("teachers", "teachers must be at least 1", 0),
     *range_of("classes", "classes must be at least 2", 1),
-    *range_of("classes", "classes must be at most 20000", 20_001),
+    *range_of("classes", "classes must be at most 10000", 10_001),
     *range_of("teachers_per_record", "teachers_per_record must be a whole number of at least 1", 0),
     ("teachers_per_record", 21, "teachers_per_record=21 is more than the 20 teachers"),
     *range_of("threshold", "threshold must be finite", math.inf, math.nan),

@@ -20,7 +20,9 @@ from pyarrow import csv, parquet
 
 import pate_cli as pate
 from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.results import Result
+from pate_cli.words import MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -157,6 +159,19 @@ def test_a_mechanism_is_a_name_or_an_instance(counts, done):
         pate.aggregate(counts, "gnmax", **SHAPE, sigma1=3.0)
     with pytest.raises(ParameterError, match="confident"):
         pate.aggregate(counts, "best", **SHAPE)
+
+
+def test_nothing_beside_a_given_mechanism_is_passed_over(counts):
+    made = pate.GNMax(60, 3, sigma2=30.0, teachers_per_record=2)
+    chosen = MechanismChoice(MechanismName.GNMAX, {"sigma2": 30.0}, 2)
+    for given in (made, chosen):
+        for beside in ({"sigma2": 9.0}, {"teachers_per_record": 5}):
+            with pytest.raises(UsageError, match=f"{next(iter(beside))} is settled"):
+                pate.quote(counts, given, **SHAPE, **beside)
+        same = pate.quote(counts, given, **SHAPE, teachers_per_record=2)
+        assert same.mechanism["teachers_per_record"] == 2
+    with pytest.raises(UsageError, match="sigma2 is settled"):
+        pate.compare(counts, chosen, **SHAPE, sigma2=9.0)
 
 
 def test_an_instance_must_fit_the_votes(counts):

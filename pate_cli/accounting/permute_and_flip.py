@@ -30,10 +30,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, plurality_gaps
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError
 
 __all__ = ["flip_log_q", "flip_score_lipschitz", "flip_score_range"]
 
@@ -75,13 +74,7 @@ def flip_log_q(counts: Counts, *, scale: float) -> Floats:
         ParameterError: a bad scale, or counts that are not two-dimensional with two classes.
     """
     scale = check_positive("exponential scale", scale)
-    counts = np.asarray(counts, dtype=np.int64)
-    if counts.ndim != 2 or counts.shape[1] < 2:
-        raise ParameterError(
-            f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
-        )
-    ordered = -np.sort(-counts, axis=1)
-    gaps, inverse = np.unique(ordered[:, :1] - ordered[:, 1:], axis=0, return_inverse=True)
+    gaps, inverse = np.unique(plurality_gaps(counts)[:, 1:], axis=0, return_inverse=True)
     nodes, weights = _panels(gaps.shape[1])
     log_q = np.empty(len(gaps))
     step = max(1, _CHUNK // (nodes.size * gaps.shape[1]))

@@ -222,15 +222,13 @@ def tune(
             output.note("made-up votes: with other votes a sanitized epsilon differs")
         elif votes is None:
             output.note("no votes: answers and agreement are those of made-up ones")
-        else:
-            with reading.open(votes) as file:
-                output.note(file.describe())
         with output.progress("tuning", None) as advance:
             tuned = pate.tune(
                 votes,
                 layout=reading.layout,
                 classes=reading.classes,
                 teachers=reading.teachers,
+                opened=lambda file: output.note(file.describe()),
                 progress=advance,
                 interrupted=lambda: output.note("interrupted; pricing the best so far"),
                 **asked,

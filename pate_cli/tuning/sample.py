@@ -180,18 +180,18 @@ def made_up_sample(
         name, found, value = (piece.strip() for piece in part.partition("="))
         if not found or name not in _FIELDS or name in given:
             raise UsageError(
-                f"--synthetic takes each of {', '.join(_FIELDS)} once, as name=value, got {part!r}"
+                f"`synthetic` takes each of {', '.join(_FIELDS)} once, as name=value, got {part!r}"
             )
         try:
             given[name] = int(value) if name in _WHOLE else float(value)
         except ValueError:
-            raise UsageError(f"--synthetic: {name} must be a number, got {value!r}") from None
+            raise UsageError(f"`synthetic`: {name} must be a number, got {value!r}") from None
     missing = [name for name in _REQUIRED if name not in given]
     if missing:
-        raise UsageError(f"--synthetic needs {', '.join(missing)}")
+        raise UsageError(f"`synthetic` needs {', '.join(missing)}")
     seed = int(given.pop("seed", 0))
     if seed < 0:
-        raise UsageError(f"--synthetic: seed must be at least 0, got {seed}")
+        raise UsageError(f"`synthetic`: seed must be at least 0, got {seed}")
     recipe: dict[str, Any] = dict(given)
     return _drawn(SyntheticEnsemble(**recipe), seed, teachers_per_record)
 

@@ -284,19 +284,19 @@ class Search:
             if lowest is not None:
                 return (
                     f"no setting has {goal.min_agreement:.0%} of its answers equal to the "
-                    f"plurality{wanted}; lower --min-agreement (without it epsilon "
-                    f"{lowest:.4f} can be reached), or try smaller --sigma2 or larger --threshold"
+                    f"plurality{wanted}; lower `min_agreement` (without it epsilon "
+                    f"{lowest:.4f} can be reached), or try smaller `sigma2` or larger `threshold`"
                 )
         if floor is None:
             return (
                 f"no setting gives {goal.answers or 1:g} expected answers: "
                 f"{self._sample.queries} queries give {self._most_answers():.1f} at most; "
-                "ask more queries or lower --threshold"
+                "ask more queries or lower `threshold`"
             )
         return (
             f"epsilon {goal.target_epsilon:g} is out of reach: the least is {floor:.4f}"
-            f"{wanted or ' for a single expected answer'}; larger --sigma1 or --sigma2, "
-            "fewer queries or answers, a larger --delta or more teachers lower it"
+            f"{wanted or ' for a single expected answer'}; larger `sigma1` or `sigma2`, "
+            "fewer queries or answers, a larger `delta` or more teachers lower it"
         )
 
     def _most_answers(self) -> float:

@@ -14,13 +14,8 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run import Account, ComposedAccount, TightAccount
-from pate_cli.votes import VoteFile, open_votes
-from pate_cli.words import (
-    Analysis,
-    Layout,
-    MechanismName,
-    ReleaseKind,
-)
+from pate_cli.votes import VoteBatch, VoteFile, open_votes
+from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
 
@@ -61,9 +56,15 @@ class Asked:
             )
         return self.mechanism
 
-    def batches(self, mechanism: ScoredMechanism) -> Iterator[tuple[ScoredMechanism, Counts]]:
-        """The histograms, each batch with the mechanism bound to its rows."""
+    def batches(
+        self,
+        mechanism: ScoredMechanism,
+        *,
+        seen: Callable[[VoteBatch], None] = lambda _batch: None,
+    ) -> Iterator[tuple[ScoredMechanism, Counts]]:
+        """The histograms, each batch with the mechanism bound to its rows, after `seen` saw it."""
         for batch in self.file.batches(limit=self.queries):
+            seen(batch)
             yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
 
     def account(
@@ -123,8 +124,7 @@ def asking(
     """
     choice: Mechanism | MechanismChoice
     if isinstance(mechanism, Mechanism):
-        if parameters:
-            raise UsageError(f"{next(iter(parameters))} is settled by the mechanism that is given")
+        _refuse_settled(mechanism, parameters, teachers_per_record)
         choice = mechanism
     else:
         choice = choice_of(mechanism, parameters, teachers_per_record)
@@ -145,8 +145,20 @@ def choice_of(
 ) -> MechanismChoice:
     """The mechanism of this name, with these parameters and the others by default."""
     if isinstance(mechanism, MechanismChoice):
+        _refuse_settled(mechanism, parameters, teachers_per_record)
         return mechanism
     return MechanismChoice(MechanismName(mechanism), parameters, teachers_per_record)
+
+
+def _refuse_settled(
+    given: Mechanism | MechanismChoice, parameters: dict[str, Any], teachers_per_record: int
+) -> None:
+    """UsageError for what would be passed over: a mechanism that is given settles it."""
+    beside = list(parameters)
+    if teachers_per_record not in (1, given.teachers_per_record):
+        beside.append("teachers_per_record")
+    if beside:
+        raise UsageError(f"{beside[0]} is settled by the mechanism that is given")
 
 
 def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:

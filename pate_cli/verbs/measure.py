@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from pate_cli.verbs.asked import (
     count,
     kind_of,
 )
-from pate_cli.votes import open_votes
+from pate_cli.votes import VoteBatch, open_votes
 from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import (
     DELTA,
@@ -82,8 +82,13 @@ def cost(
     ) as asked:
         scored = asked.scored
         wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
+        ids: dict[int, Any] = {}  # by first row: the votes are read more than once
+
+        def seen(batch: VoteBatch) -> None:
+            ids[batch.first_row] = np.asarray(batch.ids)
+
         summary = measure_cost(
-            lambda: asked.batches(scored), orders=wanted, delta=delta, analysis=charged
+            lambda: asked.batches(scored, seen=seen), orders=wanted, delta=delta, analysis=charged
         )
         spent = [Spending(scored, asked.queries, asked.max_answers)]
         return Cost(
@@ -93,9 +98,7 @@ def cost(
             max_answers=asked.max_answers,
             delta=delta,
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
-            ids=np.concatenate(
-                [np.asarray(batch.ids) for batch in asked.file.batches(limit=asked.queries)]
-            ),
+            ids=np.concatenate(list(ids.values())),
         )
 
 
@@ -287,14 +290,13 @@ def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparis
     if choice.composed:
 
         def build(refusals: int) -> Any:
-            afforded = choice.affording(refusals)
-            return Asked(asked.file, afforded, asked.queries, asked.queries, asked.delta).mechanism
+            return replace(asked, choice=choice.affording(refusals)).mechanism
 
         def counts() -> Iterator[Counts]:
             return (batch.counts for batch in asked.file.batches(limit=asked.queries))
 
         return compare_composed(counts, build, answers=answers, delta=asked.delta)
-    scored = Asked(asked.file, choice, asked.queries, asked.queries, asked.delta).scored
+    scored = replace(asked, choice=choice).scored
     return compare_scored(lambda: asked.batches(scored), scored, answers=answers, delta=asked.delta)
 
 

@@ -18,20 +18,9 @@ from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.noise import Noise
 from pate_cli.run import Aggregation, run
-from pate_cli.verbs.asked import (
-    Progress,
-    Votes,
-    asking,
-    kind_of,
-)
+from pate_cli.verbs.asked import Progress, Votes, asking, kind_of
 from pate_cli.votes import VoteFile
-from pate_cli.words import (
-    DELTA,
-    Analysis,
-    Layout,
-    MechanismName,
-    ReleaseKind,
-)
+from pate_cli.words import DELTA, Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Released", "aggregate", "quote", "release"]
 

@@ -56,6 +56,18 @@ def test_the_winners_command_runs_and_meets_a_data_independent_target(pate, vote
     assert sum(winner["cost_shares"].values()) == pytest.approx(1.0)
 
 
+def test_votes_from_a_pipe_are_read_once(pate, votes):
+    words = ("--data-independent", "--target-epsilon", 6, *GRID)
+    told = pate("tune", votes, *words)
+    piped = pate("tune", "-", *words, input=votes.read_bytes())
+    assert piped.exit_code == 0, piped.stderr
+    assert "standard input: " in piped.stderr
+    found, expected = json.loads(piped.stdout), json.loads(told.stdout)
+    assert shlex.split(found.pop("command"))[2] == "-"
+    assert shlex.split(expected.pop("command"))[2] == str(votes)
+    assert found == expected
+
+
 def test_the_winners_command_releases_with_the_parameters_found(pate, votes):
     words = ["--answers", 20, "--release", "unbiased", "--classes", 4, "--delta", "1e-4"]
     tuned = json.loads(pate("tune", votes, *words, *GRID).stdout)

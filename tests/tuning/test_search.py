@@ -250,7 +250,7 @@ def test_what_is_out_of_reach_names_the_floor(drawn, kind):
 def test_too_many_answers_or_too_much_agreement(drawn, grid):
     with pytest.raises(UnreachableError, match="no setting gives 1000 expected answers: 80 quer"):
         Search(drawn(4), grid, Goal(answers=1000.0, min_agreement=0.0)).run()
-    with pytest.raises(UnreachableError, match="lower --min-agreement") as e:
+    with pytest.raises(UnreachableError, match="lower `min_agreement`") as e:
         Search(drawn(4), grid, Goal(answers=10.0, min_agreement=1.0)).run()
     assert "100% of its answers" in str(e.value)
 

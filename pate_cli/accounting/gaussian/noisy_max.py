@@ -32,6 +32,7 @@ __all__ = [
     "LOWEST_SCORE",
     "SCORE_ERROR",
     "argmax_score_range",
+    "plurality_gaps",
     "score_lipschitz",
     "score_range",
     "scores",
@@ -82,8 +83,12 @@ def argmax_score_range(
     return max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)), highest
 
 
-def _gaps(counts: Counts) -> Counts:
-    """Gaps to the plurality, ascending, the plurality's own zero first: [rows, classes]."""
+def plurality_gaps(counts: Counts) -> Counts:
+    """Gaps to the plurality in votes, ascending, its own zero first: [rows, classes].
+
+    ParameterError for counts that are not two-dimensional with two classes.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise ParameterError(
             f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
@@ -142,7 +147,7 @@ def scores(counts: Counts, *, sigma: float, floor: float = LOWEST_SCORE) -> Floa
         ParameterError: a bad sigma, or counts that are not two-dimensional with two classes.
     """
     sigma = check_positive("sigma", sigma)
-    gaps = _gaps(np.asarray(counts, dtype=np.int64))
+    gaps = plurality_gaps(counts)
     if gaps.shape[1] == 2:
         exact = -gaps[:, 1] / (sigma * np.sqrt(2.0))
         return np.asarray(np.maximum(exact, floor), dtype=np.float64)

@@ -38,10 +38,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, plurality_gaps
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError
 
 __all__ = [
     "LOWEST_SCORE",
@@ -120,7 +119,7 @@ def laplace_log_q(counts: Counts, *, scale: float) -> Floats:
         ParameterError: a bad scale, or counts that are not two-dimensional with two classes.
     """
     scale = check_positive("Laplace scale", scale)
-    gaps = _gaps(np.asarray(counts, dtype=np.int64))
+    gaps = plurality_gaps(counts)
     if gaps.shape[1] == 2:
         return two_class_log_q(gaps[:, 1] / scale)
     distinct, inverse = np.unique(gaps, axis=0, return_inverse=True)
@@ -144,7 +143,7 @@ def laplace_scores(counts: Counts, *, scale: float, floor: float = LOWEST_SCORE)
     """
     scale = check_positive("Laplace scale", scale)
     counts = np.asarray(counts, dtype=np.int64)
-    gaps = _gaps(counts)
+    gaps = plurality_gaps(counts)
     union = two_class_log_q(gaps[:, 1] / scale) + np.log(gaps.shape[1] - 1)
     result = np.full(gaps.shape[0], float(floor))
     near = np.flatnonzero(union + _LOG_2 >= floor)
@@ -152,16 +151,6 @@ def laplace_scores(counts: Counts, *, scale: float, floor: float = LOWEST_SCORE)
         log_q = laplace_log_q(counts[near], scale=scale)
         result[near] = np.maximum(laplace_quantile(log_q), floor)
     return result
-
-
-def _gaps(counts: Counts) -> Counts:
-    """Gaps to the plurality in votes, ascending, the plurality's own zero first."""
-    if counts.ndim != 2 or counts.shape[1] < 2:
-        raise ParameterError(
-            f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
-        )
-    ordered = -np.sort(-counts, axis=1)
-    return ordered[:, :1] - ordered
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pate_cli.accounting.cost_by_distance import costs_within
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
@@ -23,6 +24,10 @@ from pate_cli.accounting.sensitivity import (
 from pate_cli.arrays import Floats, Ints
 
 __all__ = ["CostTable", "Price", "ScoreTable", "Tally"]
+
+_EVERY = slice(None)
+# Cells whose costs at all distances are held at once.
+_CHUNK = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +130,8 @@ class CostTable(ABC):
         """Rows per block of sensitivities."""
 
     @abstractmethod
-    def rows(self, start: int, stop: int) -> Floats:
-        """Cost of cells with start ≤ v < stop, [stop − start, grid.size], nats."""
+    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
+        """Cost of cells with start ≤ v < stop, [stop − start, columns], nats."""
 
     @abstractmethod
     def cost(self, cells: Ints) -> Floats:
@@ -158,6 +163,20 @@ class CostTable(ABC):
             ceiling=float(self.blocks.max()) * tally.queries,
         )
 
+    def within(self, cells: Ints, distances: Ints) -> Floats:
+        """The most that queries in these cells could cost at each distance, [distances, cells]."""
+        return costs_within(
+            self.rows, rows=self.lattice_rows, grid=self.grid, cells=cells, distances=distances
+        )
+
+    def profile(self, tally: Tally, distances: Ints) -> Floats:
+        """u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
+        total = np.zeros(distances.size)
+        for start in range(0, len(tally.cells), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            total += self.within(tally.cells[part], distances) @ tally.weights[part]
+        return total
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable(CostTable):
@@ -187,9 +206,9 @@ class ScoreTable(CostTable):
         """F̃ at every node, [grid.size], nats."""
         return np.maximum.accumulate(self.bound(self.grid.nodes()))
 
-    def rows(self, start: int, stop: int) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """The values, once per row."""
-        return np.broadcast_to(self.values, (stop - start, self.grid.size))
+        return np.repeat(self.values[columns][None, :], stop - start, axis=0)
 
     def cost(self, cells: Ints) -> Floats:
         """F̃ at cells (·, k)."""

@@ -1,8 +1,8 @@
 """The ε that holds for all votes: publishable as it is, without noise.
 
-k1 queries with at most k2 answers cost k1·w1(λ) + k2·w2(λ) at every order λ: the charges along any
-path of answers and refusals stay below this constant, so composition may be adaptive and the run
-may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
+k1 queries with at most k2 answers cost k1·w12(λ) or k1·w1(λ) + k2·w2(λ) at every order λ, whichever
+is less: the charges along any path of answers and refusals stay below either constant, so
+composition may be adaptive and the run may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
 μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds ε_κ(λ), which is
 data-independent as well; it has no Gaussian-DP counterpart, so with it only the first route counts.
 Answers that are all ε0-DP have a third route without a release, their exact composition.
@@ -27,7 +27,6 @@ __all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
 _ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
-_WINDOW = 1
 
 
 @dataclass(frozen=True)
@@ -75,27 +74,44 @@ def data_independent_cost(
     if orders.size == 0:  # a very large β leaves no more than a little above 1
         orders = np.array([(1.0 + highest) / 2.0])
     release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
-    # Exact costs are wanted at few orders only: a quadratic guess, 2/π of Proposition 8, says
-    # where. Any order is valid, so a poor guess loses sharpness and nothing else.
+    # Costs are wanted at few orders only: they grow about linearly, so each one found says where
+    # the best order lies. Any order is valid, so a poor guess loses sharpness and nothing else.
     mu_squared = sum(
         spending.mechanism.gaussian_mu(queries=spending.queries, answers=spending.max_answers) ** 2
         for spending in spent
     )
-    guess = orders * mu_squared / np.pi + release + conversion_cost(orders, delta=delta)
-    centre = int(np.argmin(guess))
-    while True:
-        near = slice(max(centre - _WINDOW, 0), centre + _WINDOW + 1)
-        rdp = release[near] + sum(
-            spending.mechanism.worst_rdp(
-                queries=spending.queries, answers=spending.max_answers, orders=orders[near]
+    conversion = conversion_cost(orders, delta=delta)
+    charged: dict[int, float] = {}
+
+    def charge(at: int) -> float:
+        """What the labels cost at the order with this index, nats."""
+        if at not in charged:
+            charged[at] = sum(
+                float(
+                    spending.mechanism.worst_rdp(
+                        queries=spending.queries,
+                        answers=spending.max_answers,
+                        orders=orders[at : at + 1],
+                    )[0]
+                )
+                for spending in spent
             )
-            for spending in spent
-        )
-        best = best_order(rdp, orders=orders[near], delta=delta)
-        found = int(np.flatnonzero(orders == best.order)[0])
-        if not best.at_edge or found in (0, orders.size - 1) or found == centre:
-            break
-        centre = found
+        return charged[at]
+
+    def epsilon(at: int) -> float:
+        return charge(at) + float(release[at] + conversion[at])
+
+    centre = int(np.argmin(orders * mu_squared / np.pi + release + conversion))
+    slope = charge(centre) / float(orders[centre])
+    centre = int(np.argmin(orders * slope + release + conversion))
+    for step in (1, -1):
+        while 0 <= centre + step < orders.size and epsilon(centre + step) < epsilon(centre):
+            centre += step
+    best = best_order(
+        np.array([charge(centre) + release[centre]]),
+        orders=orders[centre : centre + 1],
+        delta=delta,
+    )
     renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
     if draws:
         return renyi

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
+from pate_cli.accounting.gaussian.noisy_max import worst_scores
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.threshold import (
     PassMoments,
@@ -30,8 +31,12 @@ from pate_cli.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 
 __all__ = ["ConfidentGNMax", "ConfidentTable", "VoteCells"]
 
+_EVERY = slice(None)
 # However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
 _MOST_BLOCKS = 1024
+# The worst case is sought over so many groups of plurality counts at most.
+_MOST_GROUPS = 2048
+_ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
 
 
 @dataclass(frozen=True)
@@ -104,10 +109,10 @@ class ConfidentTable(CostTable):
         by_sigma = int(self.sigma1 / self.teachers_per_record) // self.rows_per_sigma
         return max(1, by_sigma, -(-self.votes.rows // _MOST_BLOCKS))
 
-    def rows(self, start: int, stop: int) -> Floats:
+    def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
         moments = self._moments(self.votes.lowest(start, stop)[:, None])
-        return self._chain(moments, self.argmax.values[None, :])
+        return self._chain(moments, self.argmax.values[None, columns])
 
     def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
@@ -260,7 +265,7 @@ class ConfidentGNMax(ScoredMechanism):
         return {"threshold": selecting, "argmax": answering}
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """k1·w1(λ) + k2·w2(λ)."""
+        """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
         selecting = worst_threshold_rdp(
             teachers=self.teachers,
             threshold=self.threshold,
@@ -270,7 +275,39 @@ class ConfidentGNMax(ScoredMechanism):
             teachers_per_record=self.teachers_per_record,
         )
         answering = self.argmax.worst_rdp(queries=queries, answers=answers, orders=orders)
-        return queries * selecting + answering
+        return np.minimum(queries * self._worst_query(orders), queries * selecting + answering)
+
+    def _worst_query(self, orders: Floats) -> Floats:
+        """w12(λ): cost of one whole query for all votes, [orders], nats.
+
+        w1 + w2 is that of a query which is a tie and passes the test. But the plurality v decides
+        the test and limits how often it can lose (`worst_scores`), so the supremum is over v alone:
+        of ρ with F at the highest score that v allows. A pair of neighbours has a v at either end,
+        and ρ bounds both directions from either. Where v is no count (interactive), some count is
+        at least v.
+        """
+        votes = self._vote_cells
+        highest = worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
+        low = votes.lowest(0, votes.rows)
+        # Scores fall with v, so a group of cells costs at most what its first does.
+        size = -(-votes.rows // _MOST_GROUPS)
+        first = np.arange(votes.rows) // size * size
+        counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.teachers).astype(np.int64)
+        used, inverse = np.unique(highest[counts[first]], return_inverse=True)
+        worst = np.empty(orders.size)
+        for index, order in enumerate(orders.tolist()):
+            moments = cell_moments(
+                low,
+                width=votes.width,
+                threshold=self.threshold,
+                sigma=self.sigma1,
+                order=order,
+                teachers_per_record=self.teachers_per_record,
+            )
+            argmax_rdp = np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
+            cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
+            worst[index] = chain_rdp(moments, argmax_rdp, cap=cap).max()
+        return worst
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ² = k²(k1/σ1² + 2 k2/σ2²)."""

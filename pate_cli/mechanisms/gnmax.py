@@ -27,7 +27,8 @@ class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
     Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
-    the two-tail bound (exact for two classes), at most λ/σ2². Theory: accounting.gaussian.
+    the two-tail bound (exact for two classes) or the supremum over all votes where that is
+    smaller. Theory: accounting.gaussian.
 
     Attributes:
         teachers, classes, teachers_per_record: as in Mechanism.
@@ -81,9 +82,11 @@ class GNMax(OneScoreMechanism):
         )
 
     def bound(self, scores: Floats, order: float) -> Floats:
-        """F at scores: two-tail, or the exact two-class cost when m = 2."""
+        """F at scores: two-tail (exact for two classes), or what any votes cost if that is less."""
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
-        return rdp(scores, sigma=self._sigma, orders=np.array([order]))[0]
+        orders = np.array([order])
+        cost = rdp(scores, sigma=self._sigma, orders=orders)[0]
+        return np.minimum(cost, self.worst_answer(orders)[0])
 
     def loss_of(self, scores: Floats) -> Floats:
         """Φ(z)."""

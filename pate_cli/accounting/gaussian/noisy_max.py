@@ -36,6 +36,7 @@ __all__ = [
     "score_lipschitz",
     "score_range",
     "scores",
+    "worst_scores",
 ]
 
 
@@ -81,6 +82,37 @@ def argmax_score_range(
     shift = order * math.sqrt(2.0) * teachers_per_record / sigma
     lowest, highest = score_range(teachers=teachers, classes=classes, sigma=sigma)
     return max(lowest, LOWEST_SCORE, -shift - math.hypot(shift, 8.0)), highest
+
+
+def worst_scores(*, teachers: int, classes: int, sigma: float) -> Floats:
+    """The highest score of any histogram whose plurality has at least v votes, v = 0 … τ.
+
+    The losers' counts n_j ≤ v sum to τ − v at most, and Proposition 7 bounds q by
+    Σ Φ((n_j − v)/(σ√2)), which is convex and increasing in counts up to v. So it is largest where as
+    many losers as possible tie with v, one has the rest, and the others have none. A plurality wins
+    at least one time in m. Votes may be missing.
+
+    Args:
+        teachers: τ ≥ 1.
+        classes: m ≥ 2.
+        sigma: standard deviation of the noise on each count, > 0 (counts).
+
+    Returns:
+        [teachers + 1], non-increasing, with the error of computed scores added.
+    """
+    scale = np.sqrt(2.0) * check_positive("sigma", sigma)
+    v = np.arange(1, teachers + 1, dtype=np.float64)
+    tied = np.minimum(np.floor((teachers - v) / v), classes - 1.0)
+    rest = teachers - v - tied * v
+    # The loser with the rest, and those with none; neither where all losers tie.
+    one = np.where(tied < classes - 1.0, log_ndtr((rest - v) / scale), -np.inf)
+    others = np.maximum(classes - 2.0 - tied, 0.0)
+    with np.errstate(divide="ignore"):
+        terms = np.stack([np.log(tied / 2.0), one, np.log(others) + log_ndtr(-v / scale)])
+    most = np.log1p(-1.0 / classes)
+    log_q = np.minimum(np.logaddexp.reduce(terms, axis=0), most)
+    log_q = np.maximum.accumulate(np.append(most, log_q)[::-1])[::-1]
+    return np.maximum(ndtri_exp(log_q), LOWEST_SCORE) + SCORE_ERROR
 
 
 def plurality_gaps(counts: Counts) -> Counts:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Report
 
 
 class PateError(Exception):
@@ -55,3 +58,14 @@ class SpentError(PateError):
     """The ledger was released before; a second draw would have to be paid for."""
 
     exit_code = 7
+
+
+class RefusedError(PateError):
+    """A tested budget came out against the labels; `report` is what may be published about it."""
+
+    exit_code = 8
+
+    def __init__(self, message: str, report: Report) -> None:
+        """`report` is the public report of the refusal."""
+        super().__init__(message)
+        self.report = report

@@ -5,15 +5,18 @@ them would itself cost privacy; `release` is the only way from a ledger to a num
 publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and associative, with
 `Ledger.zero` as identity.
 
-Every sanitized draw from a ledger costs privacy. The spend record remembers the rounds of each
-release and the public parameters of its draw, so that a second draw from the same votes is refused,
-or charged. It holds nothing secret about votes, but the ids of rounds belong with the ledgers.
+Every sanitized draw from a ledger costs privacy, and so does every attempt at a target. The spend
+record remembers the rounds of each release and the public parameters of its draw, so that a second
+draw from the same votes is refused, or charged; and each attempt with its outcome. It holds nothing
+secret about votes, but the ids of rounds belong with the ledgers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
@@ -28,14 +31,23 @@ from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.results import Result
 
-__all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Attempt",
+    "Draw",
+    "Ledger",
+    "Outcome",
+    "PastRelease",
+    "Round",
+    "SpendRecord",
+]
 
 _T = TypeVar("_T")
 
 SCHEMA_VERSION: Final = 1
 _KIND: Final = "pate-ledger"
 _SPEND_KIND: Final = "pate-spend-record"
-_SPEND_VERSION: Final = 1
+_SPEND_VERSION: Final = 2
 
 
 @dataclass(frozen=True)
@@ -323,11 +335,67 @@ class PastRelease:
     draw: Draw
 
 
+class Outcome(enum.StrEnum):
+    """How an attempt at a target ended; one that never ended counts as passed."""
+
+    PENDING = "pending"
+    PASSED = "passed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run at a target stated in advance.
+
+    Attributes:
+        id: random name of the run.
+        epsilon: what passing costs, nats.
+        delta: what the attempt costs whatever comes out.
+        refusal_epsilon: what a refusal costs, nats.
+        outcome: how it ended.
+    """
+
+    id: str
+    epsilon: float
+    delta: float
+    refusal_epsilon: float
+    outcome: Outcome
+
+    @property
+    def cost(self) -> float:
+        """ε that it counts for, nats."""
+        return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
+
+
 @dataclass(frozen=True)
 class SpendRecord:
-    """All releases so far, oldest first."""
+    """All releases and all attempts at a target so far, oldest first.
+
+    Attempts add up, ε and δ each, passes at their target and refusals at their η, even if each was
+    chosen on the outcomes before (accounting/THEORY.md, section 10.5).
+    """
 
     releases: tuple[PastRelease, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """(ε, δ) of all attempts."""
+        return (
+            math.fsum(attempt.cost for attempt in self.attempts),
+            math.fsum(attempt.delta for attempt in self.attempts),
+        )
+
+    def attempted(self, attempt: Attempt) -> SpendRecord:
+        """The record with an attempt, in place of what it held under the same id."""
+        others = tuple(known for known in self.attempts if known.id != attempt.id)
+        return replace(self, attempts=(*others, attempt))
+
+    def without(self, attempt: Attempt) -> SpendRecord:
+        """The record without an attempt that ended before its coin was drawn."""
+        return replace(
+            self, attempts=tuple(known for known in self.attempts if known.id != attempt.id)
+        )
 
     def touching(self, ledger: Ledger) -> tuple[PastRelease, ...]:
         """Past releases that drew from a round of this ledger."""
@@ -339,7 +407,7 @@ class SpendRecord:
         if draw is None:
             return self
         names = tuple(done.id for done in ledger.rounds)
-        return SpendRecord((*self.releases, PastRelease(names, draw)))
+        return replace(self, releases=(*self.releases, PastRelease(names, draw)))
 
     def to_json(self) -> str:
         """The record file."""
@@ -352,7 +420,12 @@ class SpendRecord:
             }
             for past in self.releases
         ]
-        record = {"kind": _SPEND_KIND, "schema_version": _SPEND_VERSION, "releases": releases}
+        record = {
+            "kind": _SPEND_KIND,
+            "schema_version": _SPEND_VERSION,
+            "releases": releases,
+            "attempts": [asdict(attempt) for attempt in self.attempts],
+        }
         return json.dumps(record, indent=1, allow_nan=False) + "\n"
 
     @classmethod
@@ -371,16 +444,19 @@ class SpendRecord:
             raise LedgerError("not a record of releases, or a truncated one") from None
         if not isinstance(data, dict) or data.get("kind") != _SPEND_KIND:
             raise LedgerError("not a record of releases: give the file that `spend` wrote")
-        if data.get("schema_version") != _SPEND_VERSION:
+        version = data.get("schema_version")
+        if version not in (1, _SPEND_VERSION):
             raise LedgerError(
-                f"the record has schema version {data.get('schema_version')}, this tool reads "
+                f"the record has schema version {version}, this tool reads "
                 f"{_SPEND_VERSION}; use a newer version of pate"
             )
         try:
             releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
-        except (KeyError, TypeError, OverflowError, ParameterError):
+            tried = [] if version == 1 else _of_type(list, data["attempts"])
+            attempts = tuple(_attempt_from(attempt) for attempt in tried)
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise LedgerError("the record of releases is damaged") from None
-        return cls(releases)
+        return cls(releases, attempts)
 
 
 @contextlib.contextmanager
@@ -418,6 +494,16 @@ def _past_from(data: dict[str, Any]) -> PastRelease:
     draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
     draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
     return PastRelease(tuple(_of_type(str, name) for name in names), draw)
+
+
+def _attempt_from(data: dict[str, Any]) -> Attempt:
+    """An attempt of a record file; KeyError, TypeError or ValueError when it is damaged."""
+    epsilon, delta, eta = (
+        float(_numbers(data[name])) for name in ("epsilon", "delta", "refusal_epsilon")
+    )
+    if not all(0.0 < number < math.inf for number in (epsilon, delta, eta)) or delta >= 1.0:
+        raise ValueError("out of range")
+    return Attempt(_of_type(str, data["id"]), epsilon, delta, eta, Outcome(data["outcome"]))
 
 
 def _numbers(value: Any) -> Floats:

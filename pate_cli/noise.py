@@ -51,6 +51,7 @@ Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Words: TypeAlias = NDArray[np.uint64]
 Draws: TypeAlias = NDArray[np.float64]
 
+_COIN_WORDS: Final = 4  # enough that no chance is rounded away
 _CHUNK: Final = 1 << 16  # words at a time: the temporaries stay in cache whatever the shape asked
 
 
@@ -103,6 +104,15 @@ class Noise:
     def laplace(self, shape: Shape) -> Draws:
         """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
         return self._draw(shape, laplace_from_words)
+
+    def comes_up(self, log_chance: float) -> bool:
+        """Whether something of probability e^{log_chance} happens, exact to 2^-256.
+
+        However small the chance, it is never rounded away.
+        """
+        number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
+        numerator, denominator = math.exp(min(log_chance, 0.0)).as_integer_ratio()
+        return number * denominator < numerator << (64 * _COIN_WORDS)
 
     def _draw(self, shape: Shape, transform: Callable[[Words], Draws]) -> Draws:
         sizes = _sizes(shape)

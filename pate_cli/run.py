@@ -1,8 +1,8 @@
 """One run: batches of histograms in; labels, an account and a public report out.
 
 Every mechanism takes this path. What differs is the account that is kept of the votes: a tally of
-scores (`TightAccount`), none where the cost is a composition (`ComposedAccount`), or that of the
-published analysis, which keeps one of its own.
+scores (`TightAccount`), a test before any label is drawn (`TargetAccount`), none where the cost is
+a composition (`ComposedAccount`), or that of the published analysis, which keeps one of its own.
 """
 
 from __future__ import annotations
@@ -17,21 +17,34 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts
-from pate_cli.disclosure.door import composed_quote, quote, release, release_composed
+from pate_cli.disclosure.door import (
+    composed_quote,
+    for_all_votes,
+    quote,
+    release,
+    release_composed,
+    release_tested,
+    release_within,
+)
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
+from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
 from pate_cli.labels import NO_LABEL, Labels, concatenate
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.votes import VoteBatch
+from pate_cli.words import Bound, ReleaseKind
 
 __all__ = [
     "Account",
     "Aggregation",
     "ComposedAccount",
     "Settlement",
+    "TargetAccount",
     "TightAccount",
     "charge",
     "label_batches",
@@ -194,6 +207,123 @@ class TightAccount:
     def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
         return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+
+
+class TargetAccount:
+    """A target stated in advance: met whatever the votes, or tested by a coin. SECRET."""
+
+    def __init__(
+        self,
+        mechanism: ScoredMechanism,
+        plan: TargetPlan,
+        *,
+        bound: Bound,
+        queries: int,
+        max_answers: int,
+    ) -> None:
+        """Price the labels for all votes; `plan` is fixed before any vote is seen.
+
+        Raises:
+            UnreachableError: not even labels that cost nothing would be likely to pass.
+        """
+        self._mechanism, self.plan, self._bound = mechanism, plan, bound
+        self._queries, self._max_answers = queries, max_answers
+        self.spent: Spent | None = None
+        self.public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta)
+        if self.needed:
+            plan.check_reachable()
+
+    @property
+    def needed(self) -> bool:
+        """Whether a coin must be drawn, since the labels could cost more than the target."""
+        return self.public.epsilon > self.plan.epsilon
+
+    def passes(
+        self,
+        batches: Iterable[VoteBatch],
+        noise: Noise,
+        progress: Callable[[int], None] = lambda _rows: None,
+    ) -> bool:
+        """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
+        states = states_for(self._bound, self._mechanism, highest_order=float(self.plan.orders[-1]))
+        profile = VoteProfile(states)
+        asked: Any = self._mechanism  # bound to rows it stays of its kind
+        for batch in batches:
+            profile.add(asked.for_rows(batch.ids, batch.first_row), batch.counts)
+            progress(len(batch.counts))
+        if profile.queries != self._queries:
+            raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
+        ceiling = self._mechanism.worst_rdp(
+            queries=self._queries, answers=self._max_answers, orders=self.plan.orders
+        )
+        return not noise.comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
+
+    def refused(self, *, private: bool, warnings: Sequence[str] = ()) -> Report:
+        """The public report of a refusal."""
+        done = Round(
+            id="refused",
+            mechanism=self._mechanism.parameters(),
+            queries=self._queries,
+            max_answers=self._max_answers,
+            answers=0,
+        )
+        return self._report(done, passed=False, private=private, warnings=warnings)
+
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+        """Nothing: what labels may cost is settled before they are drawn."""
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """The report of labels that passed, or that needed no test; there is no ledger."""
+        if self.needed:
+            report = self._report(done, passed=True, private=noise.private, warnings=warnings)
+        else:
+            report = release_within(
+                done,
+                self.plan,
+                self.public,
+                private=noise.private,
+                spent=self.spent,
+                warnings=warnings,
+            )
+        return Settlement(report, None)
+
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
+        """The price for all votes, and how likely a made-up ensemble would pass."""
+        plan = self.plan
+        outlook = Outlook(
+            target=plan.epsilon,
+            delta=plan.delta,
+            refusal_epsilon=plan.refusal_epsilon,
+            orders=tuple(plan.orders.tolist()),
+            distances=plan.distances,
+            needed=self.needed,
+            reference_chance=(
+                Reference(self._mechanism).chance(plan, queries) if self.needed else 1.0
+            ),
+        )
+        return Quote(
+            mechanism=self._mechanism.parameters(),
+            delta=plan.delta,
+            queries=queries,
+            max_answers=max_answers,
+            planned_release={"release": ReleaseKind.NONE.value},
+            data_independent=self.public,
+            target=outlook,
+        )
+
+    def _report(
+        self, done: Round, *, passed: bool, private: bool, warnings: Sequence[str]
+    ) -> Report:
+        return release_tested(
+            done,
+            self.plan,
+            self.public,
+            bound=self._bound,
+            passed=passed,
+            private=private,
+            spent=self.spent,
+            warnings=warnings,
+        )
 
 
 class ComposedAccount:

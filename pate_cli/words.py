@@ -19,6 +19,7 @@ __all__ = [
     "SIGMA2_SHARE",
     "THRESHOLD_SHARE",
     "Analysis",
+    "Bound",
     "LabelFormat",
     "Layout",
     "MechanismName",
@@ -66,6 +67,17 @@ class Layout(_Word, called="layout"):
     LABELS = "labels"
     LABELS_BY_TEACHER = "labels-by-teacher"
     LONG = "long"
+
+
+class Bound(_Word, called="bound"):
+    """How a tested budget bounds what an argmax costs.
+
+    TWO_TAIL     a function of the chance that the plurality loses: quick at any size.
+    CONDITIONAL  given the classes that no vote touched: sharper, slow for many distinct histograms.
+    """
+
+    TWO_TAIL = "two-tail"
+    CONDITIONAL = "conditional"
 
 
 class MechanismName(_Word, called="mechanism"):

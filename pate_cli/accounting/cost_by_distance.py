@@ -1,12 +1,12 @@
 """What queries could cost at any votes within a distance: the profile of a tested budget.
 
-A query's score is a cell (v, k) of a lattice (see `sensitivity`): one vote moves it by at most one row
-and K columns, and its cost ρ(v, k) is non-decreasing in k. So
+A query's score is a cell (v, k) of a lattice (see `sensitivity`): one vote moves it by at most one
+row and K columns, and its cost ρ(v, k) is non-decreasing in k. So
 
   u_d = Σ over queries of max over |v' − v| ≤ d of ρ(v', min(k + dK, last))
 
-bounds the cost at every vote file within d votes, and u_d(D') ≤ u_{d+1}(D) one vote apart, since the
-window at D' lies in the next one at D. Windows are of cells, not of blocks, and end with the lattice.
+bounds the cost at every vote file within d votes, and u_d(D') ≤ u_{d+1}(D) one vote apart, since
+the window at D' lies in the next one at D. Windows are of cells, not of blocks.
 """
 
 from __future__ import annotations

@@ -26,8 +26,6 @@ from pate_cli.arrays import Floats, Ints
 __all__ = ["CostTable", "Price", "ScoreTable", "Tally"]
 
 _EVERY = slice(None)
-# Cells whose costs at all distances are held at once.
-_CHUNK = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +166,6 @@ class CostTable(ABC):
         return costs_within(
             self.rows, rows=self.lattice_rows, grid=self.grid, cells=cells, distances=distances
         )
-
-    def profile(self, tally: Tally, distances: Ints) -> Floats:
-        """u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
-        total = np.zeros(distances.size)
-        for start in range(0, len(tally.cells), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            total += self.within(tally.cells[part], distances) @ tally.weights[part]
-        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,3 +98,7 @@ class ScoreGrid:
         """Index of the first node not below each score (raised by its possible error)."""
         index = np.ceil((scores + SCORE_ERROR) / self.step).astype(np.int64) - self.first
         return np.clip(index, 0, self.size - 1)
+
+    def merged(self, cells: Ints, deeper: ScoreGrid) -> Ints:
+        """Cells of a grid of the same step that reaches farther down, as cells of this one."""
+        return np.clip(cells + deeper.first - self.first, 0, self.size - 1)

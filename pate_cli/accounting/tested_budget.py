@@ -1,7 +1,8 @@
 """A promise for every vote file: release the labels by a coin whose chance makes (ε, δ) hold.
 
 Public and fixed before the first vote: ε, δ, the rows, a few Rényi orders, m distances, and
-η ∈ (0, ε]. With probability p(D) all labels M(D) are released, otherwise "refused" and nothing else.
+η ∈ (0, ε]. With probability p(D) all labels M(D) are released, otherwise "refused" and nothing
+else.
 A *profile* u^λ_d(D), d = 0 … m − 1, bounds what the labels cost at D and, from afar, at others:
 
   (P1) D_λ(M(D) ‖ M(D')) ≤ u^λ_0(D) for every neighbour D',

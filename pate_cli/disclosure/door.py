@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.disclosure.guarantee import adjacency, covers, statements, summary
+from pate_cli.disclosure.guarantee import (
+    adjacency,
+    covers,
+    statements,
+    summary,
+    tested_statements,
+    tested_summary,
+)
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized
+from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized, Spent, Tested
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, ReleaseKind
 
-__all__ = ["composed_quote", "quote", "release", "release_composed"]
+__all__ = [
+    "composed_quote",
+    "for_all_votes",
+    "quote",
+    "release",
+    "release_composed",
+    "release_tested",
+    "release_within",
+]
 
 # An ε beyond it promises practically nothing.
 _MEANINGLESS = 20.0
@@ -68,7 +85,7 @@ def release(
         Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
         for done in ledger.rounds
     ]
-    public = _for_all_votes(spent, plan, prior)
+    public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior)
     epsilon = plan.headline(sanitized.epsilon, public.epsilon)
     return _report(
         ledger.rounds,
@@ -120,6 +137,94 @@ def release_composed(
     )
 
 
+def release_tested(
+    done: Round,
+    plan: TargetPlan,
+    public: DataIndependent,
+    *,
+    bound: Bound,
+    passed: bool,
+    private: bool,
+    spent: Spent | None = None,
+    warnings: Sequence[str] = (),
+) -> Report:
+    """What may be published about a tested budget: nothing of it depends on the votes but `passed`.
+
+    Args:
+        done: what was asked and, if it passed, answered.
+        plan: fixed before any vote was seen.
+        public: what the labels cost for all votes, without a test.
+        bound: how the cost of the votes was bounded.
+        passed: what the coin said.
+        private: whether the noise was unpredictable.
+        spent: all attempts in the spend record.
+        warnings: what else a reader of the report should know.
+    """
+    return Report(
+        epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+        epsilon_kind="target" if passed else "refusal",
+        delta=plan.delta,
+        private=private,
+        sound=True,
+        analysis="tight",
+        mechanism=dict(done.mechanism),
+        queries=done.queries,
+        answers=done.answers,
+        max_answers=done.max_answers,
+        sanitized=Sanitized(release=ReleaseKind.NONE.value),
+        data_independent=public,
+        summary=tested_summary(
+            passed=passed,
+            private=private,
+            target=plan.epsilon,
+            refusal_epsilon=plan.refusal_epsilon,
+            delta=plan.delta,
+        ),
+        adjacency=adjacency(done.teachers_per_record),
+        covers="all labels, and whether they passed" if passed else "the refusal",
+        statements=tested_statements(private=private),
+        rounds=(_public_facts(done),),
+        warnings=tuple(warnings),
+        tested=Tested(
+            passed=passed,
+            target=plan.epsilon,
+            delta=plan.delta,
+            refusal_epsilon=plan.refusal_epsilon,
+            orders=tuple(plan.orders.tolist()),
+            distances=plan.distances,
+            bound=bound.value,
+        ),
+        spent=spent,
+    )
+
+
+def release_within(
+    done: Round,
+    plan: TargetPlan,
+    public: DataIndependent,
+    *,
+    private: bool,
+    spent: Spent | None = None,
+    warnings: Sequence[str] = (),
+) -> Report:
+    """What may be published about labels that meet a target whatever the votes, without a test."""
+    report = _report(
+        [done],
+        analysis="tight",
+        epsilon=public.epsilon,
+        delta=plan.delta,
+        kind=ReleaseKind.NONE,
+        private=private,
+        sound=True,
+        sanitized=Sanitized(release=ReleaseKind.NONE.value),
+        public=public,
+        earlier=0,
+        warnings=tuple(warnings),
+    )
+    met = f" The target {plan.epsilon:g} is met without a test." if private else ""
+    return replace(report, summary=report.summary + met, spent=spent)
+
+
 def quote(
     mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int, max_answers: int
 ) -> Quote:
@@ -127,7 +232,7 @@ def quote(
     planned: dict[str, Any] = {"release": plan.kind.value}
     if plan.publishes_draw:
         planned |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
-    public = _for_all_votes([Spending(mechanism, queries, max_answers)], plan, ())
+    public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta, plan=plan)
     return Quote(
         mechanism=mechanism.parameters(),
         delta=plan.delta,
@@ -173,11 +278,18 @@ def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[
     )
 
 
-def _for_all_votes(
-    spent: Sequence[Spending], plan: ReleasePlan, prior: Sequence[Draw]
+def for_all_votes(
+    spent: Sequence[Spending],
+    *,
+    delta: float,
+    plan: ReleasePlan | None = None,
+    prior: Sequence[Draw] = (),
 ) -> DataIndependent:
-    everything = data_independent_cost(spent, delta=plan.delta, plan=plan, prior=prior)
-    labels = data_independent_cost(spent, delta=plan.delta, plan=None)
+    """The ε of everything released and of the labels alone, rounded up; public."""
+    labels = data_independent_cost(spent, delta=delta, plan=None)
+    everything = labels
+    if prior or (plan is not None and plan.publishes_draw):
+        everything = data_independent_cost(spent, delta=delta, plan=plan, prior=prior)
     return DataIndependent(
         epsilon=round_up(everything.epsilon),
         order=everything.order,
@@ -224,6 +336,7 @@ def _report(
         mechanism = dict(rounds[0].mechanism)
     return Report(
         epsilon=epsilon,
+        epsilon_kind="worst-case" if epsilon == public.epsilon else kind.value,
         delta=delta,
         private=private,
         sound=sound and bound,

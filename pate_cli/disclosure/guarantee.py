@@ -5,7 +5,14 @@ from __future__ import annotations
 from pate_cli.disclosure.report import Statement
 from pate_cli.words import ReleaseKind
 
-__all__ = ["adjacency", "covers", "statements", "summary"]
+__all__ = [
+    "adjacency",
+    "covers",
+    "statements",
+    "summary",
+    "tested_statements",
+    "tested_summary",
+]
 
 
 def adjacency(teachers_per_record: int) -> str:
@@ -127,4 +134,45 @@ def summary(
     return (
         f"{pair} is a sanitized estimate for these votes, too low about half the time; "
         "the upper release gives a bound."
+    )
+
+
+def tested_statements(*, private: bool) -> tuple[Statement, ...]:
+    """What a tested budget promises, whether or not the labels passed (THEORY.md, section 10)."""
+    return (
+        Statement(
+            id="all-votes",
+            holds=private,
+            text=(
+                "What is released, labels or the refusal, is (tested.target, delta)-differentially "
+                "private, whatever the votes."
+            ),
+        ),
+        Statement(
+            id="refusal",
+            holds=private,
+            text=(
+                "For all neighbouring vote files D, D': Pr_D[refused] <= "
+                "exp(tested.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
+                "differentially private, all of it together is (max(tested.target, "
+                "tested.refusal_epsilon + e), delta + d)-differentially private."
+            ),
+        ),
+    )
+
+
+def tested_summary(
+    *, passed: bool, private: bool, target: float, refusal_epsilon: float, delta: float
+) -> str:
+    """One sentence on what came out."""
+    if not private:
+        return _NOT_PRIVATE
+    if passed:
+        return (
+            f"epsilon = {target:g} at delta = {delta:g} holds whatever the votes (statement "
+            "all-votes): it was stated in advance and the labels passed its test."
+        )
+    return (
+        f"The labels did not pass the test of the target {target:g} and none are released; this "
+        f"cost epsilon = {refusal_epsilon:g} at delta = {delta:g} (statement refusal)."
     )

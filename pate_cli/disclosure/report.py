@@ -15,9 +15,19 @@ from numpy.typing import NDArray
 from pate_cli import __version__
 from pate_cli.results import Result
 
-__all__ = ["SCHEMA_VERSION", "DataIndependent", "Quote", "Report", "Sanitized", "Statement"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "DataIndependent",
+    "Outlook",
+    "Quote",
+    "Report",
+    "Sanitized",
+    "Spent",
+    "Statement",
+    "Tested",
+]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -57,6 +67,31 @@ class DataIndependent:
 
 
 @dataclass(frozen=True)
+class Tested:
+    """A budget that was tested: whether the labels passed, and what was fixed beforehand.
+
+    The chance of passing and everything it was computed from stay secret.
+    """
+
+    passed: bool
+    target: float
+    delta: float
+    refusal_epsilon: float
+    orders: tuple[float, ...]
+    distances: int
+    bound: str
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What all attempts in the spend record cost together, this one included."""
+
+    attempts: int
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
@@ -71,9 +106,12 @@ class Report(Result):
 
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never.
+    `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
+    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`.
     """
 
     epsilon: float
+    epsilon_kind: str
     delta: float
     private: bool
     sound: bool
@@ -90,6 +128,8 @@ class Report(Result):
     statements: tuple[Statement, ...]
     rounds: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...] = ()
+    tested: Tested | None = None
+    spent: Spent | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
@@ -100,6 +140,7 @@ class Report(Result):
             "private": self.private,
             "sound": self.sound,
             "epsilon": self.epsilon,
+            "epsilon_kind": self.epsilon_kind,
             "delta": self.delta,
             "analysis": self.analysis,
             "conversion": _CONVERSIONS[self.analysis],
@@ -115,6 +156,8 @@ class Report(Result):
             },
             "sanitized": asdict(self.sanitized),
             "data_independent": asdict(self.data_independent),
+            "tested": None if self.tested is None else _plain(self.tested),
+            "spent": None if self.spent is None else asdict(self.spent),
             "rounds": list(self.rounds),
             "warnings": list(self.warnings),
         }
@@ -139,11 +182,35 @@ class Report(Result):
         )
 
 
+def _plain(tested: Tested) -> dict[str, Any]:
+    return asdict(tested) | {"orders": list(tested.orders)}
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a target would mean for a run: public, before anything is spent.
+
+    Attributes:
+        target, delta, refusal_epsilon, orders, distances: as in `Tested`.
+        needed: whether the labels could cost more than the target, so that a coin is drawn.
+        reference_chance: how likely a made-up ensemble of this shape would pass.
+    """
+
+    target: float
+    delta: float
+    refusal_epsilon: float
+    orders: tuple[float, ...]
+    distances: int
+    needed: bool
+    reference_chance: float
+
+
 @dataclass(frozen=True, repr=False)
 class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
-    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn.
+    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
+    what a target would mean.
     """
 
     mechanism: dict[str, Any]
@@ -153,15 +220,20 @@ class Quote(Result):
     planned_release: dict[str, Any]
     data_independent: DataIndependent
     threshold: float | None = None
+    target: Outlook | None = None
 
     @property
     def epsilon(self) -> float:
         """ε for all votes of everything that would be released, nats."""
-        return self.data_independent.epsilon
+        public = self.data_independent.epsilon
+        return public if self.target is None else min(public, self.target.target)
 
     def to_dict(self) -> dict[str, Any]:
         """The quote as JSON-ready values."""
         derived = {} if self.threshold is None else {"threshold": self.threshold}
+        target = {}
+        if self.target is not None:
+            target = {"target": asdict(self.target) | {"orders": list(self.target.orders)}}
         return {
             "schema_version": SCHEMA_VERSION,
             "dry_run": True,
@@ -173,6 +245,7 @@ class Quote(Result):
             "max_answers": self.max_answers,
             "planned_release": self.planned_release,
             "data_independent": asdict(self.data_independent),
+            **target,
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

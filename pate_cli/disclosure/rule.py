@@ -27,7 +27,7 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.sensitivity import sparse_distances
-from pate_cli.arrays import Floats
+from pate_cli.arrays import Counts, Floats
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError
@@ -35,7 +35,13 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
 
-__all__ = ["REFERENCE_SEED", "choose_plan", "choose_plan_for", "reference_ensemble"]
+__all__ = [
+    "REFERENCE_SEED",
+    "choose_plan",
+    "choose_plan_for",
+    "reference_ensemble",
+    "reference_histograms",
+]
 
 _HISTOGRAMS = 300
 _AGREEMENT, _SPREAD = 0.75, 0.4
@@ -167,12 +173,18 @@ def choose_plan_for(
     )
 
 
-def _reference_score(mechanism: ScoredMechanism) -> Floats:
+def reference_histograms(mechanism: ScoredMechanism) -> tuple[Counts, ScoredMechanism]:
+    """Histograms of the reference ensemble, and the mechanism bound to them."""
     ensemble = reference_ensemble(
         teachers=mechanism.teachers, classes=mechanism.classes, queries=_HISTOGRAMS
     )
     counts, _ = ensemble.draw(REFERENCE_SEED)
-    return mechanism.for_reference(counts, REFERENCE_SEED).score(counts)
+    return counts, mechanism.for_reference(counts, REFERENCE_SEED)
+
+
+def _reference_score(mechanism: ScoredMechanism) -> Floats:
+    counts, bound = reference_histograms(mechanism)
+    return bound.score(counts)
 
 
 def _check_given(

@@ -2,10 +2,11 @@
 
 k1 queries with at most k2 answers cost k1·w12(λ) or k1·w1(λ) + k2·w2(λ) at every order λ, whichever
 is less: the charges along any path of answers and refusals stay below either constant, so
-composition may be adaptive and the run may stop at its cap. Another route treats all noisy values as seen: μ-GDP with
-μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds ε_κ(λ), which is
-data-independent as well; it has no Gaussian-DP counterpart, so with it only the first route counts.
-Answers that are all ε0-DP have a third route without a release, their exact composition.
+composition may be adaptive and the run may stop at its cap. Another route treats all noisy values
+as seen: μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A sanitized release adds
+ε_κ(λ), which is data-independent as well; it has no Gaussian-DP counterpart, so with it only the
+first route counts. Answers that are all ε0-DP have a third route without a release, their exact
+composition.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,12 +95,22 @@ class GNMax(OneScoreMechanism):
 
     def worst_answer(self, orders: Floats) -> Floats:
         """w2(λ)."""
-        return worst_argmax_rdp(
-            sigma=self.sigma2,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=self.teachers_per_record,
-        )
+        for order in orders.tolist():
+            if order not in self._worst:
+                self._worst[order] = float(
+                    worst_argmax_rdp(
+                        sigma=self.sigma2,
+                        classes=self.classes,
+                        orders=np.array([order]),
+                        teachers_per_record=self.teachers_per_record,
+                    )[0]
+                )
+        return np.array([self._worst[order] for order in orders.tolist()])
+
+    @cached_property
+    def _worst(self) -> dict[float, float]:
+        """w2 at the orders that were asked for: it caps F in every table."""
+        return {}
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """k√(2 k2)/σ2."""

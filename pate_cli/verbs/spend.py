@@ -5,22 +5,24 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.errors import SpentError, UsageError
+from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.errors import RefusedError, SpentError, UnreachableError, UsageError
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
-from pate_cli.mechanisms.base import Mechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import Noise
-from pate_cli.run import Aggregation, run
-from pate_cli.verbs.asked import Progress, Votes, asking, kind_of
+from pate_cli.run import Account, Aggregation, ComposedAccount, TargetAccount, run
+from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
+from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import VoteFile
-from pate_cli.words import DELTA, Analysis, Layout, MechanismName, ReleaseKind
+from pate_cli.words import DELTA, Analysis, Bound, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Released", "aggregate", "quote", "release"]
 
@@ -35,6 +37,11 @@ def aggregate(
     sigma_release: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     as_published: bool = False,
+    target_epsilon: float | None = None,
+    refusal_epsilon: float | None = None,
+    bound: Bound | str = Bound.TWO_TAIL,
+    budget: float | None = None,
+    record: str | PathLike[str] | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -55,8 +62,16 @@ def aggregate(
         order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
         analysis: `tight`, or `paper` for the published one, which is no bound.
         as_published: charge the release as the paper does.
+        target_epsilon: E, stated in advance: labels are released by a coin that makes (E, δ) hold
+            for every vote file, and nothing else is published.
+        refusal_epsilon: η, what a refusal costs; E/2 if left out.
+        bound: how the cost of the votes is bounded for the coin.
+        budget: refuse an attempt that would take the record's total beyond it.
+        record: file of attempts at a target; this one is in it, as pending, before votes are read,
+            and counts E should it never end. Without one the caller keeps count.
         delta: δ of the guarantee, in (0, 1).
-        max_queries, max_answers: public caps.
+        max_queries, max_answers: public caps; with a target and without `max_queries` the rows
+            follow from E by a public rule.
         teachers_per_record: most teachers that one record may have trained.
         layout, classes, teachers: how to read the votes, as in `open_votes`.
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
@@ -64,9 +79,13 @@ def aggregate(
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
 
     Raises:
+        RefusedError: the coin came out against the labels; it carries the public report.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+    target = _target(
+        target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
+    )
     with asking(
         votes,
         mechanism,
@@ -79,9 +98,20 @@ def aggregate(
         max_answers=max_answers,
         delta=delta,
     ) as asked:
-        account = asked.account(
-            release, order, beta, sigma_release, analysis=Analysis(analysis), published=as_published
-        )
+        warnings = _assumptions(asked.file)
+        if target is None:
+            account = asked.account(
+                release,
+                order,
+                beta,
+                sigma_release,
+                analysis=Analysis(analysis),
+                published=as_published,
+            )
+        else:
+            target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
+            asked, account = target.account(asked, rows_given=max_queries is not None)
+            target.decide(asked, account, noise, progress=progress, warnings=warnings)
         return run(
             asked.file.batches(limit=asked.queries),
             asked.mechanism,
@@ -90,7 +120,7 @@ def aggregate(
             max_answers=asked.max_answers,
             noise=noise,
             progress=progress,
-            warnings=_assumptions(asked.file),
+            warnings=warnings,
         )
 
 
@@ -104,6 +134,11 @@ def quote(
     sigma_release: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     as_published: bool = False,
+    target_epsilon: float | None = None,
+    refusal_epsilon: float | None = None,
+    bound: Bound | str = Bound.TWO_TAIL,
+    budget: float | None = None,
+    record: str | PathLike[str] | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -115,6 +150,9 @@ def quote(
     **parameters: Any,
 ) -> Quote:
     """What `aggregate` would cost for all votes; every row is checked, nothing drawn or spent."""
+    target = _target(
+        target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
+    )
     with asking(
         votes,
         mechanism,
@@ -127,12 +165,140 @@ def quote(
         max_answers=max_answers,
         delta=delta,
     ) as asked:
-        account = asked.account(
-            release, order, beta, sigma_release, analysis=Analysis(analysis), published=as_published
-        )
+        if target is None:
+            account = asked.account(
+                release,
+                order,
+                beta,
+                sigma_release,
+                analysis=Analysis(analysis),
+                published=as_published,
+            )
+        else:
+            target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
+            asked, account = target.account(asked, rows_given=max_queries is not None)
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
         return account.quote(queries=asked.queries, max_answers=asked.max_answers)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is asked of a run with a target: the plan, and the record it is kept in."""
+
+    plan: TargetPlan
+    bound: Bound
+    budget: float | None
+    record: str | PathLike[str] | None
+
+    def refuse_beside(
+        self, *release: ReleaseKind | str | float | None, analysis: Analysis | str
+    ) -> None:
+        """UsageError for what contradicts a target."""
+        kind, *numbers = release
+        names = ("order", "beta", "sigma_release")
+        given = [name for name, number in zip(names, numbers, strict=True) if number is not None]
+        if kind not in (None, ReleaseKind.NONE):
+            given.insert(0, "release")
+        if given:
+            raise UsageError(
+                f"`{given[0]}` does not go with `target_epsilon`: nothing is sanitized; the target "
+                "itself is published"
+            )
+        if Analysis(analysis) is not Analysis.TIGHT:
+            raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
+
+    def account(self, asked: Asked, *, rows_given: bool) -> tuple[Asked, Account]:
+        """How the run is charged, on as many rows as the public rule says if none were given.
+
+        Raises:
+            UnreachableError: the target is out of reach, or a composition exceeds it.
+        """
+        plan, mechanism = self.plan, asked.mechanism
+        if isinstance(mechanism, ComposedMechanism):
+            composed = ComposedAccount(mechanism, queries=asked.queries, delta=plan.delta)
+            quoted = composed.quote(queries=asked.queries, max_answers=asked.max_answers)
+            if quoted.epsilon > plan.epsilon:
+                raise UnreachableError(
+                    f"{mechanism.name} has no Renyi cost to test, and costs {quoted.epsilon:g} for "
+                    f"all votes, above the target {plan.epsilon:g}"
+                )
+            return asked, composed
+        scored = asked.scored
+        if not rows_given:
+            rows = Reference(scored).rows(plan, asked.queries)
+            asked = replace(asked, queries=rows, max_answers=min(asked.max_answers, rows))
+        return asked, TargetAccount(
+            scored,
+            plan,
+            bound=self.bound,
+            queries=asked.queries,
+            max_answers=asked.max_answers,
+        )
+
+    def decide(
+        self,
+        asked: Asked,
+        account: Account,
+        noise: Noise,
+        *,
+        progress: Progress,
+        warnings: Sequence[str],
+    ) -> None:
+        """Draw the coin where one is needed; the record knows of it before votes are read.
+
+        Raises:
+            RefusedError: the labels did not pass.
+            UnreachableError: the budget is exhausted.
+        """
+        plan = self.plan
+        tested = account if isinstance(account, TargetAccount) and account.needed else None
+        price, refusal = plan.epsilon, plan.refusal_epsilon
+        if tested is None:
+            price = account.quote(queries=asked.queries, max_answers=asked.max_answers).epsilon
+            refusal = price
+        book = AttemptBook(
+            self.record,
+            epsilon=price,
+            delta=plan.delta,
+            refusal_epsilon=refusal,
+            budget=self.budget,
+        )
+        with book.under_way():
+            rows = asked.file.batches(limit=asked.queries)
+            passed = tested is None or tested.passes(rows, noise, progress)
+        spent = book.ended(passed=passed)
+        if isinstance(account, TargetAccount):
+            account.spent = spent
+        if tested is not None and not passed:
+            raise RefusedError(
+                f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
+                f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
+                tested.refused(private=noise.private, warnings=warnings),
+            )
+
+
+def _target(
+    epsilon: float | None,
+    refusal_epsilon: float | None,
+    budget: float | None,
+    record: str | PathLike[str] | None,
+    *,
+    bound: Bound,
+    delta: float,
+) -> _Target | None:
+    """The target, if there is one; UsageError for what makes no sense without."""
+    if epsilon is not None:
+        plan = TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal_epsilon)
+        return _Target(plan, bound, budget, record)
+    for name, given in (
+        ("refusal_epsilon", refusal_epsilon),
+        ("budget", budget),
+        ("record", record),
+    ):
+        if given is not None:
+            raise UsageError(f"`{name}` goes with `target_epsilon`")
+    return None
 
 
 @dataclass(frozen=True)

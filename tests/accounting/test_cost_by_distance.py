@@ -19,9 +19,7 @@ from pate_cli.accounting.score_grid import ScoreGrid
     seed=st.integers(0, 10_000),
     chunk=st.sampled_from([1, 40, 10**6]),
 )
-def test_plain_loops(
-    rows: int, size: int, stride: int, seed: int, chunk: int
-) -> None:
+def test_plain_loops(rows: int, size: int, stride: int, seed: int, chunk: int) -> None:
     random = np.random.default_rng(seed)
     cost = np.sort(random.random((rows, size)), axis=1)
     cells = np.column_stack([random.integers(0, rows, 7), random.integers(0, size, 7)])

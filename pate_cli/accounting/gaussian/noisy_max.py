@@ -88,9 +88,9 @@ def worst_scores(*, teachers: int, classes: int, sigma: float) -> Floats:
     """The highest score of any histogram whose plurality has at least v votes, v = 0 … τ.
 
     The losers' counts n_j ≤ v sum to τ − v at most, and Proposition 7 bounds q by
-    Σ Φ((n_j − v)/(σ√2)), which is convex and increasing in counts up to v. So it is largest where as
-    many losers as possible tie with v, one has the rest, and the others have none. A plurality wins
-    at least one time in m. Votes may be missing.
+    Σ Φ((n_j − v)/(σ√2)), which is convex and increasing in counts up to v. So it is largest where
+    as many losers as possible tie with v, one has the rest, and the others have none. A plurality
+    wins at least one time in m. Votes may be missing.
 
     Args:
         teachers: τ ≥ 1.

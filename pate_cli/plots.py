@@ -95,12 +95,16 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     return suffix[1:]
 
 
-def _new_axes(title: str, *, secret: bool = True) -> tuple[Any, Any]:
-    """(figure, axes) with a title that says if it is secret, without the global state of pyplot."""
+def _new_axes(title: str, *, secret: bool = True, panels: int = 1) -> tuple[Any, Any]:
+    """(figure, axes) with a title that says if it is secret, without the global state of pyplot.
+
+    With more than one panel the others of the figure's axes stand below and share the abscissa.
+    """
     matplotlib = _matplotlib()
     with matplotlib.rc_context(_STYLE):
-        figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
-        axes = figure.add_subplot()
+        size = _SIZE[0], _SIZE[1] * (2 + panels) / 3.0
+        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(panels, sharex=True, squeeze=False)[0, 0]
         axes.set_title(f"{title}\n{_SECRET}" if secret else title, loc="left")
     return figure, axes
 
@@ -169,18 +173,30 @@ def cost_figure(
 
 
 def sensitivity_figure(
-    curve: Floats, discounted: Floats, *, mechanism: str, order: float, beta: float
+    curve: Floats,
+    discounted: Floats,
+    within: Floats,
+    *,
+    mechanism: str,
+    order: float,
+    beta: float,
 ) -> Any:
     """Local sensitivity by distance, and the discounted curve whose maximum is SS_β.
+
+    Where it is known the cost at most within each distance stands below, on an axis of its own.
 
     Args:
         curve: LS_d, [distances], nats.
         discounted: e^{−βd} LS_d, [distances], nats.
+        within: u_d, [distances] or empty, nats.
         mechanism: its name.
         order: Rényi order.
         beta: β per vote.
     """
-    figure, axes = _new_axes(f"{_style(mechanism)[0]}: smooth sensitivity at order {order:g}")
+    figure, axes = _new_axes(
+        f"{_style(mechanism)[0]}: smooth sensitivity at order {order:g}",
+        panels=2 if within.size else 1,
+    )
     with _matplotlib().rc_context(_STYLE):
         distances = np.arange(curve.size)
         top = int(np.argmax(discounted))
@@ -200,10 +216,15 @@ def sensitivity_figure(
             markersize=9,
             label=f"its maximum: {discounted[top]:.3g} nats at distance {top}",
         )
+        lowest = figure.axes[-1]
+        if within.size:
+            lowest.plot(distances, within, "-", color=_BLUE)
+            lowest.set_ylim(bottom=0)
+            lowest.set_ylabel("cost at most (nats)")
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("distance (teachers changed)")
-        axes.set_ylabel("sensitivity of the Rényi cost (nats)")
+        lowest.set_xlabel("distance (teachers changed)")
+        axes.set_ylabel("sensitivity (nats)")
         _legend_below(figure, axes.get_legend_handles_labels()[0], columns=1)
     return figure
 

@@ -39,7 +39,12 @@ FIGURES = {
     "cost": lambda: cost_figure(BINS, mechanism="confident", order=8.0, teachers=40),
     "free": lambda: cost_figure(BINS[:1], mechanism="gnmax", order=8.0, teachers=40),
     "sensitivity": lambda: sensitivity_figure(
-        np.array([1.0, 3.0, 3.0]), np.array([1.0, 1.5, 0.7]), mechanism="lnmax", order=3, beta=0.7
+        np.array([1.0, 3.0, 3.0]),
+        np.array([1.0, 1.5, 0.7]),
+        np.array([2.0, 3.0, 5.0]),
+        mechanism="lnmax",
+        order=3,
+        beta=0.7,
     ),
     "growth": lambda: growth_figure(
         {

@@ -9,6 +9,7 @@ import typer
 
 from pate_cli.cli.options import (
     AccountOptions,
+    BookOptions,
     MechanismOptions,
     OutputOptions,
     ReleaseOptions,
@@ -22,7 +23,7 @@ from pate_cli.cli.options import (
     spread,
     stem_of,
 )
-from pate_cli.errors import UsageError
+from pate_cli.errors import RefusedError, UsageError
 from pate_cli.words import LabelFormat
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def aggregate(
     reading: VoteOptions,
     account: AccountOptions,
     release: ReleaseOptions,
+    target: BookOptions,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -73,7 +75,8 @@ def aggregate(
     """Label queries by the teachers' noisy vote and report a publishable (epsilon, delta).
 
     Publish the labels and the report; keep the votes and the ledger. Everything that shapes the
-    run is fixed by flags or public rules before the first vote is read.
+    run is fixed by flags or public rules before the first vote is read. With --target-epsilon the
+    whole is (E, delta)-differentially private whatever the votes.
 
     \b
     Which mechanism?
@@ -102,7 +105,17 @@ def aggregate(
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
-    asked = {**account.wanted, **release.wanted, **reading.caps}
+    asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
+    if target.target_epsilon is not None:
+        if ledger is not None:
+            raise UsageError(
+                "--ledger does not go with --target-epsilon: the law of tested labels includes "
+                "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
+            )
+        asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
+    elif target.spend is not None:
+        raise UsageError("--spend goes with --target-epsilon")
+    refused: RefusedError | None = None
 
     with output.outputs() as out:
         # The record of what is spent is put in place before what spends it.
@@ -120,11 +133,19 @@ def aggregate(
                     out.write(report.report, quote.to_json().encode())
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
                     return
-                done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
-        if ledger is not None and done.ledger is not None:
-            out.write(ledger, done.ledger.to_json().encode())
-        out.write(labels_path, encode_labels(done.labels, label_format))
-        out.write(report.report, done.report.to_json().encode())
+                try:
+                    done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
+                except RefusedError as error:
+                    refused = error
+        if refused is not None:
+            out.write(report.report, refused.report.to_json().encode())
+        else:
+            if ledger is not None and done.ledger is not None:
+                out.write(ledger, done.ledger.to_json().encode())
+            out.write(labels_path, encode_labels(done.labels, label_format))
+            out.write(report.report, done.report.to_json().encode())
+    if refused is not None:
+        raise refused
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} queries, labels in "

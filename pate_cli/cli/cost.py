@@ -13,6 +13,7 @@ from pate_cli.cli.options import (
     MechanismOptions,
     OutputOptions,
     RenyiOptions,
+    TargetOptions,
     ViewOptions,
     VoteOptions,
     Votes,
@@ -114,6 +115,7 @@ def cost(
     described: RenyiOptions,
     reading: VoteOptions,
     account: AccountOptions,
+    target: TargetOptions,
     question: QuestionOptions,
     view: ViewOptions,
     output: OutputOptions,
@@ -126,6 +128,8 @@ def cost(
     from pate_cli import plots
 
     question.check(described, reading, account, view)
+    if target != TargetOptions() and (question.compare or question.accuracy):
+        raise UsageError("--target-epsilon does not go with --compare or --accuracy")
     refuse_overwriting(votes, question.per_query, view.plot)
     choice = described.choice()
     delta = account.delta
@@ -156,7 +160,7 @@ def cost(
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
-            found = pate.cost(file, choice, **asked)
+            found = pate.cost(file, choice, **asked, **target.wanted)
             if question.per_query is not None:
                 out.write(question.per_query, found.encode(question.per_query))
             view.draw(

@@ -32,6 +32,7 @@ from pate_cli.words import (
     SIGMA2_SHARE,
     THRESHOLD_SHARE,
     Analysis,
+    Bound,
     Layout,
     MechanismName,
     ReleaseKind,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountOptions",
+    "BookOptions",
     "Delta",
     "MechanismOptions",
     "OutputOptions",
@@ -51,6 +53,7 @@ __all__ = [
     "ReleaseOptions",
     "RenyiOptions",
     "ReportOptions",
+    "TargetOptions",
     "TeachersPerRecord",
     "ViewOptions",
     "VoteOptions",
@@ -65,7 +68,7 @@ __all__ = [
 
 
 # The flag of every parameter, filled as commands are defined; predictions come in a file.
-_FLAGS = {"predictions": "--student"}
+_FLAGS = {"predictions": "--student", "record": "--spend"}
 
 
 class Without:
@@ -398,6 +401,67 @@ class ReleaseOptions:
     def wanted(self) -> dict[str, Any]:
         """All of it, by the names the library gives it."""
         return dataclasses.asdict(self)
+
+
+_target = in_panel("Target stated in advance")
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """A target stated in advance, and how its test is made."""
+
+    target_epsilon: Annotated[
+        float | None,
+        _target(
+            "--target-epsilon",
+            help="E: release labels only if they pass a test that makes (E, delta) hold for every "
+            "vote file; a refusal exits with 8. Without --max-queries E decides how many rows.",
+        ),
+    ] = None
+    refusal_epsilon: Annotated[
+        float | None,
+        _target("--refusal-epsilon", help="What a refusal costs, at most E. Default: E / 2."),
+    ] = None
+    bound: Annotated[
+        Bound,
+        _target(
+            "--bound",
+            help="Cost of an argmax in the test. two-tail: quick. conditional: sharper, slower.",
+        ),
+    ] = Bound.TWO_TAIL
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """What the library is asked for, by its own names."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class BookOptions(TargetOptions):
+    """The same for a run, which is kept in a record."""
+
+    budget: Annotated[
+        float | None,
+        _target(
+            "--budget",
+            help="Most epsilon that all attempts in the record may cost together (else exit 5).",
+        ),
+    ] = None
+    spend: Annotated[
+        Path | None,
+        _target(
+            "--spend",
+            help="Record of attempts, written before votes are read. Default: "
+            "<stem>.spent.json in this folder.",
+        ),
+    ] = None
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """All but the record, by the names the library gives them."""
+        found = dataclasses.asdict(self)
+        del found["spend"]
+        return found
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,9 @@ def smooth_sensitivity(
     view: ViewOptions,
     output: OutputOptions,
 ) -> None:
-    """Smooth sensitivity of the cost, by distance. NOT releasable: it describes the votes.
+    """Smooth sensitivity of the cost, by distance, and the most the cost could be within it.
+
+    NOT releasable: it describes the votes.
 
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
@@ -55,6 +57,7 @@ def smooth_sensitivity(
             lambda: plots.sensitivity_figure(
                 found.price.curve,
                 found.discounted,
+                found.within,
                 mechanism=choice.name,
                 order=found.plan.order,
                 beta=found.plan.beta,

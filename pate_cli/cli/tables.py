@@ -61,8 +61,30 @@ def print_cost(result: dict[str, Any]) -> None:
         + (" (at the edge of the orders tried)" if result["order_at_edge"] else "")
         + f"; worst case [bold]{bound['epsilon']:.4f}[/] ({bound['method']})"
     )
+    if "target" in result:
+        _print_target(console, result["target"])
     console.print(_by_order(result))
     console.print(_by_plurality(result))
+
+
+def _print_target(console: Console, target: dict[str, Any]) -> None:
+    """How a target would fare."""
+    least = ", ".join(
+        f"[bold]{epsilon:.4f}[/] ({float(chance):.1%})"
+        for chance, epsilon in target["smallest_epsilon"].items()
+    )
+    rows = str(target["passing_queries"])
+    if target["passing_queries"] == target["looked_at"]:
+        rows = f"all {rows}"
+    console.print(
+        f"target {target['epsilon']:g}: {target['queries']} queries pass with probability "
+        f"[bold]{target['pass_probability']:.4f}[/]; a refusal costs {target['refusal_epsilon']:g}"
+    )
+    console.print(f"smallest target that passes, by chance: {least}")
+    console.print(
+        f"at {target['epsilon']:g} {rows} of the first {target['looked_at']} queries would pass "
+        "(97.7%)"
+    )
 
 
 def _by_order(result: dict[str, Any]) -> Table:
@@ -144,7 +166,9 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"C5 and C6 at sigma {verdict['sigma']:g}, {verdict['classes']} classes, "
             f"order {verdict['order']:g} {held}"
         )
-    table = _table("By distance", "distance", "local sensitivity", "discounted", last="")
+    within = result["cost_by_distance"]
+    heads = ("distance", "local sensitivity", "discounted", *(["cost at most"] if within else []))
+    table = _table("By distance", *heads, last="")
     curve, discounted = result["local_sensitivity"], result["discounted"]
     top = max(discounted, default=1.0) or 1.0
     step = max(1, len(curve) // 20)
@@ -154,6 +178,7 @@ def print_smooth(result: dict[str, Any]) -> None:
             str(distance),
             f"{curve[distance]:.6g}",
             f"{discounted[distance]:.6g}",
+            *([f"{within[distance]:.6g}"] if within else []),
             "█" * round(_WIDTH * discounted[distance] / top),
             style="bold" if distance == result["distance"] else None,
         )

@@ -82,19 +82,27 @@ class TargetPlan:
         """m."""
         return DISTANCES
 
-    def coin(self, at: Callable[[float], Floats], ceiling: Floats | None = None) -> Coin:
+    def coin(
+        self,
+        at: Callable[[float], Floats],
+        ceiling: Floats | None = None,
+        *,
+        orders: Floats | None = None,
+    ) -> Coin:
         """The coin that keeps the promise, a little of ε, δ and η kept back for round-off. SECRET.
 
         Args:
             at: the profile at an order, [distances], nats.
             ceiling: cost of the labels for all votes at each of the orders, [orders], nats.
+            orders: others than Λ, for a quick look.
         """
-        profile = np.stack([at(order) for order in self.orders.tolist()])
+        orders = self.orders if orders is None else orders
+        profile = np.stack([at(order) for order in orders.tolist()])
         if ceiling is not None:
             profile = np.minimum(profile, ceiling[:, None])
         return passing_coin(
             profile,
-            orders=self.orders,
+            orders=orders,
             epsilon=self.epsilon - _EPSILON_GUARD,
             delta=self.delta * (1.0 - _DELTA_GUARD),
             refusal_epsilon=self.refusal_epsilon - _EPSILON_GUARD,

@@ -286,6 +286,17 @@ class ConfidentGNMax(ScoredMechanism):
         and ρ bounds both directions from either. Where v is no count (interactive), some count is
         at least v.
         """
+        for order in orders.tolist():
+            if order not in self._worst:
+                self._worst[order] = self._worst_at(order)
+        return np.array([self._worst[order] for order in orders.tolist()])
+
+    @cached_property
+    def _worst(self) -> dict[float, float]:
+        """w12 at the orders that were asked for."""
+        return {}
+
+    def _worst_at(self, order: float) -> float:
         votes = self._vote_cells
         highest = worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
         low = votes.lowest(0, votes.rows)
@@ -294,20 +305,17 @@ class ConfidentGNMax(ScoredMechanism):
         first = np.arange(votes.rows) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.teachers).astype(np.int64)
         used, inverse = np.unique(highest[counts[first]], return_inverse=True)
-        worst = np.empty(orders.size)
-        for index, order in enumerate(orders.tolist()):
-            moments = cell_moments(
-                low,
-                width=votes.width,
-                threshold=self.threshold,
-                sigma=self.sigma1,
-                order=order,
-                teachers_per_record=self.teachers_per_record,
-            )
-            argmax_rdp = np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
-            cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
-            worst[index] = chain_rdp(moments, argmax_rdp, cap=cap).max()
-        return worst
+        moments = cell_moments(
+            low,
+            width=votes.width,
+            threshold=self.threshold,
+            sigma=self.sigma1,
+            order=order,
+            teachers_per_record=self.teachers_per_record,
+        )
+        argmax_rdp = np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
+        cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
+        return float(chain_rdp(moments, argmax_rdp, cap=cap).max())
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ² = k²(k1/σ1² + 2 k2/σ2²)."""

@@ -18,6 +18,7 @@ from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
+from pate_cli.pricing.prospect import Prospect
 from pate_cli.results import Result
 from pate_cli.words import Analysis
 
@@ -242,6 +243,7 @@ class Cost(Result):
         delta: δ.
         for_all_votes: the data-independent ε of the labels alone.
         ids: of the queries, [queries].
+        target: how a target would fare, if one was stated.
     """
 
     summary: CostSummary
@@ -251,6 +253,7 @@ class Cost(Result):
     delta: float
     for_all_votes: DataIndependentCost
     ids: NDArray[Any]
+    target: Prospect | None = None
 
     @property
     def epsilon(self) -> float:
@@ -285,6 +288,7 @@ class Cost(Result):
                 "quantiles": found.quantiles(),
                 "by_plurality": found.histogram(self.mechanism["teachers"]),
             },
+            **({} if self.target is None else {"target": self.target.to_dict()}),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -26,8 +26,8 @@ def price_votes(
     *,
     order: float,
     beta: float,
-) -> Price:
-    """Cost and LS_d at one Rényi order, over all queries.
+) -> tuple[Price, Floats]:
+    """Cost and LS_d at one Rényi order over all queries, and the most they cost within d votes.
 
     Args:
         batches: histograms, [rows, classes] at a time, each with the mechanism bound to its rows.
@@ -39,7 +39,8 @@ def price_votes(
     tally = Tally.empty()
     for bound, counts in batches:
         tally += bound.tally(counts, table)
-    return table.price(tally, np.arange(distances_for(beta, teachers=mechanism.teachers)))
+    distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
+    return table.price(tally, distances), table.profile(tally, distances)
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +53,8 @@ class Sensitivity(Result):
         best: the β and σ_SS that would serve these votes best.
         mechanism: the mechanism's public parameters.
         queries: rows priced.
+        within: u_d, the most the votes could cost within each distance, nats; empty in the
+            published analysis, which has no such bound.
         conditions: verdicts on C5 and C6, where the published analysis asks for them.
     """
 
@@ -60,6 +63,7 @@ class Sensitivity(Result):
     best: BestRelease | None
     mechanism: Mapping[str, Any]
     queries: int
+    within: Floats
     conditions: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -101,16 +105,18 @@ class Sensitivity(Result):
             "conditions": [dict(verdict) for verdict in self.conditions],
             "local_sensitivity": self.price.curve.tolist(),
             "discounted": discounted.tolist(),
+            "cost_by_distance": self.within.tolist(),
             "ceiling": self.price.ceiling,
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row per distance."""
-        return {
+        columns = {
             "distance": self.price.distances,
             "local_sensitivity": self.price.curve,
             "discounted": self.discounted,
         }
+        return columns | ({"cost_by_distance": self.within} if self.within.size else {})
 
     def headline(self) -> str:
         """SS_β and where."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pate_cli.arrays import Counts
 from pate_cli.disclosure.rule import choose_plan
+from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -56,14 +57,23 @@ class Asked:
             )
         return self.mechanism
 
+    def by_rule(self, plan: TargetPlan) -> Asked:
+        """The same with as many rows as the public rule asks at a target."""
+        rows = Reference(self.scored).rows(plan, self.queries)
+        return replace(self, queries=rows, max_answers=min(self.max_answers, rows))
+
     def batches(
         self,
         mechanism: ScoredMechanism,
         *,
         seen: Callable[[VoteBatch], None] = lambda _batch: None,
+        queries: int | None = None,
     ) -> Iterator[tuple[ScoredMechanism, Counts]]:
-        """The histograms, each batch with the mechanism bound to its rows, after `seen` saw it."""
-        for batch in self.file.batches(limit=self.queries):
+        """The histograms, each batch with the mechanism bound to its rows, after `seen` saw it.
+
+        Those that are asked, or so many.
+        """
+        for batch in self.file.batches(limit=queries or self.queries):
             seen(batch)
             yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
 

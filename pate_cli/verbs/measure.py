@@ -15,6 +15,7 @@ from pate_cli.checks import check_orders
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms import CLASSES, MechanismChoice
@@ -23,6 +24,7 @@ from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost
 from pate_cli.pricing.growth import CostCurve, measure_growth
+from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
 from pate_cli.verbs.asked import (
     Asked,
@@ -37,6 +39,7 @@ from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import (
     DELTA,
     Analysis,
+    Bound,
     Layout,
     MechanismName,
     OrderChoice,
@@ -45,6 +48,9 @@ from pate_cli.words import (
 
 __all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
 
+# Rows beyond those asked that are looked at, to see how many would pass.
+_LOOK_AHEAD = 10
+
 
 def cost(
     votes: Votes,
@@ -52,6 +58,9 @@ def cost(
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     analysis: Analysis | str = Analysis.TIGHT,
+    target_epsilon: float | None = None,
+    refusal_epsilon: float | None = None,
+    bound: Bound | str = Bound.TWO_TAIL,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -65,9 +74,18 @@ def cost(
 
     Args:
         orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
+        target_epsilon, refusal_epsilon, bound: also tell how `aggregate` would fare with them; the
+            rows are those that it would ask.
 
     The other arguments and errors are those of `aggregate`.
     """
+    plan = None
+    if target_epsilon is not None:
+        plan = TargetPlan.of(target_epsilon, delta=delta, refusal_epsilon=refusal_epsilon)
+        if Analysis(analysis) is not Analysis.TIGHT:
+            raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
+    elif refusal_epsilon is not None:
+        raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
     with asking(
         votes,
         mechanism,
@@ -81,6 +99,8 @@ def cost(
         delta=delta,
     ) as asked:
         scored = asked.scored
+        if plan is not None and max_queries is None:
+            asked = asked.by_rule(plan)
         wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
         ids: dict[int, Any] = {}  # by first row: the votes are read more than once
 
@@ -99,6 +119,7 @@ def cost(
             delta=delta,
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
             ids=np.concatenate(list(ids.values())),
+            target=None if plan is None else _prospect(asked, plan, Bound(bound)),
         )
 
 
@@ -252,7 +273,7 @@ def smooth_sensitivity(
             kind, mechanism=scored, queries=asked.queries, delta=delta, order=order, beta=beta
         )
         verdicts: list[dict[str, Any]] = []
-        conversion = None
+        conversion, within = None, np.zeros(0)
         if analysis is Analysis.PAPER:
             from pate_cli.published.account import PublishedPlan, published_price
 
@@ -261,9 +282,27 @@ def smooth_sensitivity(
             price = published_price(asked.batches(scored), scored, plan)
             conversion = plan.conversion(delta - plan.delta_shift)
         else:
-            price = price_votes(asked.batches(scored), scored, order=plan.order, beta=plan.beta)
+            price, within = price_votes(
+                asked.batches(scored), scored, order=plan.order, beta=plan.beta
+            )
         best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
-        return Sensitivity(price, plan, best, scored.parameters(), asked.queries, tuple(verdicts))
+        return Sensitivity(
+            price, plan, best, scored.parameters(), asked.queries, within, tuple(verdicts)
+        )
+
+
+def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
+    """How a target would fare on the rows that are asked, and on some times as many."""
+    scored = asked.scored
+    rows = min(_LOOK_AHEAD * asked.queries, asked.file.queries)
+    return measure_prospect(
+        asked.batches(scored, queries=rows),
+        scored,
+        plan,
+        bound=bound,
+        queries=asked.queries,
+        max_answers=asked.max_answers,
+    )
 
 
 def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:

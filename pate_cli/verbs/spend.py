@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.errors import RefusedError, SpentError, UnreachableError, UsageError
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
@@ -224,12 +224,10 @@ class _Target:
                     f"all votes, above the target {plan.epsilon:g}"
                 )
             return asked, composed
-        scored = asked.scored
         if not rows_given:
-            rows = Reference(scored).rows(plan, asked.queries)
-            asked = replace(asked, queries=rows, max_answers=min(asked.max_answers, rows))
+            asked = asked.by_rule(plan)
         return asked, TargetAccount(
-            scored,
+            asked.scored,
             plan,
             bound=self.bound,
             queries=asked.queries,

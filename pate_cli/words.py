@@ -93,11 +93,12 @@ class MechanismName(_Word, called="mechanism"):
 
 
 class ReleaseKind(_Word, called="release"):
-    """What is published about the data-dependent ε."""
+    """What is published about ε: a sanitized bound or estimate, the worst case, or a target."""
 
     UPPER = "upper"
     UNBIASED = "unbiased"
     NONE = "none"
+    TARGET = "target"
 
 
 class Analysis(_Word, called="analysis"):

@@ -156,7 +156,7 @@ Release = Annotated[
         "--release",
         help=(
             "upper (default): a bound, too low with probability delta/10 only; unbiased: an "
-            "estimate; none: the data-independent epsilon alone."
+            "estimate; none: the data-independent epsilon alone; target: a tested target."
         ),
     ),
 ]

@@ -15,7 +15,7 @@ from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.words import Bound
 
-__all__ = ["CHANCES", "Prospect", "measure_prospect"]
+__all__ = ["CHANCES", "Chances", "Prospect", "measure_prospect", "smallest_target"]
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Chances of passing that a target is sought for."""
@@ -67,7 +67,7 @@ class Prospect:
         }
 
 
-class _Chances:
+class Chances:
     """Chances of passing for any target and number of first rows; costs are kept by order."""
 
     def __init__(
@@ -127,7 +127,7 @@ def measure_prospect(
     )
     for bound_to_rows, counts in batches:
         profile.add(bound_to_rows, counts)
-    chances = _Chances(mechanism, profile, queries=queries, max_answers=max_answers)
+    chances = Chances(mechanism, profile, queries=queries, max_answers=max_answers)
     worst = data_independent_cost(
         [Spending(mechanism, queries, max_answers)], delta=plan.delta, plan=None
     )
@@ -138,7 +138,7 @@ def measure_prospect(
         queries=queries,
         pass_probability=1.0 if always <= plan.epsilon else chances.of(plan),
         smallest_epsilon={
-            chance: _smallest(chances, plan, chance, always=always) for chance in CHANCES
+            chance: smallest_target(chances, plan, chance, always=always) for chance in CHANCES
         },
         passing_queries=most_rows(
             lambda rows: chances.of_first(plan, rows) >= LIKELY, available=profile.queries
@@ -147,7 +147,7 @@ def measure_prospect(
     )
 
 
-def _smallest(chances: _Chances, plan: TargetPlan, wanted: float, *, always: float) -> float:
+def smallest_target(chances: Chances, plan: TargetPlan, wanted: float, *, always: float) -> float:
     """The smallest target that passes with such a chance, or the one that is met by all votes."""
     found = min(plan.epsilon, always)
     # The orders follow from the target: bisect with those of the last guess until it stays.

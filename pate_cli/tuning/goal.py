@@ -29,6 +29,8 @@ class Goal:
         release: what is published. `upper` and `unbiased`: ε is the mean plus two standard
             deviations of the published value over the release's own noise, or the data-independent
             ε of everything released where that is smaller. `none`: the data-independent ε.
+            `target`: a target that is tested; answers count by the chance that they pass, and
+            without a target ε is the least that passes with a chance of 97.7%.
         target_epsilon: ε must not exceed it, > 0, nats.
         answers: expected answers must number so many, > 0.
         objective: what is maximised when there is only a target.

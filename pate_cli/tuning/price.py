@@ -10,6 +10,7 @@ from typing import Protocol
 from pate_cli.accounting.conversion import round_up
 from pate_cli.disclosure.best import SPREADS
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.sample import Yield
 from pate_cli.tuning.settings import Setting
@@ -35,6 +36,8 @@ class Outcome:
         labels: ε for all votes of the labels alone, nats, likewise.
         expected: what labels it is expected to give.
         exact: whether the numbers are those a run would use (False: a coarser lattice's).
+        target: a target that is tested; None without one.
+        chance: that the labels pass; `expected` counts what they would give by it.
     """
 
     setting: Setting
@@ -47,10 +50,14 @@ class Outcome:
     labels: float
     expected: Yield
     exact: bool = True
+    target: TargetPlan | None = None
+    chance: float = 1.0
 
     @property
     def release(self) -> ReleaseKind:
         """What is published."""
+        if self.target is not None:
+            return ReleaseKind.TARGET
         return ReleaseKind.NONE if self.plan is None else self.plan.kind
 
     @property
@@ -63,13 +70,15 @@ class Outcome:
     @property
     def epsilon(self) -> float:
         """What would be published: the smaller of the sanitized and the data-independent ε."""
+        if self.target is not None:
+            return self.target.epsilon
         public = _round_up(self.data_independent)
         return public if self.sanitized is None else min(self.sanitized, public)
 
     @property
     def always(self) -> bool:
         """Whether ε holds for every draw, not just for 97.7% of them."""
-        return self.epsilon == _round_up(self.data_independent)
+        return self.target is not None or self.epsilon == _round_up(self.data_independent)
 
     def meets(self, goal: Goal) -> bool:
         """Whether every constraint of a goal is met."""

@@ -15,6 +15,7 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.checks import check_delta, check_positive
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.results import Result
 from pate_cli.tuning.goal import Goal
@@ -79,6 +80,7 @@ class Tuned(Result):
             delta=self.goal.delta,
             votes=self.votes,
             words=self.words,
+            target=winner.target,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -141,8 +143,11 @@ def _described(outcome: Outcome) -> dict[str, Any]:
         "expected_agreeing": expected.agreeing,
         "agreement": expected.agreement,
         "accuracy_at_least": expected.accuracy,
-        "release": ReleaseKind.NONE.value if plan is None else plan.kind.value,
+        "release": outcome.release.value,
     }
+    if outcome.target is not None:
+        result["pass_probability"] = outcome.chance
+        result["refusal_epsilon"] = outcome.target.refusal_epsilon
     if plan is not None:
         result |= _release(plan) | {"epsilon_mean": outcome.mean, "epsilon_sd": outcome.sd}
     if outcome.exact:
@@ -158,17 +163,20 @@ def _release(plan: ReleasePlan) -> dict[str, float]:
 def cost_shares(outcome: Outcome, sample: VoteSample) -> dict[str, float]:
     """How the cost of the labels splits into selecting queries and answering them.
 
-    Data-dependent costs at the order of the release; without a release, the shares of μ² in the
-    Gaussian-DP bound that holds for all votes.
+    Data-dependent costs at the order of the release, or the middle one of a test; with neither, the
+    shares of μ² in the Gaussian-DP bound that holds for all votes.
     """
     mechanism = sample.mechanism(outcome.setting)
-    if outcome.plan is None:
+    order = None if outcome.plan is None else outcome.plan.order
+    if outcome.target is not None:
+        order = float(np.median(outcome.target.orders))
+    if order is None:
         cap = outcome.queries if outcome.max_answers is None else outcome.max_answers
         selecting = mechanism.gaussian_mu(queries=outcome.queries, answers=0) ** 2
         answering = mechanism.gaussian_mu(queries=0, answers=cap) ** 2
     else:
         score = sample.score(outcome.setting)[: outcome.queries]
-        steps = mechanism.steps(score, np.array([outcome.plan.order]))
+        steps = mechanism.steps(score, np.array([order]))
         selecting, answering = float(steps["threshold"].sum()), float(steps["argmax"].sum())
     total = max(selecting + answering, 1e-300)
     return {"selecting": selecting / total, "answering": answering / total}
@@ -183,6 +191,7 @@ def aggregate_command(
     delta: float,
     votes: str = "VOTES",
     words: Sequence[str] = (),
+    target: TargetPlan | None = None,
 ) -> str:
     """The `pate aggregate` line that runs a setting.
 
@@ -192,12 +201,16 @@ def aggregate_command(
         queries, max_answers: k1 and, if there is a cap, k2.
         delta: δ.
         votes, words: as in `Tuned`.
+        target: a target that is tested in place of a release.
     """
     line = ["pate", "aggregate", votes, *words]
     line += ["--threshold", repr(setting.threshold), "--sigma1", repr(setting.sigma1)]
     line += ["--sigma2", repr(setting.sigma2), "--max-queries", str(queries)]
     if max_answers is not None:
         line += ["--max-answers", str(max_answers)]
+    if target is not None:
+        line += ["--delta", repr(delta), "--target-epsilon", repr(target.epsilon)]
+        return shlex.join([*line, "--refusal-epsilon", repr(target.refusal_epsilon)])
     kind = ReleaseKind.NONE if plan is None else plan.kind
     line += ["--delta", repr(delta), "--release", kind.value]
     if plan is not None:

@@ -23,6 +23,7 @@ from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place
+from pate_cli.tuning.tested import TestedPricing
 from pate_cli.words import ReleaseKind
 
 __all__ = ["Search"]
@@ -158,6 +159,8 @@ class Search:
         self._pricing: Pricing = (
             CappedPricing(sample, delta=goal.delta)
             if goal.release is ReleaseKind.NONE
+            else TestedPricing(sample, delta=goal.delta)
+            if goal.release is ReleaseKind.TARGET
             else SanitizedPricing(sample, release=goal.release, delta=goal.delta)
         )
         self._climbs: list[_Climb] = []

@@ -183,6 +183,8 @@ def kind_of(
     """What is published, or its default: a bound, except where the paper has estimates only."""
     if published and analysis is not Analysis.PAPER:
         raise UsageError("`as_published` goes with `analysis` paper")
+    if release is not None and ReleaseKind(release) is ReleaseKind.TARGET:
+        raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
     if release is not None:
         return ReleaseKind(release)
     return ReleaseKind.UNBIASED if published else ReleaseKind.UPPER

@@ -198,7 +198,7 @@ class _Target:
         kind, *numbers = release
         names = ("order", "beta", "sigma_release")
         given = [name for name, number in zip(names, numbers, strict=True) if number is not None]
-        if kind not in (None, ReleaseKind.NONE):
+        if kind not in (None, ReleaseKind.TARGET):
             given.insert(0, "release")
         if given:
             raise UsageError(

@@ -402,9 +402,9 @@ def test_foreign_json_is_no_record(text):
 
 
 def test_a_newer_record_is_refused():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 2}
+    data = json.loads(RECORD.to_json()) | {"schema_version": 3}
     assert record_refused(json.dumps(data)) == (
-        "the record has schema version 2, this tool reads 1; use a newer version of pate"
+        "the record has schema version 3, this tool reads 2; use a newer version of pate"
     )
 
 

@@ -11,6 +11,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.checks import check_delta, check_order
+from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw
 from pate_cli.words import Analysis, ReleaseKind
 
@@ -49,6 +50,8 @@ class ReleasePlan:
     sigma: float
 
     def __post_init__(self) -> None:
+        if self.kind is ReleaseKind.TARGET:
+            raise ParameterError("a target is tested, not drawn; give an `upper` release or `none`")
         check_delta(self.delta)
         check_order(self.order)
         if self.publishes_draw:

@@ -81,8 +81,10 @@ def test_the_gaussian_route_is_exact_and_taken_when_it_is_smaller():
     )
     found = data_independent_cost([Spending(ARGMAX, 100, 100)], delta=1e-5, plan=None)
     assert found.epsilon <= exact * (1.0 + 1e-9)
-    wide = data_independent_cost([Spending(CONFIDENT, 1, 1)], delta=0.01, plan=None)
-    mu = math.sqrt(1 / 150.0**2 + 2 / 40.0**2)
+    wide = data_independent_cost(
+        [Spending(GNMax(250, 10, sigma2=20.0), 1, 1)], delta=0.01, plan=None
+    )
+    mu = math.sqrt(2.0) / 20.0
     delta = norm.cdf(-wide.epsilon / mu + mu / 2) - math.exp(wide.epsilon) * norm.cdf(
         -wide.epsilon / mu - mu / 2
     )
@@ -93,7 +95,13 @@ def test_the_gaussian_route_is_exact_and_taken_when_it_is_smaller():
 def test_the_published_figures_of_the_mnist_row():
     labels = data_independent_cost([Spending(CONFIDENT, 640, 283)], delta=1e-5, plan=None)
     assert labels.method == "renyi"
-    assert labels.epsilon == pytest.approx(2.142, abs=1e-3)  # 2.529 by the Gaussian route
+    # 2.529 by the Gaussian route, 2.142 if every query were a tie and passed the test; what a
+    # query costs at worst needs no cap on answers.
+    assert labels.epsilon == pytest.approx(2.050, abs=1e-3)
+    uncapped = data_independent_cost([Spending(CONFIDENT, 640, 640)], delta=1e-5, plan=None)
+    assert uncapped == labels
+    few = data_independent_cost([Spending(CONFIDENT, 640, 200)], delta=1e-5, plan=None)
+    assert few.epsilon < labels.epsilon
 
 
 def test_more_answers_queries_or_draws_never_cost_less():
@@ -101,7 +109,7 @@ def test_more_answers_queries_or_draws_never_cost_less():
         spent = [Spending(CONFIDENT, queries, answers)]
         return data_independent_cost(spent, delta=1e-5, plan=plan, prior=prior).epsilon
 
-    by_answers = [cost(640, answers) for answers in (0, 10, 283, 640)]
+    by_answers = [cost(640, answers) for answers in (0, 10, 200)]
     by_queries = [cost(queries, 283) for queries in (283, 640, 2000)]
     assert np.all(np.diff(by_answers) > 0.0)
     assert np.all(np.diff(by_queries) > 0.0)

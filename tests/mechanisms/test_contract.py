@@ -127,7 +127,7 @@ def seen_twice(mechanism, order):
 
 CASES = {
     "gnmax": Case(
-        build=functools.partial(GNMax, sigma2=2.5),
+        build=functools.partial(GNMax, sigma2=1.8),
         law=lambda m, counts: answers_law(
             np.ones(len(counts)), np.exp(gaussian_argmax_law(counts, m.sigma2))
         ),

@@ -59,6 +59,15 @@ def test_reports_of_the_paper_analysis_validate(pate, votes, words):
     assert found["warnings"] != []
 
 
+@pytest.mark.parametrize("target", ["0.5", "3", "200"])
+def test_reports_of_targets_validate(pate, votes, target):
+    result = pate("aggregate", votes, "--target-epsilon", target, "--max-queries", 60)
+    assert result.exit_code in (0, 8), result.stderr
+    found = json.loads(result.stdout)
+    assert _errors(found) == []
+    assert found["epsilon_kind"] in ("target", "refusal", "worst-case")
+
+
 def test_numbers_in_the_report_are_finite_and_epsilons_rounded_to_four_decimals(pate, votes):
     def refuse(name):
         raise AssertionError(f"{name} is no JSON")
@@ -77,6 +86,16 @@ def test_keys_come_in_the_order_of_the_schema(report):
         assert list(report[name]) == list(schema["properties"][name]["properties"])
 
 
+TESTED = {
+    "passed": True,
+    "target": 1.0,
+    "delta": 1e-5,
+    "refusal_epsilon": 0.5,
+    "orders": [4.0],
+    "distances": 64,
+    "bound": "two-tail",
+}
+
 # What a slip could put into a report: each must be refused.
 SLIPS = {
     "a secret curve": lambda r: r.update(rdp=[0.1, 0.2]),
@@ -85,7 +104,10 @@ SLIPS = {
     "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
     "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
     "a ledger's mark": lambda r: r.update(releasable=False),
-    "another version": lambda r: r.update(schema_version=3),
+    "another version": lambda r: r.update(schema_version=4),
+    "a chance of passing": lambda r: r.update(tested={**TESTED, "pass_probability": 0.99}),
+    "a test of nothing": lambda r: r.update(tested={**TESTED, "orders": []}),
+    "a headline from nowhere": lambda r: r.update(epsilon_kind="exact"),
     "no delta": lambda r: r.pop("delta"),
     "delta 0": lambda r: r.update(delta=0),
     "negative epsilon": lambda r: r.update(epsilon=-0.1),

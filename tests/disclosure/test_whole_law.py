@@ -234,7 +234,11 @@ def test_a_wrong_coin_is_caught(mutant):
             passing, refusing = chances(
                 rows.exact, epsilon=epsilon, delta=delta, eta=epsilon, coin=mutant
             )
-            worst = max(worst, largest_gap(rows, passing, refusing, epsilon=epsilon) / delta)
+            worst = max(
+                worst,
+                largest_gap(rows, passing, refusing, epsilon=epsilon) / delta,
+                refusals_apart(rows, refusing) / np.exp(epsilon),
+            )
     assert worst > 1.1
 
 

@@ -27,6 +27,7 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.results import Result
+from pate_cli.words import PublicFact
 
 __all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
 
@@ -68,6 +69,7 @@ class Round:
         max_answers: k2, the public cap on answers (k1 where there was none).
         answers: how many labels were released.
         draws: sanitized values that the run itself published; a later release pays for them.
+        read_off: facts that are taken as public and were read off the votes: no statement holds.
     """
 
     id: str
@@ -76,6 +78,7 @@ class Round:
     max_answers: int
     answers: int
     draws: tuple[Draw, ...] = ()
+    read_off: tuple[PublicFact, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -248,6 +251,7 @@ class Ledger(Result):
                     "max_answers": done.max_answers,
                     "answers": done.answers,
                     "draws": [asdict(draw) for draw in done.draws],
+                    "read_off": [fact.value for fact in done.read_off],
                 }
                 for done in self.rounds
             ],
@@ -399,11 +403,12 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     draws = tuple(Draw(**draw) for draw in data["draws"])
     for draw in draws:
         draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    facts = tuple(PublicFact(fact) for fact in _of_type(list, data.get("read_off", [])))
     _of_type(str, data["id"])
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
-    return Round(**{**data, "draws": draws})
+    return Round(**{**data, "draws": draws, "read_off": facts})
 
 
 def _past_from(data: dict[str, Any]) -> PastRelease:

@@ -26,6 +26,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.votes import VoteBatch
+from pate_cli.words import PublicFact
 
 __all__ = [
     "Account",
@@ -89,6 +90,7 @@ def run(
     noise: Noise,
     progress: Callable[[int], None] = lambda _rows: None,
     warnings: Sequence[str] = (),
+    read_off: Sequence[PublicFact] = (),
 ) -> Aggregation:
     """Label every row in order, stopping at the public cap; charge *all* rows; release.
 
@@ -104,6 +106,7 @@ def run(
         noise: the source of all noise.
         progress: called with the number of rows of each finished batch.
         warnings: what else a reader of the report should know.
+        read_off: facts that are taken as public and were read off the votes.
 
     Raises:
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
@@ -125,6 +128,7 @@ def run(
         queries=queries,
         max_answers=min(max_answers, queries),
         answers=sum(int(np.sum(table.sources == "teachers")) for table in tables),
+        read_off=tuple(read_off),
     )
     settled = account.settle(done, noise, warnings)
     labels = replace(concatenate(tables), metadata=_metadata(settled.report))

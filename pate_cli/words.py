@@ -24,6 +24,7 @@ __all__ = [
     "MechanismName",
     "Objective",
     "OrderChoice",
+    "PublicFact",
     "ReleaseKind",
 ]
 
@@ -86,6 +87,13 @@ class ReleaseKind(_Word, called="release"):
     UPPER = "upper"
     UNBIASED = "unbiased"
     NONE = "none"
+
+
+class PublicFact(_Word, called="read_off"):
+    """What every statement takes as public, and a file of votes does not always settle."""
+
+    CLASSES = "classes"
+    QUERIES = "queries"
 
 
 class Analysis(_Word, called="analysis"):

@@ -94,7 +94,7 @@ def aggregate(
     if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     targets = (labels_path, report.report, ledger, view.plot)
-    refuse_overwriting(votes, *targets)
+    reading.refuse_overwriting(votes, *targets)
     if described.student is not None:
         refuse_overwriting(described.student, *targets, what="the student's predictions")
     choice = described.choice()
@@ -119,6 +119,8 @@ def aggregate(
                     quote = pate.quote(file, choice, progress=advance, **asked)
                     out.write(report.report, quote.to_json().encode())
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
+                    for warning in quote.warnings:
+                        output.note(f"warning: {warning}")
                     return
                 done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
         if ledger is not None and done.ledger is not None:

@@ -16,7 +16,6 @@ from pate_cli.cli.options import (
     ViewOptions,
     VoteOptions,
     Votes,
-    refuse_overwriting,
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
@@ -126,7 +125,7 @@ def cost(
     from pate_cli import plots
 
     question.check(described, reading, account, view)
-    refuse_overwriting(votes, question.per_query, view.plot)
+    reading.refuse_overwriting(votes, question.per_query, view.plot)
     choice = described.choice()
     delta = account.delta
     with output.outputs() as out:

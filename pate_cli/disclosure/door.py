@@ -8,7 +8,13 @@ from typing import Any
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.disclosure.guarantee import adjacency, covers, statements, summary
+from pate_cli.disclosure.guarantee import (
+    adjacency,
+    covers,
+    read_off_warning,
+    statements,
+    summary,
+)
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
@@ -17,7 +23,7 @@ from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.words import ReleaseKind
+from pate_cli.words import PublicFact, ReleaseKind
 
 __all__ = ["composed_quote", "quote", "release", "release_composed"]
 
@@ -219,6 +225,7 @@ def _report(
     The unbiased release is too low about half the time: sound in what it says, but no bound.
     """
     bound = kind is not ReleaseKind.UNBIASED or epsilon == public.epsilon
+    read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
@@ -226,7 +233,7 @@ def _report(
         epsilon=epsilon,
         delta=delta,
         private=private,
-        sound=sound and bound,
+        sound=sound and bound and not read_off,
         analysis=analysis,
         mechanism=mechanism,
         queries=sum(done.queries for done in rounds),
@@ -242,12 +249,15 @@ def _report(
             data_independent=epsilon == public.epsilon,
             sound=sound,
             rounds=len(rounds),
+            read_off=read_off,
         ),
         adjacency=adjacency(rounds[0].teachers_per_record),
         covers=covers(kind, earlier=earlier),
-        statements=statements(kind, private=private, sound=sound, rounds=len(rounds)),
+        statements=statements(
+            kind, private=private, sound=sound, rounds=len(rounds), read_off=read_off
+        ),
         rounds=tuple(_public_facts(done) for done in rounds),
-        warnings=warnings,
+        warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
     )
 
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from pate_cli.disclosure.report import Statement
-from pate_cli.words import ReleaseKind
+from collections.abc import Sequence
 
-__all__ = ["adjacency", "covers", "statements", "summary"]
+from pate_cli.disclosure.report import Statement
+from pate_cli.words import PublicFact, ReleaseKind
+
+__all__ = ["adjacency", "covers", "read_off_warning", "statements", "summary"]
+
+# What was read off the votes, what one vote can do, and what settles it.
+_READ_OFF = {
+    PublicFact.CLASSES: ("the number of classes", "one vote can add a class", "--classes N"),
+    PublicFact.QUERIES: (
+        "the list of queries",
+        "one vote can make a query appear",
+        "--queries FILE",
+    ),
+}
 
 
 def adjacency(teachers_per_record: int) -> str:
@@ -17,7 +29,17 @@ def adjacency(teachers_per_record: int) -> str:
         most = f"{teachers_per_record} votes"
     return (
         f"Neighbouring vote files differ in {who}: on every query at most {most} may move from "
-        "one class to another, appear or go missing."
+        "one class to another, appear or go missing. The queries, the classes and the number of "
+        "teachers are public, the same for both."
+    )
+
+
+def read_off_warning(fact: PublicFact) -> str:
+    """Why nothing holds where this fact was read off the votes, and what settles it."""
+    what, why, flag = _READ_OFF[fact]
+    return (
+        f"{what[0].upper()}{what[1:]} was read off the votes: {why}, and with it what is "
+        f"published, so no statement holds. Give {flag}."
     )
 
 
@@ -40,14 +62,21 @@ def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
 
 
 def statements(
-    kind: ReleaseKind, *, private: bool, sound: bool, rounds: int
+    kind: ReleaseKind,
+    *,
+    private: bool,
+    sound: bool,
+    rounds: int,
+    read_off: Sequence[PublicFact] = (),
 ) -> tuple[Statement, ...]:
     """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
 
-    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. With
+    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. None
+    holds where a fact that all take as public was read off the votes (`read_off`). With
     several rounds a later one may have been shaped by the labels of an earlier one: the charge then
     depends on the labels, and only the ex-post statement is left of the data-dependent ones.
     """
+    private = private and not read_off
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
@@ -107,10 +136,17 @@ def summary(
     data_independent: bool,
     sound: bool,
     rounds: int,
+    read_off: Sequence[PublicFact] = (),
 ) -> str:
     """One sentence on the headline number."""
     if not private:
         return _NOT_PRIVATE
+    if read_off:
+        facts = " and ".join(_READ_OFF[fact][0] for fact in read_off)
+        reasons = " and ".join(_READ_OFF[fact][1] for fact in read_off)
+        flags = " and ".join(_READ_OFF[fact][2] for fact in read_off)
+        was = "was" if len(read_off) == 1 else "were"
+        return f"Nothing is claimed: {facts} {was} read off the votes, and {reasons}; give {flags}."
     pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."

@@ -70,7 +70,8 @@ class Report(Result):
     """What may be published. Numbers in nats are rounded up to 4 decimals.
 
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
-    only where the data-independent bound is the smaller; what the `paper` analysis releases, never.
+    only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
+    nothing is where the number of classes or the list of queries was read off the votes.
     """
 
     epsilon: float
@@ -143,7 +144,8 @@ class Report(Result):
 class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
-    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn.
+    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn. `sound`
+    is false where a fact that ε takes as public was read off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -153,6 +155,8 @@ class Quote(Result):
     planned_release: dict[str, Any]
     data_independent: DataIndependent
     threshold: float | None = None
+    sound: bool = True
+    warnings: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -165,6 +169,7 @@ class Quote(Result):
         return {
             "schema_version": SCHEMA_VERSION,
             "dry_run": True,
+            "sound": self.sound,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "mechanism": self.mechanism,
@@ -173,6 +178,7 @@ class Quote(Result):
             "max_answers": self.max_answers,
             "planned_release": self.planned_release,
             "data_independent": asdict(self.data_independent),
+            "warnings": list(self.warnings),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -14,7 +14,7 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run import Account, ComposedAccount, TightAccount
-from pate_cli.votes import VoteBatch, VoteFile, open_votes
+from pate_cli.votes import Queries, VoteBatch, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
@@ -113,6 +113,7 @@ def asking(
     layout: Layout | str | None,
     classes: int | None,
     teachers: int | None,
+    listed: Queries | None,
     max_queries: int | None,
     max_answers: int | None,
     delta: float,
@@ -128,7 +129,9 @@ def asking(
         choice = mechanism
     else:
         choice = choice_of(mechanism, parameters, teachers_per_record)
-    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+    with open_votes(
+        votes, layout=layout, classes=classes, teachers=teachers, queries=listed
+    ) as file:
         if isinstance(choice, Mechanism):
             for name in ("teachers", "classes"):
                 if getattr(choice, name) != getattr(file, name):

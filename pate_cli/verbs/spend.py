@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 from pate_cli.disclosure.door import release as release_ledger
+from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.errors import SpentError, UsageError
@@ -19,7 +20,7 @@ from pate_cli.mechanisms.base import Mechanism
 from pate_cli.noise import Noise
 from pate_cli.run import Aggregation, run
 from pate_cli.verbs.asked import Progress, Votes, asking, kind_of
-from pate_cli.votes import VoteFile
+from pate_cli.votes import Queries
 from pate_cli.words import DELTA, Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Released", "aggregate", "quote", "release"]
@@ -42,6 +43,7 @@ def aggregate(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     seed: int | None = None,
     progress: Progress = lambda _rows: None,
     **parameters: Any,
@@ -58,7 +60,9 @@ def aggregate(
         delta: δ of the guarantee, in (0, 1).
         max_queries, max_answers: public caps.
         teachers_per_record: most teachers that one record may have trained.
-        layout, classes, teachers: how to read the votes, as in `open_votes`.
+        layout, classes, teachers, queries: how to read the votes, as in `open_votes`. Where the
+            number of classes or, in long form with missing votes, the list of queries is not given
+            but read off the votes, the report claims nothing.
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
         progress: called with the number of rows of each finished batch.
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
@@ -75,6 +79,7 @@ def aggregate(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
@@ -90,7 +95,7 @@ def aggregate(
             max_answers=asked.max_answers,
             noise=noise,
             progress=progress,
-            warnings=_assumptions(asked.file),
+            read_off=asked.file.read_off,
         )
 
 
@@ -111,6 +116,7 @@ def quote(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     progress: Progress = lambda _rows: None,
     **parameters: Any,
 ) -> Quote:
@@ -123,6 +129,7 @@ def quote(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
@@ -132,7 +139,9 @@ def quote(
         )
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
-        return account.quote(queries=asked.queries, max_answers=asked.max_answers)
+        price = account.quote(queries=asked.queries, max_answers=asked.max_answers)
+        warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
+        return replace(price, sound=not warnings, warnings=warnings)
 
 
 @dataclass(frozen=True)
@@ -203,19 +212,3 @@ def release(
     report = release_ledger(total, plan, noise, prior=[past.draw for past in prior])
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))
-
-
-def _assumptions(file: VoteFile) -> list[str]:
-    """What a guarantee takes as public although it was read off the votes."""
-    found = []
-    if file.classes_from_data:
-        found.append(
-            f"The number of classes, {file.classes}, was read off the votes; every statement "
-            "takes it as public knowledge. Give --classes to settle it."
-        )
-    if file.rows_from_data:
-        found.append(
-            "Votes may be missing in a long-form file, so which queries it holds depends on the "
-            "votes; every statement takes the list of queries as public knowledge."
-        )
-    return found

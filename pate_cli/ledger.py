@@ -7,13 +7,16 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 
 Every sanitized draw from a ledger costs privacy. The spend record remembers the rounds of each
 release and the public parameters of its draw, so that a second draw from the same votes is refused,
-or charged. It holds nothing secret about votes, but the ids of rounds belong with the ledgers.
+or charged. It holds nothing secret about votes, but the ids of rounds belong with the ledgers: the
+command line keeps it beside them (`record_beside`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
@@ -29,7 +32,15 @@ from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.results import Result
 from pate_cli.words import PublicFact
 
-__all__ = ["SCHEMA_VERSION", "Draw", "Ledger", "PastRelease", "Round", "SpendRecord"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Draw",
+    "Ledger",
+    "PastRelease",
+    "Round",
+    "SpendRecord",
+    "record_beside",
+]
 
 _T = TypeVar("_T")
 
@@ -321,10 +332,12 @@ class PastRelease:
     Attributes:
         rounds: ids of the rounds whose cost it released.
         draw: its public parameters.
+        id: random name of the draw, so that records which both tell of it count it once.
     """
 
     rounds: tuple[str, ...]
     draw: Draw
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -343,12 +356,18 @@ class SpendRecord:
         if draw is None:
             return self
         names = tuple(done.id for done in ledger.rounds)
-        return SpendRecord((*self.releases, PastRelease(names, draw)))
+        return SpendRecord((*self.releases, PastRelease(names, draw, secrets.token_hex(16))))
+
+    def __or__(self, other: SpendRecord) -> SpendRecord:
+        """What either tells of; a release of both counts once."""
+        more = Counter(other.releases) - Counter(self.releases)
+        return SpendRecord((*self.releases, *more.elements()))
 
     def to_json(self) -> str:
         """The record file."""
         releases: Sequence[dict[str, Any]] = [
             {
+                "id": past.id,
                 "rounds": list(past.rounds),
                 "beta": past.draw.beta,
                 "sigma_release": past.draw.sigma,
@@ -398,6 +417,21 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"{Path(path)}: {error}") from None
 
 
+def record_beside(ledger: str | PathLike[str]) -> Path:
+    """Where the record of a ledger's releases is kept: `<ledger>.spent.json` beside the ledger.
+
+    Links are followed, so that another name of the ledger has no record of its own.
+
+    Raises:
+        LedgerError: a pipe or a device, beside which nothing can be kept.
+    """
+    path = Path(ledger)
+    if path.exists() and not path.is_file():
+        raise LedgerError(f"{path}: no regular file, so no record of releases goes beside it")
+    at = path.resolve()
+    return at.with_name(f"{at.name}.spent.json")
+
+
 def _round_from(data: Mapping[str, Any]) -> Round:
     """A round of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
     draws = tuple(Draw(**draw) for draw in data["draws"])
@@ -422,7 +456,9 @@ def _past_from(data: dict[str, Any]) -> PastRelease:
             raise TypeError("not a number")
     draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
     draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
-    return PastRelease(tuple(_of_type(str, name) for name in names), draw)
+    return PastRelease(
+        tuple(_of_type(str, name) for name in names), draw, _of_type(str, data.get("id", ""))
+    )
 
 
 def _numbers(value: Any) -> Floats:

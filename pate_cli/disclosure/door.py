@@ -11,6 +11,7 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.disclosure.guarantee import (
     adjacency,
     covers,
+    gap_of,
     read_off_warning,
     statements,
     summary,
@@ -37,6 +38,7 @@ def release(
     noise: Noise,
     *,
     prior: Sequence[Draw] = (),
+    recorded: bool = True,
     warnings: Sequence[str] = (),
 ) -> Report:
     """Spend the sanitizing noise once and write what may be published.
@@ -51,6 +53,7 @@ def release(
         noise: the source of the one draw.
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
+        recorded: whether `prior` is known to be all of them; the report claims nothing if not.
         warnings: what else a reader of the report should know.
 
     Raises:
@@ -87,6 +90,7 @@ def release(
         sanitized=sanitized,
         public=public,
         earlier=len(prior),
+        recorded=recorded,
         warnings=(*warnings, *plan.caveats),
     )
 
@@ -122,6 +126,7 @@ def release_composed(
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
         earlier=0,
+        recorded=True,
         warnings=(*warnings, *([hollow] if public.epsilon > _MEANINGLESS else [])),
     )
 
@@ -218,6 +223,7 @@ def _report(
     sanitized: Sanitized,
     public: DataIndependent,
     earlier: int,
+    recorded: bool,
     warnings: tuple[str, ...],
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
@@ -226,6 +232,7 @@ def _report(
     """
     bound = kind is not ReleaseKind.UNBIASED or epsilon == public.epsilon
     read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
+    gap = gap_of(read_off, recorded=recorded)
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
@@ -233,7 +240,7 @@ def _report(
         epsilon=epsilon,
         delta=delta,
         private=private,
-        sound=sound and bound and not read_off,
+        sound=sound and bound and gap is None,
         analysis=analysis,
         mechanism=mechanism,
         queries=sum(done.queries for done in rounds),
@@ -249,13 +256,11 @@ def _report(
             data_independent=epsilon == public.epsilon,
             sound=sound,
             rounds=len(rounds),
-            read_off=read_off,
+            gap=gap,
         ),
         adjacency=adjacency(rounds[0].teachers_per_record),
         covers=covers(kind, earlier=earlier),
-        statements=statements(
-            kind, private=private, sound=sound, rounds=len(rounds), read_off=read_off
-        ),
+        statements=statements(kind, private=private, sound=sound, rounds=len(rounds), gap=gap),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pate_cli.disclosure.report import Statement
 from pate_cli.words import PublicFact, ReleaseKind
 
-__all__ = ["adjacency", "covers", "read_off_warning", "statements", "summary"]
+__all__ = ["adjacency", "covers", "gap_of", "read_off_warning", "statements", "summary"]
 
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {
@@ -51,6 +51,23 @@ _NOT_PRIVATE = (
 )
 
 
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
+    """Why no statement can be claimed at all; None where nothing stands in the way."""
+    gaps = []
+    if read_off:
+        facts, reasons, flags = (
+            " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)
+        )
+        was = "was" if len(read_off) == 1 else "were"
+        gaps.append(f"{facts} {was} read off the votes, and {reasons}; give {flags}")
+    if not recorded:
+        gaps.append(
+            "earlier draws from these rounds, of which no record was kept, may not be charged; "
+            "leave out --no-spend"
+        )
+    return "; ".join(gaps) or None
+
+
 def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
     """What the headline ε accounts for."""
     parts = ["all labels"]
@@ -67,16 +84,16 @@ def statements(
     private: bool,
     sound: bool,
     rounds: int,
-    read_off: Sequence[PublicFact] = (),
+    gap: str | None = None,
 ) -> tuple[Statement, ...]:
     """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
 
     `sound` is False for the published analysis, whose data-dependent cost bounds nothing. None
-    holds where a fact that all take as public was read off the votes (`read_off`). With
+    holds where there is a `gap`. With
     several rounds a later one may have been shaped by the labels of an earlier one: the charge then
     depends on the labels, and only the ex-post statement is left of the data-dependent ones.
     """
-    private = private and not read_off
+    private = private and gap is None
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
@@ -136,17 +153,13 @@ def summary(
     data_independent: bool,
     sound: bool,
     rounds: int,
-    read_off: Sequence[PublicFact] = (),
+    gap: str | None = None,
 ) -> str:
     """One sentence on the headline number."""
     if not private:
         return _NOT_PRIVATE
-    if read_off:
-        facts = " and ".join(_READ_OFF[fact][0] for fact in read_off)
-        reasons = " and ".join(_READ_OFF[fact][1] for fact in read_off)
-        flags = " and ".join(_READ_OFF[fact][2] for fact in read_off)
-        was = "was" if len(read_off) == 1 else "were"
-        return f"Nothing is claimed: {facts} {was} read off the votes, and {reasons}; give {flags}."
+    if gap is not None:
+        return f"Nothing is claimed: {gap}."
     pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."

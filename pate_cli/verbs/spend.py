@@ -163,6 +163,7 @@ def release(
     as_published: bool = False,
     record: SpendRecord | None = None,
     again: bool = False,
+    recorded: bool = True,
     seed: int | None = None,
 ) -> Released:
     """Compose ledgers and publish one sanitized (ε, δ) for all they hold.
@@ -170,8 +171,13 @@ def release(
     Args:
         ledgers: of one or several rounds on the same teachers, or their files.
         release, order, beta, sigma_release, as_published, seed: as in `aggregate`.
-        record: earlier draws; a second one from the same rounds is refused, or charged.
+        record: all earlier draws, from the `record` of what was released last; a second one from
+            the same rounds is refused, or charged. Left out, the report presupposes that none of
+            these rounds was released before: nothing is looked up, and this draw is noted nowhere
+            but in the `record` of the result. (The command line keeps a record beside each ledger.)
         again: draw again all the same.
+        recorded: False where there may be draws that `record` does not tell of, so that they are
+            not charged: the report then claims nothing.
 
     Raises:
         SpentError: the rounds were released before.
@@ -209,6 +215,8 @@ def release(
             "privacy: publish the first report, or give `again` to be charged for all draws"
         )
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
-    report = release_ledger(total, plan, noise, prior=[past.draw for past in prior])
+    report = release_ledger(
+        total, plan, noise, prior=[past.draw for past in prior], recorded=recorded
+    )
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))

@@ -77,7 +77,18 @@ class Asked:
         analysis: Analysis,
         published: bool,
     ) -> Account:
-        """How the run is charged, fixed before any vote is seen."""
+        """How the run is charged, fixed before any vote is seen.
+
+        Raises:
+            ParameterError: a δ that the noise of floating-point numbers is not negligible beside.
+        """
+        least = self.mechanism.smallest_delta(self.queries)
+        if 0.0 < self.delta < least:
+            raise ParameterError(
+                f"`delta` must be at least {least:g} for {self.queries} queries over "
+                f"{self.file.classes} classes, got {self.delta:g}: below it what the resolution of "
+                "floating-point noise adds to delta is no longer negligible"
+            )
         kind = kind_of(release, analysis, published=published)
         if isinstance(self.mechanism, ComposedMechanism):
             name = self.mechanism.name

@@ -13,7 +13,7 @@ from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.errors import SpentError, UsageError
+from pate_cli.errors import ParameterError, SpentError, UsageError
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
 from pate_cli.mechanisms.base import Mechanism
@@ -57,7 +57,7 @@ def aggregate(
         order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
         analysis: `tight`, or `paper` for the published one, which is no bound.
         as_published: charge the release as the paper does.
-        delta: δ of the guarantee, in (0, 1).
+        delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
         max_queries, max_answers: public caps.
         teachers_per_record: most teachers that one record may have trained.
         layout, classes, teachers, queries: how to read the votes, as in `open_votes`. Where the
@@ -180,6 +180,7 @@ def release(
             not charged: the report then claims nothing.
 
     Raises:
+        ParameterError: a δ too small beside what floating-point noise adds over all rounds.
         SpentError: the rounds were released before.
         LedgerError: a ledger is damaged, or does not fit the others.
     """
@@ -207,6 +208,14 @@ def release(
         from pate_cli.published.account import PublishedPlan
 
         plan = PublishedPlan.of(plan, as_published=as_published)
+    least = sum(
+        scored_from_parameters(done.mechanism).smallest_delta(done.queries) for done in total.rounds
+    )
+    if total.delta < least:
+        raise ParameterError(
+            f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
+            f"{total.delta:g}: floating-point noise is not negligible beside it"
+        )
     known = SpendRecord() if record is None else record
     prior = known.touching(total)
     if prior and not again and plan.publishes_draw:

@@ -8,7 +8,8 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 Every sanitized draw from a ledger costs privacy, and so does every attempt at a target. The spend
 record remembers the rounds of each release and the public parameters of its draw, so that a second
 draw from the same votes is refused, or charged; and each attempt with its outcome. It holds nothing
-secret about votes, but the ids of rounds belong with the ledgers.
+secret about votes, but the ids of rounds belong with the ledgers: the command line keeps it beside
+them (`record_beside`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import contextlib
 import enum
 import json
 import math
+import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
@@ -30,6 +33,7 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.results import Result
+from pate_cli.words import PublicFact
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -40,6 +44,7 @@ __all__ = [
     "PastRelease",
     "Round",
     "SpendRecord",
+    "record_beside",
 ]
 
 _T = TypeVar("_T")
@@ -80,6 +85,7 @@ class Round:
         max_answers: k2, the public cap on answers (k1 where there was none).
         answers: how many labels were released.
         draws: sanitized values that the run itself published; a later release pays for them.
+        read_off: facts that are taken as public and were read off the votes: no statement holds.
     """
 
     id: str
@@ -88,6 +94,7 @@ class Round:
     max_answers: int
     answers: int
     draws: tuple[Draw, ...] = ()
+    read_off: tuple[PublicFact, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -260,6 +267,7 @@ class Ledger(Result):
                     "max_answers": done.max_answers,
                     "answers": done.answers,
                     "draws": [asdict(draw) for draw in done.draws],
+                    "read_off": [fact.value for fact in done.read_off],
                 }
                 for done in self.rounds
             ],
@@ -329,10 +337,12 @@ class PastRelease:
     Attributes:
         rounds: ids of the rounds whose cost it released.
         draw: its public parameters.
+        id: random name of the draw, so that records which both tell of it count it once.
     """
 
     rounds: tuple[str, ...]
     draw: Draw
+    id: str = ""
 
 
 class Outcome(enum.StrEnum):
@@ -407,12 +417,20 @@ class SpendRecord:
         if draw is None:
             return self
         names = tuple(done.id for done in ledger.rounds)
-        return replace(self, releases=(*self.releases, PastRelease(names, draw)))
+        past = PastRelease(names, draw, secrets.token_hex(16))
+        return replace(self, releases=(*self.releases, past))
+
+    def __or__(self, other: SpendRecord) -> SpendRecord:
+        """What either tells of; a release or attempt of both counts once."""
+        more = Counter(other.releases) - Counter(self.releases)
+        attempts = {attempt.id: attempt for attempt in (*self.attempts, *other.attempts)}
+        return SpendRecord((*self.releases, *more.elements()), tuple(attempts.values()))
 
     def to_json(self) -> str:
         """The record file."""
         releases: Sequence[dict[str, Any]] = [
             {
+                "id": past.id,
                 "rounds": list(past.rounds),
                 "beta": past.draw.beta,
                 "sigma_release": past.draw.sigma,
@@ -470,16 +488,32 @@ def _named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"{Path(path)}: {error}") from None
 
 
+def record_beside(ledger: str | PathLike[str]) -> Path:
+    """Where the record of a ledger's releases is kept: `<ledger>.spent.json` beside the ledger.
+
+    Links are followed, so that another name of the ledger has no record of its own.
+
+    Raises:
+        LedgerError: a pipe or a device, beside which nothing can be kept.
+    """
+    path = Path(ledger)
+    if path.exists() and not path.is_file():
+        raise LedgerError(f"{path}: no regular file, so no record of releases goes beside it")
+    at = path.resolve()
+    return at.with_name(f"{at.name}.spent.json")
+
+
 def _round_from(data: Mapping[str, Any]) -> Round:
     """A round of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
     draws = tuple(Draw(**draw) for draw in data["draws"])
     for draw in draws:
         draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    facts = tuple(PublicFact(fact) for fact in _of_type(list, data.get("read_off", [])))
     _of_type(str, data["id"])
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
-    return Round(**{**data, "draws": draws})
+    return Round(**{**data, "draws": draws, "read_off": facts})
 
 
 def _past_from(data: dict[str, Any]) -> PastRelease:
@@ -493,7 +527,9 @@ def _past_from(data: dict[str, Any]) -> PastRelease:
             raise TypeError("not a number")
     draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
     draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
-    return PastRelease(tuple(_of_type(str, name) for name in names), draw)
+    return PastRelease(
+        tuple(_of_type(str, name) for name in names), draw, _of_type(str, data.get("id", ""))
+    )
 
 
 def _attempt_from(data: dict[str, Any]) -> Attempt:

@@ -7,22 +7,51 @@ sign times the quantile of the upper tail at u = (k + ½)·2^-64 in (0, ½): -Φ
 2^-54 apart and u stays one of them below ½, so zeros do not occur either and the law is exactly
 symmetric.
 
-**Distance from the ideal law.** The mass beyond the largest magnitude, both sides together, is
-`TAIL_MASS` = 2^-64 per draw: that is the total-variation distance between a real-valued draw and
-the same draw with its tails cut. Inside, a draw is a real-valued one moved to the middle of its
-cell and rounded to a double (relative error of a few 2^-53), and that can change a published
-outcome only by moving two noisy counts past each other, or one past the threshold. For counts up to
-τ and noise of scale σ this has probability of the order of (1 + τ/σ)·2^-52 per class and query. All
-of it is a total-variation distance, so it enters δ additively, times 1 + e^ε: some 1e-10 before
-that factor for ten thousand queries over ten classes at τ/σ = 6, beside a customary δ of 1e-5.
+**Distance from the ideal law.** Outcomes depend on noise through comparisons only. With all other
+draws fixed, class i wins where its noisy count is above the best of the others, a query is answered
+where the noisy maximum is above T: one threshold c for each draw. So replace the draws of a run one
+by one, from ideal to actual. With F the ideal tail and G the actual one (either side),
+
+    |G(c) - F(c)| <= eta F(c) + cell    for every c,
+
+and N such steps give P_actual[S] <= e^(N eta) (P_ideal[S] + N cell) for every event S, and the same
+with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the actual run at
+
+    eps + 2 N eta,    e^(N eta) (delta + N cell (1 + e^(eps + N eta))).
+
+- *cell*: within a cell of the lattice nothing is known of the ideal draw, so F and G differ by its
+  mass, `CELL` = 2^-64 at most, far out in the tail as well (what is beyond the last draw is one
+  such cell at each end).
+- *coarse cells*: the tail below c of a one-sided draw (|Laplace|, for exponential noise) vanishes
+  as c falls to its count, and so does a narrow interval of a draw that takes part in several
+  comparisons, as the threshold of sparse vector does. Round-off, A = 2^-53 (1 + tau/b), is then no
+  fraction of it. Call such a tail narrow if it is below 2^-13 scales. Elsewhere A is 2^13 A of it,
+  which goes to eta; and it is narrow for few of the other draws only, with a probability of at most
+  2^-13 times their number r (classes, or rows). That leaves 2^-66 (1 + tau/b) r: the cell of
+  permute-and-flip, and below `COARSE_CELL` = 2^-53 for sparse vector while (1 + tau/b) r <= 2^13.
+- *eta*: round-off of u, of the quantile (a few ulps) and of count + scale * draw moves c by at most
+  2^-53 (a few |x| + tau/sigma) standard deviations, and log F by that times the hazard, which is at
+  most |x| + 1 <= 10.2 for the normal and 1 for Laplace: some 2^-53 (500 + 10 tau/sigma). For ten
+  thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8, far below the fourth decimal
+  to which eps is rounded up; it is not added.
+- The published epsilon has steps of 1e-4. Each is an interval of its draw, and an event may take or
+  leave each of them: they count as `STEPS` = 10^4 draws, which is their number where a standard
+  deviation of the release is up to 0.05 nats.
+
+The additive part is *not* negligible beside any delta: `smallest_delta` is a hundred times that
+part at eps = 10, and runs at a smaller delta are refused. So the delta of a report is short by a
+hundredth at most up to eps = 10, and by e^(eps - 10) hundredths beyond, where an epsilon promises
+next to nothing.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") reads the count off the *released* value count + noise,
 because the reachable doubles differ between neighbours. Noisy counts are never released: what
-leaves is an argmax, or the side of a threshold, one of m + 1 outcomes, each of which is a union
-of whole cells of noise with boundaries that move continuously; only the probabilities above
-remain. The one real number that is drawn and published, epsilon, is rounded *up* to a few decimals
-before it leaves, so that its low bits are gone too, on the safe side.
+leaves is an argmax, or the side of a threshold, one of m + 1 outcomes, each of which is a half-line
+of each draw, given the others, with an end that moves continuously; only the errors above remain.
+The one real number that is drawn and published, epsilon, is rounded *up* to 4 decimals before it
+leaves. That is no discrete mechanism: it makes each published value an interval of the draw, some
+1e11 doubles wide, which all neighbours reach, so that what is left is again the mass at its two
+ends. Nothing is claimed for a value that is read before it is rounded, nor about timing.
 
 **Where words come from.** `Noise.from_entropy()` asks the operating system's cryptographic
 generator, holds no state between calls, and so is safe to fork. `Noise.from_seed()` is a Philox
@@ -43,6 +72,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pate_cli.errors import ParameterError
+
+CELL: Final = 2.0**-64
+"""Most that the tail of an actual draw is off, besides round-off; of two-sided draws."""
+COARSE_CELL: Final = 2.0**-53
+"""The same for draws that take part in several comparisons."""
+NARROW: Final = 2.0**-13
+"""Below so many scales a tail or an interval is narrow beside round-off."""
+STEPS: Final = 10_000
+"""For how many draws a published epsilon counts."""
+
+_MULTIPLE = 100.0
+_EPSILON = 10.0
 
 TAIL_MASS: Final = 2.0**-64
 """Mass of the ideal law beyond the largest possible draw, both sides together, per draw."""
@@ -122,6 +163,21 @@ class Noise:
             stop = min(start + _CHUNK, total)
             draws[start:stop] = transform(self._words(stop - start))
         return draws.reshape(sizes)
+
+
+def smallest_delta(draws: int, *, cell: float = CELL) -> float:
+    """The least δ at which a run may be charged, rounded up to two digits.
+
+    A hundred times (draws·cell + STEPS·CELL)(1 + e^10): what the noise of floating-point numbers
+    adds to δ is a hundredth of δ at most wherever ε is up to 10 (see the module's text).
+
+    Args:
+        draws: numbers drawn for labels, ≥ 0.
+        cell: how coarse they are, CELL or more.
+    """
+    least = _MULTIPLE * (draws * cell + STEPS * CELL) * (1.0 + math.exp(_EPSILON))
+    unit = 10.0 ** (math.floor(math.log10(least)) - 1)
+    return float(f"{math.ceil(least / unit) * unit:.1e}")
 
 
 def normal_from_words(words: Words) -> Draws:

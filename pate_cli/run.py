@@ -37,7 +37,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.votes import VoteBatch
-from pate_cli.words import Bound, ReleaseKind
+from pate_cli.words import Bound, PublicFact, ReleaseKind
 
 __all__ = [
     "Account",
@@ -102,6 +102,7 @@ def run(
     noise: Noise,
     progress: Callable[[int], None] = lambda _rows: None,
     warnings: Sequence[str] = (),
+    read_off: Sequence[PublicFact] = (),
 ) -> Aggregation:
     """Label every row in order, stopping at the public cap; charge *all* rows; release.
 
@@ -117,6 +118,7 @@ def run(
         noise: the source of all noise.
         progress: called with the number of rows of each finished batch.
         warnings: what else a reader of the report should know.
+        read_off: facts that are taken as public and were read off the votes.
 
     Raises:
         VoteError: from the batches, at the first row that is no vote, or when there are fewer
@@ -138,6 +140,7 @@ def run(
         queries=queries,
         max_answers=min(max_answers, queries),
         answers=sum(int(np.sum(table.sources == "teachers")) for table in tables),
+        read_off=tuple(read_off),
     )
     settled = account.settle(done, noise, warnings)
     labels = replace(concatenate(tables), metadata=_metadata(settled.report))
@@ -258,16 +261,17 @@ class TargetAccount:
         )
         return not noise.comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
-    def refused(self, *, private: bool, warnings: Sequence[str] = ()) -> Report:
-        """The public report of a refusal."""
+    def refused(self, *, private: bool, read_off: Sequence[PublicFact] = ()) -> Report:
+        """The public report of a refusal; `read_off` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
             queries=self._queries,
             max_answers=self._max_answers,
             answers=0,
+            read_off=tuple(read_off),
         )
-        return self._report(done, passed=False, private=private, warnings=warnings)
+        return self._report(done, passed=False, private=private)
 
     def add(self, mechanism: Mechanism, counts: Counts) -> None:
         """Nothing: what labels may cost is settled before they are drawn."""
@@ -275,7 +279,7 @@ class TargetAccount:
     def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
         """The report of labels that passed, or that needed no test; there is no ledger."""
         if self.needed:
-            report = self._report(done, passed=True, private=noise.private, warnings=warnings)
+            report = self._report(done, passed=True, private=noise.private)
         else:
             report = release_within(
                 done,
@@ -283,7 +287,6 @@ class TargetAccount:
                 self.public,
                 private=noise.private,
                 spent=self.spent,
-                warnings=warnings,
             )
         return Settlement(report, None)
 
@@ -311,9 +314,7 @@ class TargetAccount:
             target=outlook,
         )
 
-    def _report(
-        self, done: Round, *, passed: bool, private: bool, warnings: Sequence[str]
-    ) -> Report:
+    def _report(self, done: Round, *, passed: bool, private: bool) -> Report:
         return release_tested(
             done,
             self.plan,
@@ -322,7 +323,6 @@ class TargetAccount:
             passed=passed,
             private=private,
             spent=self.spent,
-            warnings=warnings,
         )
 
 

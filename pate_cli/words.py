@@ -25,6 +25,7 @@ __all__ = [
     "MechanismName",
     "Objective",
     "OrderChoice",
+    "PublicFact",
     "ReleaseKind",
 ]
 
@@ -99,6 +100,13 @@ class ReleaseKind(_Word, called="release"):
     UNBIASED = "unbiased"
     NONE = "none"
     TARGET = "target"
+
+
+class PublicFact(_Word, called="read_off"):
+    """What every statement takes as public, and a file of votes does not always settle."""
+
+    CLASSES = "classes"
+    QUERIES = "queries"
 
 
 class Analysis(_Word, called="analysis"):

@@ -6,6 +6,7 @@ So does the record of releases: damage never reads as nothing spent.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.errors import LedgerError
-from pate_cli.ledger import SCHEMA_VERSION, Draw, Ledger, PastRelease, SpendRecord
+from pate_cli.ledger import (
+    SCHEMA_VERSION,
+    Draw,
+    Ledger,
+    PastRelease,
+    SpendRecord,
+    record_beside,
+)
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
@@ -382,6 +390,34 @@ def test_a_record_comes_back_from_its_file(releases):
     assert SpendRecord.from_json(record.to_json().encode()) == record
 
 
+def test_records_together_count_a_draw_once_and_another_one_like_it_again():
+    one = SpendRecord().after(spent("a"), DRAWN)
+    other = SpendRecord().after(spent("a"), DRAWN)
+    assert one | one == one
+    assert one | SpendRecord() == one == SpendRecord() | one
+    both = one | other
+    assert both.releases == (*one.releases, *other.releases)
+    assert both | other == both
+    assert len((other | both).releases) == 2
+    # Records without names, as they once were: as many draws as the longer one tells of.
+    nameless = PastRelease(("a",), DRAWN)
+    twice = SpendRecord((nameless, nameless))
+    assert SpendRecord((nameless,)) | twice == twice == twice | SpendRecord((nameless,))
+
+
+def test_a_record_without_names_is_read():
+    data = json.loads(RECORD.to_json())
+    del data["releases"][0]["id"]
+    assert SpendRecord.from_json(json.dumps(data)).releases == (PastRelease(("a",), DRAWN),)
+
+
+def test_nothing_is_kept_beside_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = refusal(LedgerError, record_beside, tmp_path / "pipe")
+    assert text == f"{tmp_path}/pipe: no regular file, so no record of releases goes beside it"
+    assert record_beside(tmp_path / "a.json") == tmp_path / "a.json.spent.json"
+
+
 RECORD = SpendRecord().after(spent("a"), DRAWN)
 
 
@@ -429,6 +465,8 @@ def changed_record(**fields):
         {"rounds": "ab"},
         {"rounds": [1]},
         {"rounds": []},
+        {"id": 3},
+        {"id": None},
         {"beta": True},
         {"beta": "0.05"},
     ],

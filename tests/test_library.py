@@ -271,3 +271,13 @@ def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):
     with pytest.raises(UsageError, match=r"\.parquet"):
         results["Cost"].save(tmp_path / "cost.xlsx")
     assert not list(tmp_path.iterdir())
+
+
+def test_rounds_together_need_a_larger_delta_than_each():
+    rounds = [
+        pate.aggregate(DEMO, "gnmax", order=8, release="none", delta=2.7e-9, seed=seed).ledger
+        for seed in (1, 2)
+    ]
+    assert pate.release(rounds[0], seed=3).report.delta == 2.7e-9
+    with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
+        pate.release(rounds, seed=3)

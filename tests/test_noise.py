@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pate_cli.errors import ParameterError, UsageError
-from pate_cli.noise import TAIL_MASS, Noise, laplace_from_words, normal_from_words
+from pate_cli.noise import (
+    CELL,
+    COARSE_CELL,
+    TAIL_MASS,
+    Noise,
+    laplace_from_words,
+    normal_from_words,
+    smallest_delta,
+)
 
 ALPHA = 2.5e-8
 DRAWS = 400_000
@@ -268,3 +276,39 @@ def test_the_argmax_of_equal_counts_is_uniform():
     winners = np.argmax(Noise.from_entropy().normal((100_000, 5)), axis=1)
     for wins in np.bincount(winners, minlength=5).tolist():
         assert stats.binomtest(wins, 100_000, 0.2).pvalue > ALPHA
+
+
+# ---------------------------------------------------------------- what is left of the ideal law
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_the_tails_are_the_ideal_ones_up_to_a_factor_and_a_cell(law):
+    """|G(c) - F(c)| <= eta F(c) + CELL at draws of all sizes, in 50 digits.
+
+    G at a draw counts words: those of the same sign with at most its k, and half of all for c = 0.
+    """
+    draw = normal_from_words if law == "normal" else laplace_from_words
+    eta = 2.0**-53 * 500.0
+    ks = [0, 1, 2, 3, 10, 2**10, 2**20, 2**40, 2**52, 2**53, 2**60, 2**62, 2**63 - 2**9 - 1]
+    with mpmath.workdps(50):
+        for k in ks:
+            c = mpmath.mpf(float(draw(words_of(k << 1))[0]))
+            ideal = mpmath.erfc(c / mpmath.sqrt(2)) / 2 if law == "normal" else mpmath.exp(-c) / 2
+            for count in (k, k + 1):  # strictly beyond c, and beyond or at c
+                actual = mpmath.mpf(count) / 2**64
+                assert abs(actual - ideal) <= eta * ideal + CELL
+        # The cell is needed: at the last draw the law stops.
+        last = mpmath.mpf(float(draw(words_of(0))[0]))
+        ideal = mpmath.erfc(last / mpmath.sqrt(2)) / 2 if law == "normal" else mpmath.exp(-last) / 2
+        assert ideal > 0.4 * CELL
+
+
+def test_the_smallest_delta_is_a_hundred_times_what_the_cells_add():
+    for draws, cell in ((0, CELL), (11_000, CELL), (1_812_000, CELL), (11_000, COARSE_CELL)):
+        with mpmath.workdps(30):
+            added = (draws * mpmath.mpf(cell) + 10_000 * mpmath.mpf(2) ** -64) * (
+                1 + mpmath.exp(10)
+            )
+            least = smallest_delta(draws, cell=cell)
+            assert 100 * added <= least <= 111 * added
+        assert least == float(f"{least:.1e}")

@@ -97,7 +97,7 @@ def aggregate(
     if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     targets = (labels_path, report.report, ledger, view.plot)
-    refuse_overwriting(votes, *targets)
+    reading.refuse_overwriting(votes, *targets)
     if described.student is not None:
         refuse_overwriting(described.student, *targets, what="the student's predictions")
     choice = described.choice()
@@ -127,11 +127,15 @@ def aggregate(
         with reading.open(votes) as file:
             output.note(file.describe())
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
-            with output.progress("aggregating", reading.rows(file)) as advance:
+            # The rows follow from a target, and are read twice to test it.
+            rows = None if target.target_epsilon is not None else reading.rows(file)
+            with output.progress("aggregating", rows) as advance:
                 if dry_run:
                     quote = pate.quote(file, choice, progress=advance, **asked)
                     out.write(report.report, quote.to_json().encode())
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
+                    for warning in quote.warnings:
+                        output.note(f"warning: {warning}")
                     return
                 try:
                     done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)

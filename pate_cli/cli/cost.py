@@ -17,7 +17,6 @@ from pate_cli.cli.options import (
     ViewOptions,
     VoteOptions,
     Votes,
-    refuse_overwriting,
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
@@ -130,7 +129,7 @@ def cost(
     question.check(described, reading, account, view)
     if target != TargetOptions() and (question.compare or question.accuracy):
         raise UsageError("--target-epsilon does not go with --compare or --accuracy")
-    refuse_overwriting(votes, question.per_query, view.plot)
+    reading.refuse_overwriting(votes, question.per_query, view.plot)
     choice = described.choice()
     delta = account.delta
     with output.outputs() as out:

@@ -180,11 +180,22 @@ class VoteOptions:
         Layout | None,
         _votes("--layout", help="What a row of the file is; inferred only when there is no doubt."),
     ] = None
-    classes: Annotated[int | None, _votes("--classes", help="Number of classes m.")] = None
+    classes: Annotated[
+        int | None,
+        _votes("--classes", help="Number of classes m. Read off labels, it is not public."),
+    ] = None
     teachers: Annotated[
         int | None,
         _votes(
             "--teachers", help="Number of teachers; also allows rows in which some are missing."
+        ),
+    ] = None
+    queries: Annotated[
+        Path | None,
+        _votes(
+            "--queries",
+            help="In long form, the public ids to ask, in order: NPY, or Parquet or CSV with "
+            "`query_id`. One without a vote is asked, too.",
         ),
     ] = None
 
@@ -192,7 +203,19 @@ class VoteOptions:
         """The file, read as these options say."""
         from pate_cli.votes import open_votes
 
-        return open_votes(votes, layout=self.layout, classes=self.classes, teachers=self.teachers)
+        return open_votes(
+            votes,
+            layout=self.layout,
+            classes=self.classes,
+            teachers=self.teachers,
+            queries=self.queries,
+        )
+
+    def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
+        """UsageError for an output that is among the votes, or the list of queries."""
+        refuse_overwriting(votes, *outputs)
+        if self.queries is not None:
+            refuse_overwriting(self.queries, *outputs, what="the list of queries")
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import operator
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,9 +41,16 @@ def release(
         Path | None,
         typer.Option(
             "--spend",
-            help="Record of releases: refuses a second draw from the same rounds (exit 7).",
+            help="One more record of releases, shared by ledgers that have copies elsewhere.",
         ),
     ] = None,
+    no_spend: Annotated[
+        bool,
+        typer.Option(
+            "--no-spend",
+            help="Keep no record: earlier draws are not charged, and the report claims nothing.",
+        ),
+    ] = False,
     again: Annotated[
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
@@ -52,23 +61,38 @@ def release(
     Ledgers add up at one Renyi order, fixed before the first label: give --order to every
     aggregate whose ledgers are to be composed. Order, beta and sigma-release come from flags or
     from a public rule, never from the ledgers' own numbers.
+
+    Every draw is noted beside every ledger it was made from, in <ledger>.spent.json, and a second
+    one from any of the same rounds is refused (exit 7). Keep these records with the ledgers.
     """
     import pate_cli as pate
-    from pate_cli.ledger import SpendRecord
+    from pate_cli.ledger import Ledger, SpendRecord, record_beside
 
-    if again and spend is None:
-        raise UsageError("--again goes with --spend FILE, the record of earlier draws")
+    if no_spend and (again or spend is not None):
+        other = "--again" if spend is None else "--spend"
+        raise UsageError(f"{other} goes with a record of earlier draws; leave out --no-spend")
     for path in ledgers:
         refuse_overwriting(path, report.report, what="one of the ledgers")
-    with _alone(spend), output.outputs() as out:
-        record = SpendRecord() if spend is None else SpendRecord.read(spend)
-        # The record of what is spent is put in place before what spends it.
-        if spend is not None:
-            out.reserve(spend, mode=0o600, replace=True)
+    rounds = [Ledger.read(path) for path in ledgers]
+    beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
+    shared = [] if spend is None or spend.resolve() in beside else [spend]
+    records = [*beside, *shared]
+    with _alone(records), output.outputs() as out:
+        known = functools.reduce(operator.or_, map(SpendRecord.read, records), SpendRecord())
+        # The records of what is spent are put in place before what spends it.
+        for place in records:
+            out.reserve(place, mode=0o600, replace=True)
         out.reserve(report.report)
-        done = pate.release(ledgers, record=record, again=again, seed=report.seed, **wanted.wanted)
-        if spend is not None:
-            out.write(spend, done.record.to_json().encode())
+        done = pate.release(
+            rounds,
+            record=known,
+            again=again,
+            recorded=not no_spend,
+            seed=report.seed,
+            **wanted.wanted,
+        )
+        for place in records if done.record != known else shared:
+            out.write(place, done.record.to_json().encode())
         out.write(report.report, done.report.to_json().encode())
     total = done.ledger
     if total.draws:
@@ -80,22 +104,28 @@ def release(
         f"{len(total.rounds)} round(s), {total.answers} answers: epsilon "
         f"{done.report.epsilon:.4f} at delta {total.delta:g}"
     )
+    if not done.report.sound:
+        output.note(f"warning: {done.report.summary}")
 
 
 @contextlib.contextmanager
-def _alone(path: Path | None) -> Iterator[None]:
-    """Hold the record's folder, so that two releases at once cannot both find it unspent."""
-    if path is None or not path.parent.is_dir():
-        yield
-        return
+def _alone(records: list[Path]) -> Iterator[None]:
+    """Hold the records' folders, so that two releases at once cannot both find them unspent."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system; the check itself still stands
         yield
         return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    # In one order everywhere, so that two releases never wait for each other.
+    folders = {
+        (at.st_dev, at.st_ino): path.parent
+        for path in records
+        if path.parent.is_dir()
+        for at in [path.parent.stat()]
+    }
+    with contextlib.ExitStack() as held:
+        for _, folder in sorted(folders.items()):
+            opened = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, opened)
+            fcntl.flock(opened, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(folder)

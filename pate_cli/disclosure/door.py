@@ -12,6 +12,8 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.disclosure.guarantee import (
     adjacency,
     covers,
+    gap_of,
+    read_off_warning,
     statements,
     summary,
     tested_statements,
@@ -26,7 +28,7 @@ from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import Noise
-from pate_cli.words import Bound, ReleaseKind
+from pate_cli.words import Bound, PublicFact, ReleaseKind
 
 __all__ = [
     "composed_quote",
@@ -48,6 +50,7 @@ def release(
     noise: Noise,
     *,
     prior: Sequence[Draw] = (),
+    recorded: bool = True,
     warnings: Sequence[str] = (),
 ) -> Report:
     """Spend the sanitizing noise once and write what may be published.
@@ -62,6 +65,7 @@ def release(
         noise: the source of the one draw.
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
+        recorded: whether `prior` is known to be all of them; the report claims nothing if not.
         warnings: what else a reader of the report should know.
 
     Raises:
@@ -98,6 +102,7 @@ def release(
         sanitized=sanitized,
         public=public,
         earlier=len(prior),
+        recorded=recorded,
         warnings=(*warnings, *plan.caveats),
     )
 
@@ -133,6 +138,7 @@ def release_composed(
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
         earlier=0,
+        recorded=True,
         warnings=(*warnings, *([hollow] if public.epsilon > _MEANINGLESS else [])),
     )
 
@@ -146,7 +152,6 @@ def release_tested(
     passed: bool,
     private: bool,
     spent: Spent | None = None,
-    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about a tested budget: nothing of it depends on the votes but `passed`.
 
@@ -158,14 +163,14 @@ def release_tested(
         passed: what the coin said.
         private: whether the noise was unpredictable.
         spent: all attempts in the spend record.
-        warnings: what else a reader of the report should know.
     """
+    gap = gap_of(done.read_off, recorded=True)
     return Report(
         epsilon=plan.epsilon if passed else plan.refusal_epsilon,
         epsilon_kind="target" if passed else "refusal",
         delta=plan.delta,
         private=private,
-        sound=True,
+        sound=gap is None,
         analysis="tight",
         mechanism=dict(done.mechanism),
         queries=done.queries,
@@ -179,12 +184,13 @@ def release_tested(
             target=plan.epsilon,
             refusal_epsilon=plan.refusal_epsilon,
             delta=plan.delta,
+            gap=gap,
         ),
         adjacency=adjacency(done.teachers_per_record),
         covers="all labels, and whether they passed" if passed else "the refusal",
-        statements=tested_statements(private=private),
+        statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
-        warnings=tuple(warnings),
+        warnings=tuple(read_off_warning(fact) for fact in done.read_off),
         tested=Tested(
             passed=passed,
             target=plan.epsilon,
@@ -205,7 +211,6 @@ def release_within(
     *,
     private: bool,
     spent: Spent | None = None,
-    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about labels that meet a target whatever the votes, without a test."""
     report = _report(
@@ -219,9 +224,10 @@ def release_within(
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
         earlier=0,
-        warnings=tuple(warnings),
+        recorded=True,
+        warnings=(),
     )
-    met = f" The target {plan.epsilon:g} is met without a test." if private else ""
+    met = f" The target {plan.epsilon:g} is met without a test." if private and report.sound else ""
     return replace(report, summary=report.summary + met, spent=spent)
 
 
@@ -324,6 +330,7 @@ def _report(
     sanitized: Sanitized,
     public: DataIndependent,
     earlier: int,
+    recorded: bool,
     warnings: tuple[str, ...],
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
@@ -331,6 +338,8 @@ def _report(
     The unbiased release is too low about half the time: sound in what it says, but no bound.
     """
     bound = kind is not ReleaseKind.UNBIASED or epsilon == public.epsilon
+    read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
+    gap = gap_of(read_off, recorded=recorded)
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
@@ -339,7 +348,7 @@ def _report(
         epsilon_kind="worst-case" if epsilon == public.epsilon else kind.value,
         delta=delta,
         private=private,
-        sound=sound and bound,
+        sound=sound and bound and gap is None,
         analysis=analysis,
         mechanism=mechanism,
         queries=sum(done.queries for done in rounds),
@@ -355,12 +364,13 @@ def _report(
             data_independent=epsilon == public.epsilon,
             sound=sound,
             rounds=len(rounds),
+            gap=gap,
         ),
         adjacency=adjacency(rounds[0].teachers_per_record),
         covers=covers(kind, earlier=earlier),
-        statements=statements(kind, private=private, sound=sound, rounds=len(rounds)),
+        statements=statements(kind, private=private, sound=sound, rounds=len(rounds), gap=gap),
         rounds=tuple(_public_facts(done) for done in rounds),
-        warnings=warnings,
+        warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
     )
 
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pate_cli.disclosure.report import Statement
-from pate_cli.words import ReleaseKind
+from pate_cli.words import PublicFact, ReleaseKind
 
 __all__ = [
     "adjacency",
     "covers",
+    "gap_of",
+    "read_off_warning",
     "statements",
     "summary",
     "tested_statements",
     "tested_summary",
 ]
+
+# What was read off the votes, what one vote can do, and what settles it.
+_READ_OFF = {
+    PublicFact.CLASSES: ("the number of classes", "one vote can add a class", "--classes N"),
+    PublicFact.QUERIES: (
+        "the list of queries",
+        "one vote can make a query appear",
+        "--queries FILE",
+    ),
+}
 
 
 def adjacency(teachers_per_record: int) -> str:
@@ -24,7 +38,17 @@ def adjacency(teachers_per_record: int) -> str:
         most = f"{teachers_per_record} votes"
     return (
         f"Neighbouring vote files differ in {who}: on every query at most {most} may move from "
-        "one class to another, appear or go missing."
+        "one class to another, appear or go missing. The queries, the classes and the number of "
+        "teachers are public, the same for both."
+    )
+
+
+def read_off_warning(fact: PublicFact) -> str:
+    """Why nothing holds where this fact was read off the votes, and what settles it."""
+    what, why, flag = _READ_OFF[fact]
+    return (
+        f"{what[0].upper()}{what[1:]} was read off the votes: {why}, and with it what is "
+        f"published, so no statement holds. Give {flag}."
     )
 
 
@@ -34,6 +58,23 @@ _NOT_PRIVATE = (
     "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
     "For tests and papers only."
 )
+
+
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
+    """Why no statement can be claimed at all; None where nothing stands in the way."""
+    gaps = []
+    if read_off:
+        facts, reasons, flags = (
+            " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)
+        )
+        was = "was" if len(read_off) == 1 else "were"
+        gaps.append(f"{facts} {was} read off the votes, and {reasons}; give {flags}")
+    if not recorded:
+        gaps.append(
+            "earlier draws from these rounds, of which no record was kept, may not be charged; "
+            "leave out --no-spend"
+        )
+    return "; ".join(gaps) or None
 
 
 def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
@@ -47,14 +88,21 @@ def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
 
 
 def statements(
-    kind: ReleaseKind, *, private: bool, sound: bool, rounds: int
+    kind: ReleaseKind,
+    *,
+    private: bool,
+    sound: bool,
+    rounds: int,
+    gap: str | None = None,
 ) -> tuple[Statement, ...]:
     """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
 
-    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. With
+    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. None
+    holds where there is a `gap`. With
     several rounds a later one may have been shaped by the labels of an earlier one: the charge then
     depends on the labels, and only the ex-post statement is left of the data-dependent ones.
     """
+    private = private and gap is None
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
@@ -114,10 +162,13 @@ def summary(
     data_independent: bool,
     sound: bool,
     rounds: int,
+    gap: str | None = None,
 ) -> str:
     """One sentence on the headline number."""
     if not private:
         return _NOT_PRIVATE
+    if gap is not None:
+        return f"Nothing is claimed: {gap}."
     pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
@@ -137,12 +188,12 @@ def summary(
     )
 
 
-def tested_statements(*, private: bool) -> tuple[Statement, ...]:
+def tested_statements(*, holds: bool) -> tuple[Statement, ...]:
     """What a tested budget promises, whether or not the labels passed (THEORY.md, section 10)."""
     return (
         Statement(
             id="all-votes",
-            holds=private,
+            holds=holds,
             text=(
                 "What is released, labels or the refusal, is (tested.target, delta)-differentially "
                 "private, whatever the votes."
@@ -150,7 +201,7 @@ def tested_statements(*, private: bool) -> tuple[Statement, ...]:
         ),
         Statement(
             id="refusal",
-            holds=private,
+            holds=holds,
             text=(
                 "For all neighbouring vote files D, D': Pr_D[refused] <= "
                 "exp(tested.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
@@ -162,11 +213,19 @@ def tested_statements(*, private: bool) -> tuple[Statement, ...]:
 
 
 def tested_summary(
-    *, passed: bool, private: bool, target: float, refusal_epsilon: float, delta: float
+    *,
+    passed: bool,
+    private: bool,
+    target: float,
+    refusal_epsilon: float,
+    delta: float,
+    gap: str | None,
 ) -> str:
     """One sentence on what came out."""
     if not private:
         return _NOT_PRIVATE
+    if gap is not None:
+        return f"Nothing is claimed: {gap}."
     if passed:
         return (
             f"epsilon = {target:g} at delta = {delta:g} holds whatever the votes (statement "

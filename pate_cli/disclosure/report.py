@@ -105,7 +105,8 @@ class Report(Result):
     """What may be published. Numbers in nats are rounded up to 4 decimals.
 
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
-    only where the data-independent bound is the smaller; what the `paper` analysis releases, never.
+    only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
+    nothing is where the number of classes or the list of queries was read off the votes.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`.
     """
@@ -210,7 +211,8 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean.
+    what a target would mean. `sound` is false where a fact that ε takes as public was read off the
+    votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -221,6 +223,8 @@ class Quote(Result):
     data_independent: DataIndependent
     threshold: float | None = None
     target: Outlook | None = None
+    sound: bool = True
+    warnings: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -237,6 +241,7 @@ class Quote(Result):
         return {
             "schema_version": SCHEMA_VERSION,
             "dry_run": True,
+            "sound": self.sound,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "mechanism": self.mechanism,
@@ -246,6 +251,7 @@ class Quote(Result):
             "planned_release": self.planned_release,
             "data_independent": asdict(self.data_independent),
             **target,
+            "warnings": list(self.warnings),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -21,7 +21,7 @@ from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.arrays import Counts, Floats, Ints, LabelArray
 from pate_cli.checks import check_ensemble
-from pate_cli.noise import Noise
+from pate_cli.noise import CELL, Noise, smallest_delta
 from pate_cli.words import MechanismName
 
 __all__ = [
@@ -123,6 +123,18 @@ class Mechanism(Labeller):
         every = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
         public = (field.name for field in every if field.metadata.get("public", True))
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
+
+    @property
+    def noise_cell(self) -> float:
+        """How coarse the draws are that its labels hang on: see pate_cli.noise."""
+        return CELL
+
+    def smallest_delta(self, queries: int) -> float:
+        """The least δ that this many queries may be charged at, for what floating-point noise adds.
+
+        Every mechanism draws at most m + 1 numbers a query.
+        """
+        return smallest_delta(queries * (self.classes + 1), cell=self.noise_cell)
 
     def start(self) -> Labeller:
         """What labels a run from its first row on; itself where rows do not depend on others."""

@@ -22,7 +22,7 @@ from pate_cli.accounting.permute_and_flip import (
 from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.checks import check_positive
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
-from pate_cli.noise import Noise
+from pate_cli.noise import COARSE_CELL, NARROW, Noise
 from pate_cli.words import EXPONENTIAL_SHARE, MechanismName
 
 __all__ = ["PermuteAndFlip"]
@@ -66,6 +66,12 @@ class PermuteAndFlip(OneScoreMechanism):
     def pure_epsilon(self) -> float:
         """2k/b: every answer is ε-DP at it."""
         return 2.0 * self.teachers_per_record / self.exponential_scale
+
+    @property
+    def noise_cell(self) -> float:
+        """Round-off of a one-sided draw, where the others make its lower tail a narrow one."""
+        round_off = COARSE_CELL * (1.0 + self.teachers / self.exponential_scale)
+        return round_off * NARROW * self.classes
 
     def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram; a Laplace draw without its sign is exponential."""

@@ -20,7 +20,7 @@ from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape
-from pate_cli.noise import Noise
+from pate_cli.noise import COARSE_CELL, Noise
 from pate_cli.words import REFUSALS, MechanismName
 
 __all__ = ["SparseVector", "SparseVectorLabeller"]
@@ -107,6 +107,11 @@ class SparseVector(ComposedMechanism):
             unit, teachers=run.teachers, teachers_per_record=run.teachers_per_record
         )
         return {**settled, "query_epsilon": epsilon}
+
+    @property
+    def noise_cell(self) -> float:
+        """The threshold's noise is compared with every row of an epoch."""
+        return COARSE_CELL
 
     @property
     def scale(self) -> float:

@@ -15,7 +15,7 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run import Account, ComposedAccount, TightAccount
-from pate_cli.votes import VoteBatch, VoteFile, open_votes
+from pate_cli.votes import Queries, VoteBatch, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
@@ -57,6 +57,16 @@ class Asked:
             )
         return self.mechanism
 
+    def check_delta(self) -> None:
+        """ParameterError for a δ beside which floating-point noise is not negligible."""
+        least = self.mechanism.smallest_delta(self.queries)
+        if 0.0 < self.delta < least:
+            raise ParameterError(
+                f"`delta` must be at least {least:g} for {self.queries} queries over "
+                f"{self.file.classes} classes, got {self.delta:g}: below it what the resolution of "
+                "floating-point noise adds to delta is no longer negligible"
+            )
+
     def by_rule(self, plan: TargetPlan) -> Asked:
         """The same with as many rows as the public rule asks at a target."""
         rows = Reference(self.scored).rows(plan, self.queries)
@@ -87,7 +97,8 @@ class Asked:
         analysis: Analysis,
         published: bool,
     ) -> Account:
-        """How the run is charged, fixed before any vote is seen."""
+        """How the run is charged, fixed before any vote is seen; errors as `check_delta`."""
+        self.check_delta()
         kind = kind_of(release, analysis, published=published)
         if isinstance(self.mechanism, ComposedMechanism):
             name = self.mechanism.name
@@ -123,6 +134,7 @@ def asking(
     layout: Layout | str | None,
     classes: int | None,
     teachers: int | None,
+    listed: Queries | None,
     max_queries: int | None,
     max_answers: int | None,
     delta: float,
@@ -138,7 +150,9 @@ def asking(
         choice = mechanism
     else:
         choice = choice_of(mechanism, parameters, teachers_per_record)
-    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
+    with open_votes(
+        votes, layout=layout, classes=classes, teachers=teachers, queries=listed
+    ) as file:
         if isinstance(choice, Mechanism):
             for name in ("teachers", "classes"):
                 if getattr(choice, name) != getattr(file, name):

@@ -34,7 +34,7 @@ from pate_cli.verbs.asked import (
     count,
     kind_of,
 )
-from pate_cli.votes import VoteBatch, open_votes
+from pate_cli.votes import Queries, VoteBatch, open_votes
 from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import (
     DELTA,
@@ -68,6 +68,7 @@ def cost(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     **parameters: Any,
 ) -> Cost:
     """What the votes would cost by step, order and query. SECRET: it describes the votes.
@@ -94,6 +95,7 @@ def cost(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
@@ -136,6 +138,7 @@ def compare(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     **parameters: Any,
 ) -> Compared:
     """Every mechanism that applies, at as many expected answers as the one given. SECRET.
@@ -152,6 +155,7 @@ def compare(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
@@ -182,17 +186,20 @@ def accuracy(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
 ) -> Accuracy:
     """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
 
     SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
     """
     known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
-    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
-        queries, _ = count(file, max_queries, None)
+    with open_votes(
+        votes, layout=layout, classes=classes, teachers=teachers, queries=queries
+    ) as file:
+        asked, _ = count(file, max_queries, None)
 
         def batches() -> Iterator[tuple[Counts, Any]]:
-            for batch in file.batches(limit=queries):
+            for batch in file.batches(limit=asked):
                 yield batch.counts, known.of(batch.ids, batch.first_row, classes=file.classes)
 
         points = measure_accuracy(
@@ -202,7 +209,7 @@ def accuracy(
             delta=delta,
             teachers_per_record=teachers_per_record,
         )
-        return Accuracy(tuple(points), queries, delta)
+        return Accuracy(tuple(points), asked, delta)
 
 
 def growth(
@@ -215,16 +222,19 @@ def growth(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     **parameters: Any,
 ) -> dict[str, CostCurve]:
     """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET."""
     choice = choice_of(mechanism, parameters, teachers_per_record)
-    with open_votes(votes, layout=layout, classes=classes, teachers=teachers) as file:
-        queries, _ = count(file, max_queries, None)
+    with open_votes(
+        votes, layout=layout, classes=classes, teachers=teachers, queries=queries
+    ) as file:
+        rows, _ = count(file, max_queries, None)
         curves = {}
         for name in CLASSES:
             other = choice.among(name)
-            asked = Asked(file, other, queries, queries, delta)
+            asked = Asked(file, other, rows, rows, delta)
             if other.complete and not other.composed:
                 curves[name.value] = measure_growth(asked.batches(asked.scored), delta=delta)
         return curves
@@ -244,6 +254,7 @@ def smooth_sensitivity(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     **parameters: Any,
 ) -> Sensitivity:
     """How far one record could move the cost of the votes, smoothed over distances. SECRET.
@@ -264,6 +275,7 @@ def smooth_sensitivity(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=None,
         delta=delta,

@@ -5,15 +5,22 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 from pate_cli.disclosure.door import release as release_ledger
+from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.errors import RefusedError, SpentError, UnreachableError, UsageError
+from pate_cli.errors import (
+    ParameterError,
+    RefusedError,
+    SpentError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
@@ -21,7 +28,7 @@ from pate_cli.noise import Noise
 from pate_cli.run import Account, Aggregation, ComposedAccount, TargetAccount, run
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
-from pate_cli.votes import VoteFile
+from pate_cli.votes import Queries
 from pate_cli.words import DELTA, Analysis, Bound, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Released", "aggregate", "quote", "release"]
@@ -49,6 +56,7 @@ def aggregate(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     seed: int | None = None,
     progress: Progress = lambda _rows: None,
     **parameters: Any,
@@ -69,11 +77,13 @@ def aggregate(
         budget: refuse an attempt that would take the record's total beyond it.
         record: file of attempts at a target; this one is in it, as pending, before votes are read,
             and counts E should it never end. Without one the caller keeps count.
-        delta: δ of the guarantee, in (0, 1).
+        delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
         max_queries, max_answers: public caps; with a target and without `max_queries` the rows
             follow from E by a public rule.
         teachers_per_record: most teachers that one record may have trained.
-        layout, classes, teachers: how to read the votes, as in `open_votes`.
+        layout, classes, teachers, queries: how to read the votes, as in `open_votes`. Where the
+            number of classes or, in long form with missing votes, the list of queries is not given
+            but read off the votes, the report claims nothing.
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
         progress: called with the number of rows of each finished batch.
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
@@ -94,11 +104,11 @@ def aggregate(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
     ) as asked:
-        warnings = _assumptions(asked.file)
         if target is None:
             account = asked.account(
                 release,
@@ -111,7 +121,7 @@ def aggregate(
         else:
             target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
             asked, account = target.account(asked, rows_given=max_queries is not None)
-            target.decide(asked, account, noise, progress=progress, warnings=warnings)
+            target.decide(asked, account, noise, progress=progress)
         return run(
             asked.file.batches(limit=asked.queries),
             asked.mechanism,
@@ -120,7 +130,7 @@ def aggregate(
             max_answers=asked.max_answers,
             noise=noise,
             progress=progress,
-            warnings=warnings,
+            read_off=asked.file.read_off,
         )
 
 
@@ -146,6 +156,7 @@ def quote(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     progress: Progress = lambda _rows: None,
     **parameters: Any,
 ) -> Quote:
@@ -161,6 +172,7 @@ def quote(
         layout=layout,
         classes=classes,
         teachers=teachers,
+        listed=queries,
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
@@ -179,7 +191,9 @@ def quote(
             asked, account = target.account(asked, rows_given=max_queries is not None)
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
-        return account.quote(queries=asked.queries, max_answers=asked.max_answers)
+        price = account.quote(queries=asked.queries, max_answers=asked.max_answers)
+        warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
+        return replace(price, sound=not warnings, warnings=warnings)
 
 
 @dataclass(frozen=True)
@@ -214,6 +228,7 @@ class _Target:
         Raises:
             UnreachableError: the target is out of reach, or a composition exceeds it.
         """
+        asked.check_delta()
         plan, mechanism = self.plan, asked.mechanism
         if isinstance(mechanism, ComposedMechanism):
             composed = ComposedAccount(mechanism, queries=asked.queries, delta=plan.delta)
@@ -241,7 +256,6 @@ class _Target:
         noise: Noise,
         *,
         progress: Progress,
-        warnings: Sequence[str],
     ) -> None:
         """Draw the coin where one is needed; the record knows of it before votes are read.
 
@@ -272,7 +286,7 @@ class _Target:
             raise RefusedError(
                 f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
                 f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-                tested.refused(private=noise.private, warnings=warnings),
+                tested.refused(private=noise.private, read_off=asked.file.read_off),
             )
 
 
@@ -318,6 +332,7 @@ def release(
     as_published: bool = False,
     record: SpendRecord | None = None,
     again: bool = False,
+    recorded: bool = True,
     seed: int | None = None,
 ) -> Released:
     """Compose ledgers and publish one sanitized (ε, δ) for all they hold.
@@ -325,10 +340,16 @@ def release(
     Args:
         ledgers: of one or several rounds on the same teachers, or their files.
         release, order, beta, sigma_release, as_published, seed: as in `aggregate`.
-        record: earlier draws; a second one from the same rounds is refused, or charged.
+        record: all earlier draws, from the `record` of what was released last; a second one from
+            the same rounds is refused, or charged. Left out, the report presupposes that none of
+            these rounds was released before: nothing is looked up, and this draw is noted nowhere
+            but in the `record` of the result. (The command line keeps a record beside each ledger.)
         again: draw again all the same.
+        recorded: False where there may be draws that `record` does not tell of, so that they are
+            not charged: the report then claims nothing.
 
     Raises:
+        ParameterError: a δ too small beside what floating-point noise adds over all rounds.
         SpentError: the rounds were released before.
         LedgerError: a ledger is damaged, or does not fit the others.
     """
@@ -356,6 +377,14 @@ def release(
         from pate_cli.published.account import PublishedPlan
 
         plan = PublishedPlan.of(plan, as_published=as_published)
+    least = sum(
+        scored_from_parameters(done.mechanism).smallest_delta(done.queries) for done in total.rounds
+    )
+    if total.delta < least:
+        raise ParameterError(
+            f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
+            f"{total.delta:g}: floating-point noise is not negligible beside it"
+        )
     known = SpendRecord() if record is None else record
     prior = known.touching(total)
     if prior and not again and plan.publishes_draw:
@@ -364,22 +393,8 @@ def release(
             "privacy: publish the first report, or give `again` to be charged for all draws"
         )
     noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
-    report = release_ledger(total, plan, noise, prior=[past.draw for past in prior])
+    report = release_ledger(
+        total, plan, noise, prior=[past.draw for past in prior], recorded=recorded
+    )
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))
-
-
-def _assumptions(file: VoteFile) -> list[str]:
-    """What a guarantee takes as public although it was read off the votes."""
-    found = []
-    if file.classes_from_data:
-        found.append(
-            f"The number of classes, {file.classes}, was read off the votes; every statement "
-            "takes it as public knowledge. Give --classes to settle it."
-        )
-    if file.rows_from_data:
-        found.append(
-            "Votes may be missing in a long-form file, so which queries it holds depends on the "
-            "votes; every statement takes the list of queries as public knowledge."
-        )
-    return found

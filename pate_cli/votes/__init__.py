@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pate_cli.votes.opening import VoteBatch, VoteFile, open_votes
+from pate_cli.votes.opening import Queries, VoteBatch, VoteFile, open_votes
 from pate_cli.words import Layout
 
-__all__ = ["Layout", "VoteBatch", "VoteFile", "open_votes"]
+__all__ = ["Layout", "Queries", "VoteBatch", "VoteFile", "open_votes"]

@@ -19,6 +19,7 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
 from pate_cli.votes.parquet import Parts, ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.side_files import QueryList
 
 VOTES_AT_ONCE = 1 << 19
 """Rows of a batch."""
@@ -28,9 +29,10 @@ VOTES_AT_ONCE = 1 << 19
 class LongVotes:
     """Histograms [queries, classes] in order of the query ids, whoever voted and wherever.
 
-    Integer ids ascend; strings are ordered by code points. In the order of the rows, one missing
-    vote could move a query, and with it which queries a limited run asks. A query nobody voted on
-    is not here: where votes may be missing, the set of ids itself depends on the votes.
+    With a list of queries, in its order; where nobody voted on one, its histogram is empty. Without
+    one, integer ids ascend and strings are ordered by code points: in the order of the rows, one
+    missing vote could move a query, and with it which queries a limited run asks. A query nobody
+    voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids.
     """
@@ -68,22 +70,37 @@ class _Known:
 
 
 def read_long(
-    parts: Parts, *, classes: int | None, teachers: int | None, largest_label: int
+    parts: Parts,
+    *,
+    classes: int | None,
+    teachers: int | None,
+    largest_label: int,
+    asked: QueryList | None = None,
 ) -> LongVotes:
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
+    `asked` lists the queries; None takes those that somebody voted on.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
-            than `teachers`, or, without `teachers`, a query that lacks a teacher.
+            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
+            that is not among those asked.
     """
     where = parts.where
     queries, voters = _Known(), _Known()
+    listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
     for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
-        queries.learn(ids_of(batch.column(QUERY), QUERY, row, where))
+        ids = ids_of(batch.column(QUERY), QUERY, row, where)
+        if asked is not None and not listed:
+            named = asked.named_by(numbers=pa.types.is_integer(ids.type))
+            queries.ids, listed = pa.array(named, type=ids.type), True
+        if listed:
+            _refuse_others(ids, queries.ids, row, where)
+        else:
+            queries.learn(ids)
         voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
         labels = _labels(batch, row, where)
         top = max(top, int(labels.max()))
@@ -95,18 +112,35 @@ def read_long(
     found = len(voters.ids)
     if teachers is not None and found > teachers:
         raise VoteError(f"{where.name}: has {found} teacher ids, more than `teachers` {teachers}")
-    queries.sort()
+    if not listed:
+        queries.sort()
     width = top + 1 if classes is None else classes
     counts, first_votes = _count(parts, queries, voters, width)
     totals = counts.sum(axis=1)
     if teachers is None and (totals != found).any():
         row = int(first_votes[totals != found].min())
+        if row == parts.rows:
+            query = int(np.argmax(totals != found))
+            raise VoteError(
+                f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
+                "if teachers may be missing, give `teachers` N"
+            )
         raise VoteError(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
     counts.flags.writeable = False
     return LongVotes(plain_ids(queries.ids), counts, found, top)
+
+
+def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
+    """VoteError at the first vote on a query that is not asked."""
+    known = pc.is_in(ids, value_set=asked).to_numpy(zero_copy_only=False)
+    if not known.all():
+        raise VoteError(
+            f"{where.at(first_bad(~known, row))} is a vote on a query that is not in the list of "
+            "queries"
+        )
 
 
 def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:

@@ -5,27 +5,31 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Counts, Ints
-from pate_cli.errors import ParameterError, VoteError
+from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, first_bad, tally
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
-from pate_cli.words import Layout
+from pate_cli.votes.side_files import QueryList, query_list
+from pate_cli.words import Layout, PublicFact
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pate_cli.votes.parquet import Parts
+
+Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
+"""The ids of the queries, in order, or a file of them."""
 
 LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
@@ -63,12 +67,13 @@ class VoteFile:
     labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
     `classes_from_data` is true when the number of classes is one more than the largest label
     seen; it then depends on the votes, so `classes` is the better source wherever the number of
-    classes is known. `rows_from_data` is true where votes may be missing in long form: a query is
-    there only if somebody voted on it, so one teacher can make a query appear, and `queries` and
-    the place of later queries depend on the votes.
+    classes is known. `rows_from_data` is true where votes may be missing in long form and no list
+    of queries was given: a query is there only if somebody voted on it, so one teacher can make a
+    query appear, and `queries` and the place of later queries depend on the votes.
 
-    Queries come in the file's order, in long form in order of their ids: numbers ascending,
-    strings by code points ("10" before "9"). The order never depends on who voted.
+    Queries come in the file's order, in long form in the order of the list of queries, or without
+    one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
+    order never depends on who voted.
     """
 
     name: str
@@ -80,6 +85,7 @@ class VoteFile:
     classes_from_data: bool
     teachers_from_data: bool
     rows_from_data: bool
+    rows_listed: bool
     read: Callable[[int], Iterator[VoteBatch]] = field(repr=False, compare=False)
 
     def describe(self) -> str:
@@ -90,12 +96,22 @@ class VoteFile:
             f"{self.teachers} teachers, layout {self.layout} ({how})"
         )
         if self.layout is Layout.LONG:
-            line += ", in order of query_id"
+            order = "the list of queries" if self.rows_listed else "query_id"
+            line += f", in order of {order}"
         if self.rows_from_data:
             line += "; queries without any vote are not known"
         if self.classes_from_data:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
+
+    @property
+    def read_off(self) -> tuple[PublicFact, ...]:
+        """What a guarantee takes as public and this file says only through its votes."""
+        found = {
+            PublicFact.CLASSES: self.classes_from_data,
+            PublicFact.QUERIES: self.rows_from_data,
+        }
+        return tuple(fact for fact, from_votes in found.items() if from_votes)
 
     def limited(self, max_queries: int | None, *, name: str = "max_queries") -> int:
         """How many rows a public limit leaves, all without one; ParameterError below 1."""
@@ -152,6 +168,7 @@ class _Told:
     classes: int | None
     teachers: int | None
     batch_rows: int | None
+    queries: QueryList | None = None
 
     def __post_init__(self) -> None:
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
@@ -185,9 +202,19 @@ class _Told:
             inferred=self.layout is None,
             classes_from_data=self.classes is None and layout is not Layout.COUNTS,
             teachers_from_data=self.teachers is None,
-            rows_from_data=self.teachers is not None and layout is Layout.LONG,
+            rows_from_data=(
+                self.teachers is not None and layout is Layout.LONG and self.queries is None
+            ),
+            rows_listed=self.queries is not None,
             read=read,
         )
+
+    def refuse_list(self, name: str) -> None:
+        """UsageError for a list of queries beside votes whose rows are the queries."""
+        if self.queries is not None:
+            raise UsageError(
+                f"`queries` goes with `layout` {Layout.LONG}; the rows of {name} are its queries"
+            )
 
 
 @contextlib.contextmanager
@@ -197,6 +224,7 @@ def open_votes(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
+    queries: Queries | None = None,
     batch_rows: int | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
@@ -214,20 +242,29 @@ def open_votes(
     otherwise taken from the largest label and so depends on the data. teachers: how many teachers
     there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
     among labels, absent long rows), else every row must have all. In long form a query that nobody
-    voted on is then not there at all: see VoteFile.rows_from_data. batch_rows: rows per batch at
-    most, by default as many as keep a batch within 32 MB.
+    voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
+    queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
+    Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    batch_rows: rows per batch at most, by default as many as keep a batch within 32 MB.
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
+        UsageError: `queries` beside votes that are not in long form.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
             another type; or any of these words beside votes that are open already.
     """
-    told = _Told(None if layout is None else Layout(layout), classes, teachers, batch_rows)
+    told = _Told(
+        None if layout is None else Layout(layout),
+        classes,
+        teachers,
+        batch_rows,
+        None if queries is None else query_list(queries),
+    )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers and batch_rows "
-                "where it is opened"
+                f"{source.name} is open already; give layout, classes, teachers, queries and "
+                "batch_rows where it is opened"
             )
         yield source
         return
@@ -260,6 +297,7 @@ def _read(
 
 
 def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
+    told.refuse_list(matrix.where.name)
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
@@ -277,6 +315,7 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     columns = parts.columns
     if columns.layout is Layout.LONG:
         return _long(parts, told)
+    told.refuse_list(parts.where.name)
     matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
     by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
     evidence = Evidence(
@@ -389,7 +428,11 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
 
     name = parts.where.name
     votes = read_long(
-        parts, classes=told.classes, teachers=told.teachers, largest_label=LARGEST_UNTOLD_LABEL
+        parts,
+        classes=told.classes,
+        teachers=told.teachers,
+        largest_label=LARGEST_UNTOLD_LABEL,
+        asked=told.queries,
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 

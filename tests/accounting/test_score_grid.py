@@ -74,6 +74,18 @@ def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):
     assert np.all(at[inside] <= z[inside] + grid.step + 3 * SCORE_ERROR)
 
 
+@pytest.mark.parametrize("sigma", [0.7, 40.0, 123.4])
+@pytest.mark.parametrize("above", [0.02, 0.5, 0.98])
+def test_an_error_of_the_score_never_takes_it_to_a_node_below(sigma, above):
+    """Exact scores a trifle above a node, computed a trifle below it: the next node is charged."""
+    grid = grid_for(sigma=sigma)
+    exact = grid.nodes()[:-1] + above * SCORE_ERROR
+    for error in (-0.99, -above, 0.0, 0.99):
+        charged = grid.cells(exact + error * SCORE_ERROR)
+        assert np.all(grid.nodes()[charged] >= exact)
+        assert np.all(charged <= np.arange(1, grid.size))
+
+
 def test_scores_one_vote_apart_are_never_more_than_a_stride_apart():
     for sigma in (0.7, 3.0, 40.0, 123.4):
         grid = grid_for(sigma=sigma)

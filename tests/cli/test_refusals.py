@@ -182,3 +182,33 @@ def test_two_outputs_in_one_place(pate, refused, votes):
 def test_an_output_in_a_missing_folder(pate, refused, votes):
     line = refused(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
     assert line.startswith("pate: cannot write nowhere/l.csv: there is no folder")
+
+
+# 100 * (60 * 5 * cell + 10^4 * 2^-64) * (1 + e^10), rounded up to two digits.
+LEAST = {
+    "confident": 1.3e-9,
+    "gnmax": 1.3e-9,
+    "lnmax": 1.3e-9,
+    "stability": 1.3e-9,
+    # cells of 2^-66 * (1 + 40 / 3.2) * 4, and of 2^-53
+    "permute-and-flip": 1.7e-9,
+    "sparse-vector": 7.5e-8,
+}
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, leftovers, name):
+    least = LEAST[name]
+    words = ["aggregate", votes, "--mechanism", name, "--delta"]
+    for delta in (1e-15, 0.99 * least):
+        for more in ([], ["--dry-run"]):
+            line = refused(pate(*words, delta, *more), 2)
+            assert line == (
+                f"pate: --delta must be at least {least:g} for 60 queries over 4 classes, got "
+                f"{delta:g}: below it what the resolution of floating-point noise adds to delta is "
+                "no longer negligible"
+            )
+    assert leftovers() == []
+    assert pate(*words, least, "--dry-run").exit_code == 0
+    line = refused(pate(*words, 1e-15, "--max-queries", 20, "--dry-run"), 2)
+    assert "for 20 queries over 4 classes" in line

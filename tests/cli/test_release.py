@@ -44,6 +44,17 @@ def released(pate):
     return run
 
 
+@pytest.fixture
+def forget(folder):
+    """Remove the records beside all ledgers, as if nothing had been released."""
+
+    def remove():
+        for record in folder.glob("*.spent.json"):
+            record.unlink()
+
+    return remove
+
+
 def draw_cost(shift):
     """ε_κ(λ) of the draw alone, from its formula."""
     w = 1.0 - (ORDER - 1.0) * (math.exp(2.0 * BETA) - 1.0)
@@ -80,7 +91,9 @@ def test_one_ledger_is_released_as_theory_says(kept, released, folder, kind, see
 
 
 @pytest.mark.parametrize("kind", ["upper", "unbiased"])
-def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, released, folder, kind):
+def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
+    kept, released, folder, forget, kind
+):
     kept("a.json")
     kept("b.json", *KEEP, *STUDENT)
     paths = [folder / "a.json", folder / "b.json"]
@@ -92,6 +105,7 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, rele
         total.sensitivity[0], np.sum([part["sensitivity"][0] for part in parts], axis=0), rtol=1e-12
     )
     both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 3)
+    forget()
     turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 3)
     assert both == turned
     wanted = by_hand(paths, kind=kind, seed=3)
@@ -103,7 +117,7 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(kept, rele
     assert both["data_independent"]["epsilon"] > both["data_independent"]["labels_epsilon"]
 
 
-def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
+def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     kept("a.json")
     kept("b.json", *KEEP, *STUDENT)
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
@@ -113,6 +127,7 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, folder):
     texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
+    forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
     held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
     assert held == {"all-votes", "this-file", "released-epsilon"}
@@ -248,6 +263,103 @@ def test_a_round_in_common_is_enough(kept, pate, refused, released):
     refused(pate("release", "b.json", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
 
 
+def held(report):
+    return {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+
+
+def test_a_second_draw_is_refused_though_nothing_was_asked_for(
+    kept, pate, refused, released, folder
+):
+    """The record is beside the ledger, whatever the flags."""
+    kept("a.json")
+    first = released("a.json", *DRAW)
+    record = folder / "a.json.spent.json"
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    before = record.read_bytes()
+    for words in ([], ["--spend", "s.json"], ["--release", "unbiased"], ["--force"]):
+        refused(pate("release", "a.json", *DRAW, *words), 7, AGAIN.format(1))
+    assert record.read_bytes() == before
+    assert not (folder / "s.json").exists()
+    second = released("a.json", *DRAW, "--again")
+    assert "1 earlier release from" in second["guarantee"]["covers"]
+    assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
+    assert len(json.loads(record.read_text())["releases"]) == 2
+
+
+def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder):
+    """A draw from several is noted beside each, and one of the records is enough."""
+    for name in ("a", "b", "c"):
+        kept(name)
+    released("a", "b", *DRAW)
+    texts = [(folder / f"{name}.spent.json").read_bytes() for name in "ab"]
+    assert texts[0] == texts[1]
+    for words in (["a"], ["b"], ["b", "a"], ["c", "b"], ["a", "c"]):
+        refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
+    assert not (folder / "c.spent.json").exists()
+    (folder / "a.spent.json").unlink()
+    refused(pate("release", "a", "b", *DRAW), 7, AGAIN.format(1))
+    released("c", "b", *DRAW, "--again")
+    refused(pate("release", "c", *DRAW), 7, AGAIN.format(1))
+    refused(pate("release", "c", "b", "a", *DRAW), 7, AGAIN.format(2))
+
+
+def test_another_name_of_a_ledger_has_no_record_of_its_own(kept, pate, refused, released, folder):
+    kept("a.json")
+    (folder / "link").symlink_to("a.json")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "link").symlink_to(folder / "link")
+    released("sub/link", *DRAW)
+    assert not (folder / "sub" / "link.spent.json").exists()
+    for name in ("link", "a.json", "./a.json", folder / "a.json"):
+        refused(pate("release", name, *DRAW), 7, AGAIN.format(1))
+
+
+def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder):
+    """Copies of a ledger have records of their own, with draws of the same parameters."""
+    kept("a")
+    (folder / "copy").write_bytes((folder / "a").read_bytes())
+    released("a", *DRAW, "--spend", "s.json")
+    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+    released("copy", *DRAW)
+    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
+    released("copy", *DRAW, "--spend", "s.json", "--again")
+    refused(pate("release", "a", *DRAW, "--spend", "s.json"), 7, AGAIN.format(3))
+    refused(pate("release", "a", *DRAW), 7, AGAIN.format(1))
+
+
+def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, leftovers):
+    kept("a.json")
+    before = leftovers()
+    for kind in ("upper", "unbiased", "none"):
+        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-spend"]
+        result = pate("release", *words)
+        report = json.loads(result.stdout)
+        assert (report["private"], report["sound"], held(report)) == (True, False, set())
+        assert report["guarantee"]["summary"] == (
+            "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
+            "not be charged; leave out --no-spend."
+        )
+        assert f"pate: warning: {report['guarantee']['summary']}" in result.stderr.splitlines()
+    assert leftovers() == before
+    assert held(released("a.json", *DRAW)) == {"all-votes", "this-file", "released-epsilon"}
+
+
+def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, folder, leftovers):
+    kept("a.json")
+    (folder / "a.json.spent.json").mkdir()
+    result = pate("release", "a.json", *DRAW, "--report", "r.json")
+    assert result.exit_code in (3, 6)
+    assert result.stdout == ""
+    assert "r.json" not in leftovers()
+    (folder / "a.json.spent.json").rmdir()
+    (folder / "a.json.spent.json").write_text("{}")
+    refused(
+        pate("release", "a.json", *DRAW),
+        3,
+        f"{folder}/a.json.spent.json: not a record of releases: give the file that --spend wrote",
+    )
+
+
 def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, released, folder):
     kept("a.json")
     fresh = released("a.json", "--release", "none", "--spend", "s.json")
@@ -312,9 +424,10 @@ while time.monotonic() < until and not pathlib.Path("ready.{}").exists():
 """
 
 
-def test_two_releases_at_once_draw_once(kept, patched, folder):
+@pytest.mark.parametrize(("more", "record"), [([], "a.json.spent.json"), (["s.json"], "s.json")])
+def test_two_releases_at_once_draw_once(kept, patched, folder, more, record):
     kept("a.json")
-    words = ["release", "a.json", *DRAW, "--spend", "s.json", "-q", "--report"]
+    words = ["release", "a.json", *DRAW, *(["--spend", *more] if more else []), "-q", "--report"]
     started = [
         patched(RACE.format(mine, other), *words, f"r{mine}.json")
         for mine, other in ((0, 1), (1, 0))
@@ -323,7 +436,7 @@ def test_two_releases_at_once_draw_once(kept, patched, folder):
         process.communicate(timeout=60)
     assert sorted(process.returncode for process in started) == [0, 7]
     assert len(list(folder.glob("r?.json"))) == 1
-    assert len(json.loads((folder / "s.json").read_text())["releases"]) == 1
+    assert len(json.loads((folder / record).read_text())["releases"]) == 1
 
 
 def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
@@ -345,15 +458,17 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
 
 
-def test_a_seed_anywhere_takes_the_claims_back(kept, released):
+def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
     kept("seeded.json", *KEEP, "--seed", 1)
     kept("a.json")
     for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
         report = released(*words)
         assert report["private"] is False
         assert not any(text["holds"] for text in report["guarantee"]["statements"])
+    forget()
     both = released("a.json", "seeded.json", *DRAW)
     assert both["private"] is False
+    forget()
     assert released("a.json", *DRAW)["private"] is True
     assert released("a.json", "--release", "none", "--seed", 2)["private"] is True
 
@@ -399,11 +514,12 @@ def test_a_smoothness_out_of_range_names_the_range(kept, pate, refused):
 
 def test_again_needs_a_record_and_as_published_the_paper(kept, pate, refused):
     kept("a.json")
-    refused(
-        pate("release", "a.json", "--again"),
-        2,
-        "--again goes with --spend FILE, the record of earlier draws",
-    )
+    for words in (["--again"], ["--spend", "s.json"]):
+        refused(
+            pate("release", "a.json", "--no-spend", *words),
+            2,
+            f"{words[0]} goes with a record of earlier draws; leave out --no-spend",
+        )
     refused(
         pate("release", "a.json", "--as-published"),
         2,
@@ -423,10 +539,11 @@ def test_the_rule_chooses_what_is_not_given_and_sees_no_votes(kept, released, vo
     assert one["order"] == ORDER
 
 
-def test_a_release_of_the_paper_analysis_says_what_it_is(kept, released):
+def test_a_release_of_the_paper_analysis_says_what_it_is(kept, released, forget):
     kept("a.json", "--order", 2.5, "--beta", BETA, "--release", "none", "--analysis", "paper")
     report = released("a.json", "--release", "unbiased", *DRAW)
     assert (report["analysis"], report["sound"]) == ("paper", False)
+    forget()
     published = released("a.json", "--as-published", *DRAW)
     sanitized = published["sanitized"]
     assert published["epsilon"] == sanitized["epsilon"]

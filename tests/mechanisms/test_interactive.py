@@ -45,6 +45,24 @@ def test_whole_scores_understate_the_worst_check():
     assert confident.worst_rdp(queries=1, answers=0, orders=orders)[0] == pytest.approx(whole.max())
 
 
+@pytest.mark.parametrize("teachers", [16, 64])
+def test_round_off_carries_no_score_over_two_cells(teachers):
+    """Scores just below 0, whose place just below a whole number is rounded up a vote later."""
+    mechanism = InteractiveGNMax(
+        teachers=teachers, classes=3, threshold=8.0, sigma1=1.0, sigma2=1e4
+    )
+    rows = []
+    for units in range(1, 400):
+        above = 1.0 + units * 2.0**-53 * teachers / 16
+        student = np.array([[above / teachers, 0.75 - above / teachers, 0.25]])
+        bound = replace(mechanism, predictions=StudentPredictions(student)).for_rows((0,), 0)
+        pair = np.array([[1, 0, 0], [2, 0, 0]])
+        scores = np.array([bound.test_score(counts[None])[0] for counts in pair])
+        rows.append(mechanism._vote_cells.index(scores))
+    low, high = np.array(rows).T
+    assert np.all(np.abs(high - low) <= 1)
+
+
 def test_whole_scores_understate_the_largest_step():
     fine = np.linspace(-12.0, 13.0, 5001)
     cost = worst_test(fine, threshold=8.0, sigma=1.0, order=3.0)

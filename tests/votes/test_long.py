@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pate_cli.errors import ParameterError, UsageError
 from pate_cli.votes import Layout, long, open_votes
 
 
@@ -114,3 +115,64 @@ def test_many_votes_in_any_order_against_a_direct_count(parquet, drain, monkeypa
     path = parquet({"query_id": query, "teacher_id": teacher, "label": labels.ravel()[order]})
     expected = np.stack([(labels == c).sum(axis=1) for c in range(6)], axis=1)
     np.testing.assert_array_equal(drain(path), expected)
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_list_of_queries(size, parquet, refusal, read, monkeypatch):
+    """Its ids in its order; nobody voted on the third, and that is no reason to leave it out."""
+    monkeypatch.setattr(long, "VOTES_AT_ONCE", size)
+    rows = [(5, 1, 0), (9, 1, 1), (5, 2, 1), (9, 2, 1)]
+    path = parquet(votes(rows))
+    for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
+        file, found, counts = read(path, teachers=2, classes=2, queries=ids, batch_rows=2)
+        assert found == [9, 5, 7]
+        assert (file.queries, file.rows_from_data, file.read_off) == (3, False, ())
+        assert file.describe().endswith("in order of the list of queries")
+        np.testing.assert_array_equal(counts, [[0, 2], [1, 1], [0, 0]])
+    _, found, _ = read(path, queries=[9, 5])
+    assert found == [9, 5]
+    assert refusal(path, queries=[7, 9, 5]) == (
+        "v.parquet: nobody voted on the query of row 0 of the list of queries; "
+        "if teachers may be missing, give `teachers` N"
+    )
+    assert refusal(path, teachers=2, queries=[7, 5]) == (
+        "v.parquet: row 1 is a vote on a query that is not in the list of queries"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["5"], "the votes name queries by numbers, the list of queries by texts"),
+        ([5, 6, 5], "the list of queries: the query id of row 2 is that of row 0, too"),
+        ([5, "6"], "the list of queries must hold whole numbers, or texts, one a row"),
+        ([], "the list of queries must hold whole numbers, or texts, one a row"),
+        ([5.0], "the list of queries must hold whole numbers, or texts, one a row"),
+        ([True], "the list of queries must hold whole numbers, or texts, one a row"),
+        ([5, 2**63], "the list of queries: row 1 is above 2^63 - 1"),
+    ],
+)
+def test_what_is_no_list_of_queries(ids, message, parquet, refusal):
+    path = parquet(votes([(5, 1, 0), (5, 2, 1)]))
+    assert refusal(path, teachers=2, classes=2, queries=ids) == message
+
+
+def test_texts_are_not_named_by_numbers(parquet, refusal):
+    path = parquet(votes([("5", 1, 0), ("5", 2, 1)]))
+    assert refusal(path, teachers=2, classes=2, queries=[5]) == (
+        "the votes name queries by texts, the list of queries by numbers"
+    )
+
+
+def test_a_list_of_queries_is_given_where_votes_are_opened(parquet, npy):
+    with (
+        open_votes(parquet(votes([(5, 1, 0), (5, 2, 1)])), queries=[5]) as file,
+        pytest.raises(ParameterError, match="is open already"),
+        open_votes(file, queries=[5]),
+    ):
+        pass
+    with (
+        pytest.raises(UsageError, match="`queries` goes with `layout` long"),
+        open_votes(npy([[3, 4], [5, 2]]), queries=[0, 1]),
+    ):
+        pass

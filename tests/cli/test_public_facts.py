@@ -1,0 +1,216 @@
+"""Facts that every statement takes as public: given by a flag, or nothing is claimed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+TEACHERS = 30
+
+
+@pytest.fixture
+def labels(folder, counts):
+    """Votes by teacher, of which one alone is for the last class."""
+    rng = np.random.default_rng(8)
+    voted = rng.integers(0, 3, size=(20, TEACHERS))
+    voted[4, 7] = 3
+    np.save(folder / "labels.npy", voted)
+    return voted
+
+
+@pytest.fixture
+def long(folder):
+    """Save (query, teacher, label) rows under a name."""
+
+    def save(rows, name="long.parquet"):
+        query, teacher, label = zip(*rows, strict=True)
+        table = {"query_id": query, "teacher_id": teacher, "label": label}
+        pq.write_table(pa.table(table), folder / name)
+        return name
+
+    return save
+
+
+@pytest.fixture
+def ran(pate):
+    def run(*words):
+        result = pate(*words)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+def nothing_claimed(report, reason):
+    held = [text["id"] for text in report["guarantee"]["statements"] if text["holds"]]
+    assert held == []
+    assert report["sound"] is False
+    assert reason in report["guarantee"]["summary"]
+    assert "holds" not in report["guarantee"]["summary"]
+
+
+def claimed(report):
+    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    assert held >= {"all-votes"}
+    assert report["sound"] is True
+    assert report["warnings"] == []
+
+
+CLASSES = (
+    "Nothing is claimed: the number of classes was read off the votes, and one vote can add a "
+    "class; give --classes N."
+)
+QUERIES = (
+    "Nothing is claimed: the list of queries was read off the votes, and one vote can make a "
+    "query appear; give --queries FILE."
+)
+RELEASES = ["upper", "unbiased", "none"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
+    """One vote moved away from the last class changes what is published."""
+    words = ["--layout", "labels", "--release", release, "--force"]
+    before = ran("aggregate", "labels.npy", *words)
+    labels[4, 7] = 0
+    np.save(folder / "labels.npy", labels)
+    after = ran("aggregate", "labels.npy", *words)
+    assert (before["mechanism"]["classes"], after["mechanism"]["classes"]) == (4, 3)
+    for report in (before, after):
+        nothing_claimed(report, CLASSES)
+    settled = ran("aggregate", "labels.npy", *words, "--classes", 4)
+    assert settled["mechanism"]["classes"] == 4
+    assert settled["guarantee"]["statements"][0]["holds"] is True
+    if release != "unbiased":  # which is no bound at most times, whatever is public
+        claimed(settled)
+
+
+@pytest.mark.parametrize("words", [["--mechanism", "stability"], ["--analysis", "paper"]])
+def test_no_account_claims_anything_then(ran, labels, words):
+    words = ["aggregate", "labels.npy", "--layout", "labels", "--order", 2.5, *words]
+    report = ran(*(words if "paper" in words else words[:4] + words[6:]))
+    nothing_claimed(report, CLASSES)
+
+
+def test_the_ledger_remembers_it(ran, labels):
+    keep = ["--layout", "labels", "--order", 4, "--release", "none"]
+    for name, more in (("off", []), ("told", ["--classes", 4])):
+        ran("aggregate", "labels.npy", *keep, *more, "-o", f"{name}.npy", "--ledger", name)
+    for words in (["off"], ["told", "off"]):
+        nothing_claimed(ran("release", *words, "--release", "none"), CLASSES)
+    claimed(ran("release", "told", "--release", "none"))
+
+
+def test_a_dry_run_says_so(ran, pate, labels):
+    words = ["aggregate", "labels.npy", "--layout", "labels", "--dry-run"]
+    result = pate(*words)
+    priced = json.loads(result.stdout)
+    assert priced["sound"] is False
+    assert priced["warnings"] == [
+        "The number of classes was read off the votes: one vote can add a class, and with it what "
+        "is published, so no statement holds. Give --classes N."
+    ]
+    assert f"pate: warning: {priced['warnings'][0]}" in result.stderr.splitlines()
+    assert ran(*words, "--classes", 4)["sound"] is True
+
+
+def everyone(queries):
+    return [(query, teacher, teacher % 2) for query in queries for teacher in range(TEACHERS)]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_queries_read_off_the_votes_claim_nothing(ran, long, release):
+    """One vote makes a query appear, and with it a row of the labels."""
+    words = ["--classes", 2, "--teachers", TEACHERS, "--release", release, "--force"]
+    before = ran("aggregate", long(everyone([3, 5])), *words)
+    after = ran("aggregate", long([*everyone([3, 5]), (4, 0, 1)]), *words)
+    assert (before["queries"], after["queries"]) == (2, 3)
+    for report in (before, after):
+        nothing_claimed(report, QUERIES)
+    nothing_claimed(ran("aggregate", "long.parquet", *words[2:]), "the list of queries were read")
+
+
+def lists(folder, ids):
+    """The same list as NPY, Parquet and CSV."""
+    np.save(folder / "q.npy", np.array(ids))
+    pq.write_table(pa.table({"query_id": ids}), folder / "q.parquet")
+    text = "\n".join(["query_id,split", *(f"{query},test" for query in ids)])
+    (folder / "q.csv").write_text(text + "\n")
+    return ["q.npy", "q.parquet", "q.csv"]
+
+
+@pytest.mark.parametrize("ids", [[9, 3, 4, 5], ["b", "007", "7", "a"]])
+def test_a_public_list_settles_the_queries(ran, long, folder, ids):
+    """Exactly its ids in its order, whoever voted; a query without votes has an empty histogram."""
+    voted = everyone([ids[3], ids[1]])
+    for path in lists(folder, ids):
+        words = ["--classes", 2, "--teachers", TEACHERS, "--queries", path, "--force"]
+        report = ran("aggregate", long(voted), *words, "-o", "labels.csv", "--mechanism", "gnmax")
+        claimed(report)
+        assert (report["queries"], report["answers"]) == (4, 4)
+        rows = (folder / "labels.csv").read_text().splitlines()[1:]
+        assert [row.split(",")[0] for row in rows] == [str(query) for query in ids]
+        first = ran("aggregate", "long.parquet", *words, "--max-queries", 1, "-o", "labels.csv")
+        assert first["queries"] == 1
+        # Somebody votes on a query that nobody voted on: the shape stays.
+        more = ran("aggregate", long([*voted, (ids[0], 0, 1)]), *words)
+        assert more["queries"] == 4
+
+
+def test_votes_on_other_queries_are_refused_by_their_row(pate, refused, long, folder):
+    (folder / "q.csv").write_text("query_id\n3\n5\n")
+    path = long([*everyone([3, 5]), (4, 0, 1), (6, 0, 1)])
+    words = ["--classes", 2, "--teachers", TEACHERS, "--queries", "q.csv"]
+    refused(
+        pate("aggregate", path, *words),
+        3,
+        "long.parquet: row 60 is a vote on a query that is not in the list of queries",
+    )
+
+
+REFUSED = {
+    "twice": (
+        "query_id\n3\n5\n3\n",
+        "q.csv: the list of queries: the query id of row 2 is that of ",
+    ),
+    "no column": ("id\n3\n", "q.csv: a list of queries needs a column named query_id"),
+    "no row": ("query_id\n", "q.csv: the list of queries must hold whole numbers, or texts, one a"),
+    "text": ("query_id\n3\n05\n", "the list of queries: row 1 is no number, but the votes name "),
+    "damaged": ("", "q.csv: cannot be read as a list of queries"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_list_that_is_none_is_refused(pate, refused, long, folder, case):
+    content, message = REFUSED[case]
+    (folder / "q.csv").write_text(content)
+    words = ["--classes", 2, "--teachers", TEACHERS, "--queries", "q.csv"]
+    line = refused(pate("aggregate", long(everyone([3])), *words), 3)
+    assert line.startswith(f"pate: {message}")
+
+
+def test_a_list_goes_with_long_form_alone(pate, refused, votes, folder):
+    np.save(folder / "q.npy", np.arange(60))
+    refused(
+        pate("aggregate", votes, "--queries", "q.npy"),
+        2,
+        f"--queries goes with --layout long; the rows of {votes} are its queries",
+    )
+    refused(
+        pate("aggregate", votes, "--queries", "q.npy", "-o", "q.npy", "--force"),
+        2,
+        "q.npy is the list of queries; give the output another name",
+    )
+
+
+def test_the_number_of_teachers_is_named_as_public(ran, votes):
+    """Without --teachers every row must have all votes, so that no vote shows in the number."""
+    report = ran("aggregate", votes)
+    assert report["guarantee"]["adjacency"].endswith(
+        "The queries, the classes and the number of teachers are public, the same for both."
+    )
+    claimed(report)

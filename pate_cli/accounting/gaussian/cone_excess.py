@@ -19,12 +19,20 @@ and with all suprema over the ball, Hess g_i ≤ 0 being dropped,
   f ≤ Σ P_i χ                                                                   (first order),
   f ≤ f(z0) + |∇f(z0)·d| + ½ρ² Σ P_i [χ G_i² + 2|χ'| G_i R_i + χ'' R_i² + 2|δ||χ'|]    (second).
 
-All terms are of order |δ|², as f is, so the bounds stay sharp however small the shift.
+All terms are of order |δ|², as f is, so these bounds stay sharp however small the shift. Where J
+is large its logarithm is the better function: J = Σ e^{h_i}, h_i = g_i + c r_i, Hess h_i ≤ 2c|δ|, so
+
+  J ≤ e^{c|δ|ρ²} max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d)                (logarithmic),
+
+a convex function of d, largest at a corner of the cell. The smallest of the three is taken.
 """
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
+from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.arrays import Floats
@@ -100,4 +108,10 @@ def cell_bounds(
         second = value + half * np.sum(np.abs(gradient), axis=0)
         second += radius**2 / 2.0 * np.sum(bend, axis=0) + error
         first = np.sum(chi, axis=0)
-    return value, np.fmin(first, second)
+        log_j, grad_h = log_p + c * r, grad_p + c * grad_r
+        corners = np.array(list(product((-half, half), repeat=grad_p.shape[1])))
+        highest = logsumexp(log_j + np.tensordot(corners, grad_h, axes=(1, 1)), axis=1)
+        curved = c * shift * radius**2 + LOG_ERROR * 2.0 * order
+        curved += radius * np.max(c * grad_error + LOG_ERROR * length, axis=0)
+        third = np.expm1(highest.max(axis=0) + curved)
+    return value, np.fmin(np.fmin(first, second), third)

@@ -29,7 +29,11 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
 from pate_cli.accounting.branch_and_bound import certified_supremum
-from pate_cli.accounting.gaussian.cone_excess import cell_bounds, certified_slack
+from pate_cli.accounting.gaussian.cone_excess import (
+    Outcomes,
+    cell_bounds,
+    certified_slack,
+)
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
@@ -75,22 +79,29 @@ def _log_win(x: Floats, y: Floats) -> Floats:
     return np.log(np.exp(there - top[..., None]) @ _WEIGHTS) + top + np.log(half) - _LOG_ROOT_2PI
 
 
-def _outcomes(scores: Floats) -> tuple[Floats, Floats]:
-    """Logs of the three chances, [3, cells], and their gradients, [3, 2, cells]."""
+def _outcomes(scores: Floats) -> Outcomes:
+    """The three outcomes at scores [2, cells], each derivative as a multiple of the chance."""
     x, y = scores
     wins = np.stack([_log_win(x, y), _log_win(y, x), log_ndtr(-x) + log_ndtr(-y)])
-    # ∫ φ(t − x) φ(t − y) dt over t > 0: the density of a tie of a and b at the top.
+    # ∫ φ(t − x) φ(t − y) dt over t > 0: the density of a tie of a and b at the top; φ(x)Φ(−y): of
+    # a tie of a and 0; φ(x)φ(y): of all three.
     tie = log_ndtr((x + y) / _ROOT_2) - (x - y) ** 2 / 4.0 - _LOG_ROOT_2PI - 0.5 * _LOG_2
     only_x, only_y = (-0.5 * v**2 - _LOG_ROOT_2PI + log_ndtr(-w) for v, w in ((x, y), (y, x)))
     tie_a, tie_b = np.exp(tie - wins[0]), np.exp(tie - wins[1])
-    slopes = np.stack(
+    x_a, y_b = np.exp(only_x - wins[0]), np.exp(only_y - wins[1])
+    x_0, y_0 = np.exp(only_x - wins[2]), np.exp(only_y - wins[2])
+    all_a, all_b, all_0 = np.exp(-0.5 * (x**2 + y**2) - 2.0 * _LOG_ROOT_2PI - wins)
+    gradients = np.array([[x_a + tie_a, -tie_a], [-tie_b, y_b + tie_b], [-x_0, -y_0]])
+    bend_a, bend_b = tie_a * (x - y) / 2.0, tie_b * (y - x) / 2.0
+    cross_a, cross_b = bend_a - all_a / 2.0, bend_b - all_b / 2.0
+    hessians = np.array(
         [
-            np.stack([np.exp(only_x - wins[0]) + tie_a, -tie_a]),
-            np.stack([-tie_b, np.exp(only_y - wins[1]) + tie_b]),
-            np.stack([-np.exp(only_x - wins[2]), -np.exp(only_y - wins[2])]),
+            [[all_a / 2.0 - bend_a - x * x_a, cross_a], [cross_a, -bend_a - all_a / 2.0]],
+            [[-bend_b - all_b / 2.0, cross_b], [cross_b, all_b / 2.0 - bend_b - y * y_b]],
+            [[x * x_0, all_0], [all_0, y * y_0]],
         ]
     )
-    return wins, slopes
+    return Outcomes(wins, gradients, hessians - gradients[:, :, None] * gradients[:, None])
 
 
 def _first(holds: NDArray[np.bool_], candidates: Floats) -> float:
@@ -147,8 +158,8 @@ def _certified(*, shift: float, orders: Floats, coins: Floats, slack: float) -> 
         for row, order in enumerate(orders):
             here = wanted[row]
             values[row, here], uppers[row, here] = cell_bounds(
-                (before[0][:, here], before[1][..., here]),
-                (after[0][:, here], after[1][..., here]),
+                before.take(here),
+                after.take(here),
                 shift=_ROOT_2 * shift,
                 half=half,
                 order=float(order),

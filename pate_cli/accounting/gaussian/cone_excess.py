@@ -43,9 +43,9 @@ from pate_cli.arrays import Floats
 __all__ = ["LOG_ERROR", "Outcomes", "cell_bounds", "certified_slack"]
 
 
-LOG_ERROR = 1e-12
+LOG_ERROR = 1e-11
 """Allowance for the error of every log probability, and relative to its length of a gradient."""
-_SLACK = 1e-5
+_SLACK = 1e-6
 
 
 class Outcomes(NamedTuple):

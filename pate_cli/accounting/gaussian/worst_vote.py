@@ -50,9 +50,8 @@ _ROOT_2 = float(np.sqrt(2.0))
 # The window of an integral ends where the integrand is below e^{−45} of its centre.
 _DROP = 45.0
 # Beyond these the cap is within a hundredth of the supremum, or float64 overflows.
-_MOST_SHIFTS = 24.0
 _MOST_EXPONENT = 600.0
-_FARTHEST = 45.0
+_FARTHEST = 60.0
 _STEP = 0.125
 _MOST_CELLS = 60_000
 
@@ -212,7 +211,7 @@ def worst_argmax_rdp(
     if classes == 2:
         return coins
     shift = 1.0 / sigma
-    near = (orders * shift <= _MOST_SHIFTS) & (orders * (orders - 1.0) * shift**2 <= _MOST_EXPONENT)
+    near = orders * (orders - 1.0) * shift**2 <= _MOST_EXPONENT
     result = cap.copy()
     if near.any():
         found = _certified(

@@ -35,17 +35,17 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.arrays import Floats
 
-__all__ = ["LOG_ERROR", "Outcomes", "cell_bounds", "certified_slack"]
+__all__ = ["LOG_ERROR", "Outcomes", "cell_bounds", "round_off"]
 
 
 LOG_ERROR = 1e-11
 """Allowance for the error of every log probability, and relative to its length of a gradient."""
-_SLACK = 1e-6
 
 
 class Outcomes(NamedTuple):
@@ -61,14 +61,14 @@ class Outcomes(NamedTuple):
     gradients: Floats
     hessians: Floats
 
-    def take(self, cells: Floats) -> Outcomes:
+    def take(self, cells: NDArray[np.bool_]) -> Outcomes:
         """Some of the cells."""
         return Outcomes(*(part[..., cells] for part in self))
 
 
-def certified_slack(shift: float) -> float:
-    """The relative slack of a certificate: above what `LOG_ERROR` does at small shifts."""
-    return max(_SLACK, 40.0 * LOG_ERROR / shift)
+def round_off(shift: float) -> float:
+    """Relative slack above what `LOG_ERROR` does to a bound where the shift |δ| is this small."""
+    return 40.0 * LOG_ERROR / shift
 
 
 def _length(vectors: Floats) -> Floats:
@@ -87,6 +87,125 @@ def _upward(matrices: Floats) -> Floats:
     return np.maximum((xx + yy) / 2.0 + np.hypot((xx - yy) / 2.0, xy), 0.0)
 
 
+class _Ball(NamedTuple):
+    """What holds on the balls around cells, each [outcomes, cells], and errors at their centres.
+
+    `chi`, `chi_1`, `chi_2`, `chi_3` are suprema of P times χ and its derivatives' absolute values.
+    """
+
+    radius: float | Floats
+    steepest: Floats
+    slope: Floats
+    chi: Floats
+    chi_1: Floats
+    chi_2: Floats
+    chi_3: Floats
+    off_gradient: Floats
+    off_hessian: Floats
+
+
+def _ball(
+    before: Outcomes, after: Outcomes, *, shift: float, half: float | Floats, order: float
+) -> _Ball:
+    c = order - 1.0
+    radius = half * np.sqrt(before.gradients.shape[1])
+    length, length_q = _length(before.gradients), _length(after.gradients)
+    off_gradient = 2.0 * LOG_ERROR * (length + length_q)
+    off_hessian = 8.0 * LOG_ERROR * (2.0 + length**2 + length_q**2)
+    here = np.minimum(_length(before.gradients - after.gradients) + off_gradient, shift)
+    reach = np.minimum(here + shift * radius, shift) * radius + 2.0 * LOG_ERROR
+    log_p = np.minimum(before.logs + (length + off_gradient) * radius + LOG_ERROR, 0.0)
+    r = before.logs - after.logs
+    low, high = r - reach, r + reach
+    up, down = np.exp(log_p + c * high), np.exp(log_p - low)
+    return _Ball(
+        radius=radius,
+        steepest=length + off_gradient + radius,
+        slope=np.minimum(here + 2.0 * shift * radius, shift),
+        chi=np.maximum(
+            excess_moment(log_p, log_p - low, order=order),
+            excess_moment(log_p, log_p - high, order=order),
+        ),
+        chi_1=c * np.maximum(up - np.exp(log_p - high), down - np.exp(log_p + c * low)),
+        chi_2=c * (c * up + down),
+        chi_3=c * np.maximum(c * c * up, down),
+        off_gradient=off_gradient,
+        off_hessian=off_hessian,
+    )
+
+
+def _twist(ball: _Ball, shift: float) -> Floats:
+    """A bound on the third derivatives of P χ in unit directions, [outcomes, cells]."""
+    _, steepest, slope, chi, chi_1, chi_2, chi_3, _, _ = ball
+    twist = chi * (steepest**3 + 3.0 * steepest + 2.0) + chi_3 * slope**3
+    twist += chi_1 * (3.0 * slope * np.maximum(steepest**2, 1.0) + shift * (6.0 * steepest + 2.0))
+    return twist + 3.0 * chi_2 * slope * (steepest * slope + 2.0 * shift)
+
+
+def _gradient_error(ball: _Ball) -> Floats:
+    """What wrong P, r, ∇g and ∇r do to ∇(P χ), [outcomes, cells]."""
+    _, steepest, slope, chi, chi_1, chi_2, _, off_gradient, _ = ball
+    off = chi_1 * (2.0 * steepest + 4.0 * slope) + 2.0 * chi_2 * slope + 8.0 * chi * steepest
+    return LOG_ERROR * off + chi_1 * off_gradient
+
+
+def _hessian_error(ball: _Ball, shift: float) -> Floats:
+    """The same for Hess(P χ)."""
+    _, steepest, slope, chi, chi_1, chi_2, chi_3, off_gradient, off_hessian = ball
+    off = 4.0 * np.maximum(steepest**2, 1.0) * (chi_1 + 4.0 * chi)
+    off += 2.0 * steepest * slope * (2.0 * chi_2 + 8.0 * chi_1) + slope**2 * (
+        2.0 * chi_3 + 4.0 * chi_2
+    )
+    off += 4.0 * shift * (chi_2 + 2.0 * chi_1)
+    off_both = 2.0 * off_gradient * (chi_1 * steepest + chi_2 * slope)
+    return LOG_ERROR * off + off_both + off_hessian * (chi + chi_1)
+
+
+def _parts(before: Outcomes, after: Outcomes, order: float) -> tuple[Floats, Floats, Floats]:
+    """P χ, P χ' and P χ'' at the centres."""
+    c = order - 1.0
+    up, down = np.exp(c * (before.logs - after.logs) + before.logs), np.exp(after.logs)
+    terms = excess_moment(before.logs, after.logs, order=order)
+    return terms, c * (up - down), c * (c * up + down)
+
+
+def _gradient(before: Outcomes, after: Outcomes, order: float) -> Floats:
+    terms, terms_1, _ = _parts(before, after, order)
+    grad, grad_r = before.gradients, before.gradients - after.gradients
+    return np.asarray(np.sum(terms[:, None] * grad + terms_1[:, None] * grad_r, axis=0))
+
+
+def _hessian(before: Outcomes, after: Outcomes, order: float) -> Floats:
+    terms, terms_1, terms_2 = (part[:, None, None] for part in _parts(before, after, order))
+    grad, grad_r = before.gradients, before.gradients - after.gradients
+    cross = _outer(grad, grad_r)
+    result = terms * (_outer(grad, grad) + before.hessians) + terms_2 * _outer(grad_r, grad_r)
+    result += terms_1 * (cross + np.swapaxes(cross, 1, 2) + before.hessians - after.hessians)
+    return np.asarray(np.sum(result, axis=0))
+
+
+def _logarithmic(
+    before: Outcomes,
+    after: Outcomes,
+    ball: _Ball,
+    *,
+    shift: float,
+    half: float | Floats,
+    order: float,
+) -> Floats:
+    """The bound on J − 1 through log J."""
+    c, radius = order - 1.0, ball.radius
+    grad = before.gradients + c * (before.gradients - after.gradients)
+    hess = before.hessians + c * (before.hessians - after.hessians)
+    curved = radius**2 / 2.0 * (_upward(hess) + order * ball.off_hessian)
+    curved = np.minimum(curved + radius**3 / 3.0 * (1.0 + c * shift), c * shift * radius**2)
+    curved += order * (2.0 * LOG_ERROR + radius * ball.off_gradient)
+    logs = before.logs + c * (before.logs - after.logs) + curved
+    corners = np.array(list(product((-1.0, 1.0), repeat=grad.shape[1])))
+    highest = logsumexp(logs + half * np.tensordot(corners, grad, axes=(1, 1)), axis=1)
+    return np.expm1(highest.max(axis=0) + LOG_ERROR)
+
+
 def cell_bounds(
     before: Outcomes, after: Outcomes, *, shift: float, half: float, order: float
 ) -> tuple[Floats, Floats]:
@@ -102,75 +221,16 @@ def cell_bounds(
     Returns:
         (value, bound), each [cells]; the bound is widened by what `LOG_ERROR` can do.
     """
-    (log_p, grad_p, hess_p), (log_q, grad_q, hess_q) = before, after
-    c = order - 1.0
-    radius = half * np.sqrt(grad_p.shape[1])
-    r, grad_r, hess_r = log_p - log_q, grad_p - grad_q, hess_p - hess_q
-    # r, ∇r and Hess r are off by at most these.
-    length_p, length_q = _length(grad_p), _length(grad_q)
-    off = 2.0 * LOG_ERROR
-    off_grad = 2.0 * LOG_ERROR * (length_p + length_q)
-    off_hess = 8.0 * LOG_ERROR * (2.0 + length_p**2 + length_q**2)
-
-    slope = np.minimum(_length(grad_r) + off_grad, shift)
-    slope_most = np.minimum(slope + 2.0 * shift * radius, shift)
-    reach = np.minimum(slope + shift * radius, shift) * radius + off
-    steepest = length_p + off_grad + radius
-    log_most = np.minimum(log_p + (length_p + off_grad) * radius + LOG_ERROR, 0.0)
-    low, high = r - reach, r + reach
     with np.errstate(over="ignore", invalid="ignore"):
-        # Suprema over the ball of P times χ and its derivatives.
-        chi = np.maximum(
-            excess_moment(log_most, log_most - low, order=order),
-            excess_moment(log_most, log_most - high, order=order),
-        )
-        up, down = np.exp(log_most + c * high), np.exp(log_most - low)
-        chi_1 = c * np.maximum(up - np.exp(log_most - high), down - np.exp(log_most + c * low))
-        chi_2 = c * (c * up + down)
-        chi_3 = c * np.maximum(c * c * up, down)
-        first = np.sum(chi, axis=0)
-
-        # The same at the centre, and with them f, ∇f and Hess f.
-        here = excess_moment(log_p, log_q, order=order)
-        up, down = np.exp(log_p + c * r), np.exp(log_q)
-        here_1, here_2 = c * (up - down), c * (c * up + down)
-        value = here.sum(axis=0)
-        gradient = np.sum(here[:, None] * grad_p + here_1[:, None] * grad_r, axis=0)
-        cross = _outer(grad_p, grad_r)
-        hessian = np.sum(
-            here[:, None, None] * (_outer(grad_p, grad_p) + hess_p)
-            + here_1[:, None, None] * (cross + np.swapaxes(cross, 1, 2) + hess_r)
-            + here_2[:, None, None] * _outer(grad_r, grad_r),
-            axis=0,
-        )
-        wide = np.maximum(steepest**2, 1.0)
-        third = chi * (steepest**3 + 3.0 * steepest + 2.0)
-        third += chi_1 * (3.0 * slope_most * wide + shift * (6.0 * steepest + 2.0))
-        third += 3.0 * chi_2 * slope_most * (steepest * slope_most + 2.0 * shift)
-        third += chi_3 * slope_most**3
-        # What wrong P, r and derivatives do to the value, the gradient and the Hessian.
-        error = off * chi_1 + 4.0 * LOG_ERROR * chi
-        error += radius * (
-            chi_1 * (off * steepest + off_grad) + (off * chi_2 + 4.0 * LOG_ERROR * chi_1) * slope_most
-            + 8.0 * LOG_ERROR * chi * steepest
-        )  # fmt: skip
-        error += radius**2 / 2.0 * (
-            (chi + chi_1) * off_hess
-            + (off * chi_1 + 8.0 * LOG_ERROR * chi) * 2.0 * wide
-            + 2.0 * steepest * (chi_1 * off_grad + (off * chi_2 + 8.0 * LOG_ERROR * chi_1) * slope_most)
-            + 2.0 * shift * (off * chi_2 + 4.0 * LOG_ERROR * chi_1)
-            + (off * chi_3 + 4.0 * LOG_ERROR * chi_2) * slope_most**2
-            + 2.0 * chi_2 * slope_most * off_grad
-        )  # fmt: skip
-        taylor = value + half * np.sum(np.abs(gradient), axis=0)
-        taylor += radius**2 / 2.0 * _upward(hessian)
-        taylor += np.sum(radius**3 / 6.0 * third + error, axis=0)
-
-        corners = np.array(list(product((-half, half), repeat=grad_p.shape[1])))
-        rise = np.tensordot(corners, grad_p + c * grad_r, axes=(1, 1))
-        curved = radius**2 / 2.0 * _upward(hess_p + c * hess_r)
-        curved += radius**3 / 3.0 * (1.0 + c * shift) + radius**2 / 2.0 * order * off_hess
-        curved = np.minimum(curved, c * shift * radius**2) + order * (off + radius * off_grad)
-        highest = logsumexp(log_p + c * r + rise + curved, axis=1).max(axis=0)
-        logarithmic = np.expm1(highest + LOG_ERROR)
-    return value, np.fmin(np.fmin(first, taylor), logarithmic)
+        ball = _ball(before, after, shift=shift, half=half, order=order)
+        value = excess_moment(before.logs, after.logs, order=order).sum(axis=0)
+        first = ball.chi.sum(axis=0)
+        third = value + half * np.abs(_gradient(before, after, order)).sum(axis=0)
+        third += ball.radius**2 / 2.0 * _upward(_hessian(before, after, order))
+        rest = LOG_ERROR * (2.0 * ball.chi_1 + 4.0 * ball.chi)
+        rest += ball.radius * _gradient_error(ball)
+        rest += ball.radius**2 / 2.0 * _hessian_error(ball, shift)
+        rest += ball.radius**3 / 6.0 * _twist(ball, shift)
+        third += rest.sum(axis=0)
+        logarithmic = _logarithmic(before, after, ball, shift=shift, half=half, order=order)
+    return value, np.fmin(np.fmin(first, third), logarithmic)

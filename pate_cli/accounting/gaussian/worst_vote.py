@@ -32,7 +32,7 @@ from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.gaussian.cone_excess import (
     Outcomes,
     cell_bounds,
-    certified_slack,
+    round_off,
 )
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
@@ -49,6 +49,7 @@ _LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))
 _ROOT_2 = float(np.sqrt(2.0))
 # The window of an integral ends where the integrand is below e^{−45} of its centre.
 _DROP = 45.0
+_SLACK = 2e-6
 # Beyond these the cap is within a hundredth of the supremum, or float64 overflows.
 _MOST_EXPONENT = 600.0
 _FARTHEST = 60.0
@@ -149,9 +150,7 @@ def _certified(*, shift: float, orders: Floats, coins: Floats, slack: float) -> 
     some = wanted.any(axis=0)
     move = np.array([[shift], [-shift]])
 
-    def bounds(
-        centres: Floats, half: float, wanted: NDArray[np.bool_]
-    ) -> tuple[Floats, Floats]:
+    def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         before, after = _outcomes(centres), _outcomes(centres + move)
         values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
         for row, order in enumerate(orders):
@@ -215,7 +214,7 @@ def worst_argmax_rdp(
     result = cap.copy()
     if near.any():
         found = _certified(
-            shift=shift, orders=orders[near], coins=coins[near], slack=certified_slack(shift)
+            shift=shift, orders=orders[near], coins=coins[near], slack=_SLACK + round_off(shift)
         )
         result[near] = np.minimum(found, cap[near])
     return result

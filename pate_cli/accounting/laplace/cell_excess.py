@@ -6,17 +6,19 @@ and r_i = g_i(z) − g_i(z + δ), and
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
 With Laplace noise of scale 1 on every score (THEORY.md, 9.2) g_i is concave, each partial
-derivative of g_i is between −1 and 1 and of one sign, and each second one along an axis is in
-[−2, 0]. Hence |g_kl| ≤ 2, |r_i| ≤ |δ|₁, and each partial derivative of r_i is at most
-min(2|δ|₁, 1). Let d be any step of at most h along each of n axes: along it
+derivative of g_i is between −1 and 1 and of one sign, each second one along an axis is in [−2, 0],
+and third ones are at most 8 but where a score is 0, where second ones jump. Hence |g_kl| ≤ 2,
+|r_i| ≤ |δ|₁, and each partial derivative of r_i is at most min(2|δ|₁, 1). Along any step d of at
+most h along each of n axes, with B = 2n²h², and B' = min(8n²h²|δ|₁, B) if no score of the cell
+passes 0 on the way from z to z + δ, else B' = B,
 
-  P_i ≤ P_i(z0) e^{h|∇g_i(z0)|₁},   |g'| ≤ G = min(h|∇g_i(z0)|₁ + 2n²h², nh),   |g''|, |r''| ≤ 2n²h²,
-  |r'| ≤ R = min(h|∇r_i(z0)|₁ + 2n²h², nh·min(2|δ|₁, 1)),   and r_i moves by at most R,
+  P_i ≤ P_i(z0) e^{h|∇g_i(z0)|₁},   |g'| ≤ G = min(h|∇g_i(z0)|₁ + B, nh),   g'' ≤ 0,   |r''| ≤ B',
+  |r'| ≤ R = min(h|∇r_i(z0)|₁ + B', nh·min(2|δ|₁, 1)),   and r_i moves by at most R,
 
 and f is at most the least of
 
-  Σ P_i χ,   f(z0) + h|∇f(z0)|₁ + ½ Σ P_i [χG² + 2|χ'|GR + χ''R² + 2n²h²|χ'|],
-  max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cn²h²) − 1,   h_i = g_i + c r_i,
+  Σ P_i χ,   f(z0) + h|∇f(z0)|₁ + ½ Σ P_i [χG² + 2|χ'|GR + χ''R² + B'|χ'|],
+  max over d of Σ exp(h_i(z0) + ∇h_i(z0)·d + cB'/2) − 1,   h_i = g_i + c r_i,
 
 with suprema over the cell. The last is convex in d, hence largest at a corner.
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
@@ -45,6 +48,7 @@ def cell_bounds(
     shift: float,
     half: float,
     order: float,
+    smooth: NDArray[np.bool_],
 ) -> tuple[Floats, Floats]:
     """f at the centres of cells and an upper bound on f in each cell.
 
@@ -54,6 +58,7 @@ def cell_bounds(
         shift: |δ|₁.
         half: half the side h of each cell.
         order: λ > 1.
+        smooth: [cells], whether no score passes 0 in the cell or on the way to the moved cell.
 
     Returns:
         (value, bound), each [cells]; the bound is widened by what `LOG_ERROR` can do.
@@ -62,11 +67,12 @@ def cell_bounds(
     c, axes = order - 1.0, grad_p.shape[1]
     r, grad_r = log_p - log_q, grad_p - grad_q
     bend = 2.0 * (axes * half) ** 2
+    bend_r = np.where(smooth, bend * min(4.0 * shift, 1.0), bend)
     off = 2.0 * LOG_ERROR
     rise = half * (np.abs(grad_p).sum(axis=1) + axes * off)
     move = half * (np.abs(grad_r).sum(axis=1) + axes * off)
     steep = np.minimum(rise + bend, axes * half)
-    slope = np.minimum(move + bend, axes * half * min(2.0 * shift, 1.0))
+    slope = np.minimum(move + bend_r, axes * half * min(2.0 * shift, 1.0))
     most = np.minimum(log_p + rise + LOG_ERROR, 0.0)
     low, high = np.maximum(r - slope, -shift) - off, np.minimum(r + slope, shift) + off
     with np.errstate(over="ignore", invalid="ignore"):
@@ -82,7 +88,7 @@ def cell_bounds(
         terms_1 = c * (np.exp(log_p + c * r) - np.exp(log_q))
         value = terms.sum(axis=0)
         gradient = np.sum(terms[:, None] * grad_p + terms_1[:, None] * grad_r, axis=0)
-        rest = (chi * steep**2 + chi_2 * slope**2 + chi_1 * (2.0 * steep * slope + bend)) / 2.0
+        rest = (chi * steep**2 + chi_2 * slope**2 + chi_1 * (2.0 * steep * slope + bend_r)) / 2.0
         # What wrong P, r and derivatives do to the value and to the slope along d.
         rest += off * (chi_1 * (1.0 + steep + slope) + chi_2 * slope + 2.0 * chi * (1.0 + steep))
         rest += off * axes * half * (chi + 2.0 * chi_1)
@@ -90,6 +96,6 @@ def cell_bounds(
 
         corners = np.array(list(product((-half, half), repeat=axes)))
         tops = np.tensordot(corners, grad_p + c * grad_r, axes=(1, 1)) + log_p + c * r
-        error = c * bend / 2.0 + order * off * (1.0 + 2.0 * axes * half)
+        error = c * bend_r / 2.0 + order * off * (1.0 + 2.0 * axes * half)
         third = np.expm1(logsumexp(tops, axis=1).max(axis=0) + error)
     return value, np.fmin(np.fmin(chi.sum(axis=0), second), third)

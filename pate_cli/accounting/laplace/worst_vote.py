@@ -11,15 +11,17 @@ An added or removed vote shifts a single count, which is ε0/2-DP; the divergenc
 response at ε0/2 covers it, and the larger of the two is charged.
 
 The supremum comes with a certificate (THEORY.md, 9.2). Within x0 ≤ x ≤ X + G, y0 ≤ y ≤ X + G + 2s
-it is bounded cell by cell (`cell_excess`, `branch_and_bound`), except where x, y ≥ X. With
-c = λ − 1, R the moment of randomised response at s, J' the largest moment of two classes
-(`two_classes`) and q(g) = (2 + g)/(4e^g), the moment elsewhere is at most
+it is bounded cell by cell (`cell_excess`, `branch_and_bound`), except where x, y ≥ X. Elsewhere
+one outcome or two are rare. With c = λ − 1, χ as in `cell_excess` and always the larger of
+χ(r) and χ(−r), the excess J − 1 is at most
 
-  x ≤ x0:            R (1 − ½e^{x0 + s})^{−c} + ½e^{x0 + 2cs},
-  y ≤ y0:            R (1 − ½e^{y0 − s})^{−c} + ½e^{y0 + 2cs},
-  x ≥ X and y ≥ X:   J' (1 − ½e^{s − X})^{−c} + ¼e^{2cs − 2X},
-  one of x, y below X, the other at its end:  1 + τ max χ(±2s) + max χ(±t),
-                     τ = ½e^{−X − G} + q(G),   t = τ(1 − e^{−2s})/(1 − τ).
+  x ≤ x0 or y ≤ y0:  f1 + d|χ'|(s + d) + t χ(2s),    t = ½e^{x0 + s} or ½e^{y0},  d of 3s,
+  x ≥ X and y ≥ X:   f2 + d|χ'|(2s + d) + t² χ(2s),  t = ½e^{s − X},              d of 4s,
+  one of x, y below X, the other at its end:
+                     χ(d) + t χ(2s),                 t = ½e^{−X − G} + q(G),      d of 2s,
+
+where d = t(1 − e^{−w})/(1 − t) for "d of w", f1 is the excess of randomised response at s, f2 the
+largest of two classes (`two_classes`) and q(g) = (2 + g)/(4e^g).
 
 In closed form, with l = max(0, min(x, y)), h = max(0, max(x, y)) and ½e^{−|t|} the density,
 
@@ -35,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pate_cli.accounting.branch_and_bound import certified_supremum
+from pate_cli.accounting.divergence import renyi_divergence
 from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
@@ -111,31 +114,45 @@ def _ends(
 ) -> tuple[float, float, float, float]:
     """−x0, −y0, X and G such that the excess outside is at most `target`; or inf."""
     c = order - 1.0
-    far = shift + _STEPS
-    most = 2.0 * c * shift
-
-    def hopeless(lost: Floats, rare: Floats, rdp: float) -> float:
-        return _first(np.expm1(c * rdp - c * np.log1p(-lost)) + np.exp(rare) <= target, far)
-
-    left = hopeless(np.exp(shift - far) / 2.0, most - far - _LOG_2, one_count)
-    below = hopeless(np.exp(-shift - far) / 2.0, most - far - _LOG_2, one_count)
-    both = hopeless(np.exp(shift - far) / 2.0, most - 2.0 * (far + _LOG_2), coin)
-    lose = np.exp(-both - _STEPS) / 2.0 + (2.0 + _STEPS) * np.exp(-_STEPS) / 4.0
-    winner = -np.expm1(-2.0 * shift) * lose / (1.0 - lose)
 
     def chi(r: Floats | float) -> Floats:
-        r = np.abs(r)
-        up = np.expm1(c * r) + c * np.expm1(-r)
-        return np.asarray(np.maximum(up, np.expm1(-c * r) + c * np.expm1(r)))
+        # 1e-15 covers what cancels for small r.
+        up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
+        return np.asarray(np.maximum(up, down) + 1e-15 * order * c * r)
 
-    # Within 1e-12, what cancels in χ, of the terms' size.
-    certain = lose * chi(2.0 * shift) + chi(winner) + 1e-15 * c * (shift + 1.0)
-    return left, below, both, _first(certain <= target, _STEPS)
+    def chi_1(r: Floats) -> Floats:
+        return c * np.maximum(np.exp(c * r) - np.exp(-r), np.exp(r) - np.exp(-c * r))
+
+    def drift(rare: Floats, width: float) -> Floats:
+        return -rare * np.expm1(-width * shift) / (1.0 - rare)
+
+    def two_left(rare: Floats, width: float, apart: float, rdp: float) -> Floats:
+        off = drift(rare, width)
+        return np.expm1(c * rdp) + off * chi_1(apart * shift + off)
+
+    rare = np.exp(-_STEPS) / 2.0
+    most = chi(2.0 * shift)
+    with np.errstate(over="ignore"):
+        hopeless = two_left(rare, 3.0, 1.0, one_count) + rare * most
+        both = _first(two_left(rare, 4.0, 2.0, coin) + rare**2 * most <= target, _STEPS) + shift
+        lose = np.exp(-both - _STEPS) / 2.0 + (2.0 + _STEPS) * np.exp(-_STEPS) / 4.0
+        certain = chi(drift(lose, 2.0)) + lose * most
+    end = _first(hopeless <= target, _STEPS)
+    return end + shift, end, both, _first(certain <= target, _STEPS)
+
+
+def _seen(*, shift: float, order: float) -> float:
+    """The largest divergence at a few thousand scores near where it is largest."""
+    near, far = np.linspace(-2.0, 3.0, 41), 0.3 * np.arange(-20.0, 41.0)
+    axis = np.concatenate([shift * near, far])
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis))
+    before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + shift, y - shift)
+    return float(renyi_divergence(before, after, order=order, axis=0).max())
 
 
 def _certified(*, shift: float, order: float, one_count: float, coin: float) -> float:
     """The supremum of D_λ over all (x, y), from above; inf where it cannot be certified."""
-    c, floor = order - 1.0, max(one_count, coin)
+    c, floor = order - 1.0, max(one_count, coin, _seen(shift=shift, order=order))
     slack = _SLACK + 40.0 * LOG_ERROR / shift
     target = float(np.expm1(c * floor * (1.0 + slack)))
     left, below, both, gap = _ends(
@@ -152,12 +169,15 @@ def _certified(*, shift: float, order: float, one_count: float, coin: float) -> 
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         del wanted
+        x, y = centres
+        smooth = ((x > half) | (x < -half - shift)) & ((y < -half) | (y > half + shift))
         value, upper = cell_bounds(
             _outcomes(centres),
             _outcomes(centres + move),
             shift=2.0 * shift,
             half=half,
             order=order,
+            smooth=smooth,
         )
         return value[None], upper[None]
 

@@ -34,11 +34,19 @@ from scipy.special import logsumexp
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.arrays import Floats
 
-__all__ = ["LOG_ERROR", "cell_bounds"]
+__all__ = ["LOG_ERROR", "cell_bounds", "larger_chi"]
 
 
 LOG_ERROR = 1e-12
 """Allowance for the error of every log probability and of its partial derivatives."""
+
+
+def larger_chi(r: Floats | float, *, order: float) -> Floats:
+    """The larger of χ(r) and χ(−r), r ≥ 0, rounded up."""
+    c = order - 1.0
+    up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
+    # What cancels where r is small.
+    return np.asarray(np.maximum(up, down) * (1.0 + 1e-12) + 1e-15 * order * c * r)
 
 
 def cell_bounds(

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import renyi_divergence
-from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds
+from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.arrays import Floats
@@ -115,11 +115,6 @@ def _ends(
     """−x0, −y0, X and G such that the excess outside is at most `target`; or inf."""
     c = order - 1.0
 
-    def chi(r: Floats | float) -> Floats:
-        # 1e-15 covers what cancels for small r.
-        up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
-        return np.asarray(np.maximum(up, down) + 1e-15 * order * c * r)
-
     def chi_1(r: Floats) -> Floats:
         return c * np.maximum(np.exp(c * r) - np.exp(-r), np.exp(r) - np.exp(-c * r))
 
@@ -131,12 +126,12 @@ def _ends(
         return np.expm1(c * rdp) + off * chi_1(apart * shift + off)
 
     rare = np.exp(-_STEPS) / 2.0
-    most = chi(2.0 * shift)
+    most = larger_chi(2.0 * shift, order=order)
     with np.errstate(over="ignore"):
         hopeless = two_left(rare, 3.0, 1.0, one_count) + rare * most
         both = _first(two_left(rare, 4.0, 2.0, coin) + rare**2 * most <= target, _STEPS) + shift
         lose = np.exp(-both - _STEPS) / 2.0 + (2.0 + _STEPS) * np.exp(-_STEPS) / 4.0
-        certain = chi(drift(lose, 2.0)) + lose * most
+        certain = larger_chi(drift(lose, 2.0), order=order) + lose * most
     end = _first(hopeless <= target, _STEPS)
     return end + shift, end, both, _first(certain <= target, _STEPS)
 

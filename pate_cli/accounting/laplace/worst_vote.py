@@ -54,7 +54,7 @@ _MOST_EXPONENT = 600.0
 _MOST_SHIFT = 50.0
 _STEPS = np.arange(0.25, 600.0, 0.25)
 _CELLS_PER_AXIS = 48
-_MOST_CELLS = 100_000
+_MOST_CELLS = 80_000
 
 
 def _win(x: Floats, y: Floats) -> Floats:

@@ -64,8 +64,8 @@ def certified_supremum(
         seen = np.where(wanted, values, 0.0).max(axis=1)
         best = np.maximum(best, _divergence(seen, orders))
         target = np.expm1((orders - 1.0) * best * (1.0 + slack))
-        # NaN is no bound: such a cell stays.
-        wanted = wanted & ~(uppers <= target[:, None])
+        # NaN and infinity are no bounds: such a cell stays.
+        wanted = wanted & ~((uppers <= target[:, None]) & np.isfinite(uppers))
         keep = wanted.any(axis=0)
         most_cells -= centres.shape[1]
         if not keep.any():

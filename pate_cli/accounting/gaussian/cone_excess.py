@@ -7,7 +7,7 @@ Q_i(z) = P_i(z + δ) that of a neighbour, r_i = log P_i − log Q_i and
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
 χ, |χ'| and χ'' are largest at an end of any interval of r; |χ'''| ≤ c max(c² e^{cr}, e^{−r}). The
-derivatives of g_i are cumulants (THEORY.md, 9.2): −I ≤ Hess g_i ≤ 0, and derivatives of third and
+derivatives of g_i are cumulants (THEORY.md, 9.4): −I ≤ Hess g_i ≤ 0, and derivatives of third and
 fourth order are at most 2 in any unit directions. On a ball of radius ρ around z0, therefore,
 
   P_i ≤ P_i(z0) e^{ρ|∇g_i(z0)|},   |∇g_i| ≤ G_i = |∇g_i(z0)| + ρ,   |D²r_i|, |D³r_i| ≤ 2|δ|,

@@ -17,7 +17,7 @@ E = λcμ²/2 the moment of either direction is at most
 
   Φ(−u0 − μ)^{−c} + e^E Φ(u0 + λμ)    for all u ≤ u0
 
-(section 9.2 of THEORY.md), e^{−680} above 1 where the cells end. Below the peak F is taken to be G:
+(section 9.4 of THEORY.md), e^{−680} above 1 where the cells end. Below the peak F is taken to be G:
 that G increases there is observed, not proven.
 """
 

@@ -10,7 +10,7 @@ two directions, so one supremum covers both. At σ = 40, λ = 14 it is 0.6425·�
 added or a missing vote as well, a coin of shift s and so no worse than the coin of shift √2 s that
 is its limit for x, y → ∞.
 
-The supremum comes with a certificate (THEORY.md, 9.2). On a triangle x ≥ x0, y ≥ y0, x + y ≤ S it
+The supremum comes with a certificate (THEORY.md, 9.4). On a triangle x ≥ x0, y ≥ y0, x + y ≤ S it
 is bounded cell by cell (`cone_excess`, `branch_and_bound`). Outside, one outcome is hopeless and
 the other two are a coin but for a factor, uniformly over a half-plane. With c = λ − 1, E = λ c s²
 and J' the largest moment of a coin of shift √2 s (`two_classes`), the moment is at most
@@ -50,7 +50,7 @@ _ROOT_2 = float(np.sqrt(2.0))
 # The window of an integral ends where the integrand is below e^{−45} of its centre.
 _DROP = 45.0
 _SLACK = 2e-6
-# Beyond these the cap is within a hundredth of the supremum, or float64 overflows.
+# Beyond these float64 overflows or logs lose their digits; the cap stands.
 _MOST_EXPONENT = 600.0
 _FARTHEST = 60.0
 _STEP = 0.125
@@ -193,9 +193,10 @@ def worst_argmax_rdp(
         teachers_per_record: k ≥ 1, how many votes of a query a neighbour may change.
 
     Returns:
-        [orders], nats, at most k²λ/σ². For k = 1 or two classes a certified bound on the
-        supremum, 1e-5 of itself above it (more only beyond σ = 1e5), or λ/σ² where float64
-        overflows or λ/σ > 24: the supremum is then within about a hundredth of it.
+        [orders], nats, at most k²λ/σ². For k = 1 or two classes a certified bound: at least the
+        supremum, and above what is attained by 2e-6 + 4e-10·σ of itself at most (less for two
+        classes), unless cells run out. λ/σ² where λ(λ − 1)/σ² > 600, which float64 does not bear:
+        the supremum is then within a hundredth of it.
 
     Raises:
         ParameterError: an order ≤ 1, or a sigma that is not positive and finite.

@@ -5,7 +5,7 @@ and r_i = g_i(z) − g_i(z + δ), and
 
   f(z) = J − 1 = Σ P_i χ(r_i),   χ(r) = expm1(c r) + c·expm1(−r),   c = λ − 1.
 
-With Laplace noise of scale 1 on every score (THEORY.md, 9.2) g_i is concave, each partial
+With Laplace noise of scale 1 on every score (THEORY.md, 9.4) g_i is concave, each partial
 derivative of g_i is between −1 and 1 and of one sign, each second one along an axis is in [−2, 0],
 and third ones are at most 8 but where a score is 0, where second ones jump. Hence |g_kl| ≤ 2,
 |r_i| ≤ |δ|₁, and each partial derivative of r_i is at most min(2|δ|₁, 1). Along any step d of at

@@ -10,7 +10,7 @@ exchanges the two directions. For small λ ε0 this is a third of randomised res
 An added or removed vote shifts a single count, which is ε0/2-DP; the divergence of randomised
 response at ε0/2 covers it, and the larger of the two is charged.
 
-The supremum comes with a certificate (THEORY.md, 9.2). Within x0 ≤ x ≤ X + G, y0 ≤ y ≤ X + G + 2s
+The supremum comes with a certificate (THEORY.md, 9.4). Within x0 ≤ x ≤ X + G, y0 ≤ y ≤ X + G + 2s
 it is bounded cell by cell (`cell_excess`, `branch_and_bound`), except where x, y ≥ X. Elsewhere
 one outcome or two are rare. With c = λ − 1, χ as in `cell_excess` and always the larger of
 χ(r) and χ(−r), the excess J − 1 is at most

@@ -6,15 +6,34 @@ among the *other* classes: given it, three outcomes are left (a wins, b wins, so
 wins, and which one is decided by the untouched noise), so by data processing the divergence is at
 most the supremum over real x, y of the one between the argmaxes of (x + N, y + N', 0) and
 (x + s + N, y − s + N', 0), in units of σ, s = 1/σ. The map (x, y) → (y − s, x + s) exchanges the
-two directions, so one supremum covers both. At σ = 40, λ = 14 it is 0.6425·λ/σ².
+two directions, so one supremum covers both. At σ = 40, λ = 14 it is 0.6425·λ/σ². It covers an
+added or a missing vote as well, a coin of shift s and so no worse than the coin of shift √2 s that
+is its limit for x, y → ∞.
+
+The supremum comes with a certificate (THEORY.md, 9.4). On a triangle x ≥ x0, y ≥ y0, x + y ≤ S it
+is bounded cell by cell (`cone_excess`, `branch_and_bound`). Outside, one outcome is hopeless and
+the other two are a coin but for a factor, uniformly over a half-plane. With c = λ − 1, E = λ c s²
+and J' the largest moment of a coin of shift √2 s (`two_classes`), the moment is at most
+
+  x ≤ x0:     e^{E/2} Φ(−x0 − s)^{−c} + e^E Φ(x0 − cs),
+  y ≤ y0:     e^{E/2} Φ(−y0 + s)^{−c} + e^E Φ(y0 + cs),
+  x + y ≥ S:  J' Φ(S/√2)^{−c} + e^E Φ(−S/2)²,
+
+and x0, y0, S are chosen so that none of these exceeds the answer.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtri
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri
 
-from pate_cli.accounting.divergence import renyi_divergence
+from pate_cli.accounting.branch_and_bound import certified_supremum
+from pate_cli.accounting.gaussian.cone_excess import (
+    Outcomes,
+    cell_bounds,
+    round_off,
+)
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
@@ -24,41 +43,138 @@ from pate_cli.checks import check_orders, check_positive
 __all__ = ["worst_argmax_rdp"]
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-_LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
-_MARGIN = 9.0
-_RELATIVE_SLACK = 1e-6
-_CELL = 0.35
-# Each zoom halves the cell; fewer than 8 leave more than _RELATIVE_SLACK to be found.
-_ZOOMS = 11
-_ZOOM_NODES = 9
-# Beyond this the maximiser runs too far out for the search; λ/σ² stands.
-_MAX_EXTENT = 60.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+_LOG_2 = float(np.log(2.0))
+_LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))
+_ROOT_2 = float(np.sqrt(2.0))
+# The window of an integral ends where the integrand is below e^{−45} of its centre.
+_DROP = 45.0
+_SLACK = 2e-6
+# Beyond these float64 overflows or logs lose their digits; the cap stands.
+_MOST_EXPONENT = 600.0
+_FARTHEST = 60.0
+_STEP = 0.125
+_MOST_CELLS = 60_000
 
 
 def _log_win(x: Floats, y: Floats) -> Floats:
-    """log Pr[x + N is above both y + N' and 0], by Gauss–Legendre where the mass is."""
+    """log Pr[x + N is above both y + N' and 0], by Gauss–Legendre where the mass is.
+
+    With t the winning count, log φ(t − x)Φ(t − y) has a second derivative of at most −1, so it
+    lies below a parabola through any centre with the slope there.
+    """
     # A win over a larger y happens halfway between the two.
-    centre = np.maximum(x, (x + y) / 2.0)
-    low = np.maximum(0.0, centre - _MARGIN)[..., None]
-    high = np.maximum(centre + _MARGIN, _MARGIN)[..., None]
-    t = low + (high - low) * (_NODES + 1.0) / 2.0
-    log_density = -0.5 * (t - x[..., None]) ** 2 - _LOG_ROOT_2PI
-    terms = log_density + log_ndtr(t - y[..., None]) + np.log(_WEIGHTS * (high - low) / 2.0)
-    return np.asarray(logsumexp(terms, axis=-1), dtype=np.float64)
+    centre = np.maximum(np.maximum(x, (x + y) / 2.0), 0.0)
+    behind = centre - y
+    slope = x - centre + np.exp(-0.5 * behind**2 - _LOG_ROOT_2PI - log_ndtr(behind))
+    width = np.sqrt(slope**2 + 2.0 * _DROP)
+    # slope ± width, free of cancellation.
+    right = np.where(slope < 0.0, 2.0 * _DROP / (width - slope), slope + width)
+    left = np.where(slope > 0.0, 2.0 * _DROP / (width + slope), width - slope)
+    low = np.maximum(centre - left, 0.0)
+    half = (centre + right - low) / 2.0
+    t = low[..., None] + half[..., None] * (_NODES + 1.0)
+    there = log_ndtr(t - y[..., None]) - 0.5 * (t - x[..., None]) ** 2
+    top = there.max(axis=-1)
+    return np.log(np.exp(there - top[..., None]) @ _WEIGHTS) + top + np.log(half) - _LOG_ROOT_2PI
 
 
-def _log_outcomes(x: Floats, y: Floats) -> Floats:
-    """log probabilities of the three outcomes, stacked on the first axis."""
-    return np.stack([_log_win(x, y), _log_win(y, x), log_ndtr(-x) + log_ndtr(-y)])
-
-
-def _divergence(x: Floats, y: Floats, *, shift: float, orders: Floats) -> Floats:
-    """D_λ between the two argmaxes, [orders, *x.shape]."""
-    before, after = _log_outcomes(x, y), _log_outcomes(x + shift, y - shift)
-    return np.stack(
-        [renyi_divergence(before, after, order=float(order), axis=0) for order in orders]
+def _outcomes(scores: Floats) -> Outcomes:
+    """The three outcomes at scores [2, cells], each derivative as a multiple of the chance."""
+    x, y = scores
+    wins = np.stack([_log_win(x, y), _log_win(y, x), log_ndtr(-x) + log_ndtr(-y)])
+    # ∫ φ(t − x) φ(t − y) dt over t > 0: the density of a tie of a and b at the top; φ(x)Φ(−y): of
+    # a tie of a and 0; φ(x)φ(y): of all three.
+    tie = log_ndtr((x + y) / _ROOT_2) - (x - y) ** 2 / 4.0 - _LOG_ROOT_2PI - 0.5 * _LOG_2
+    only_x, only_y = (-0.5 * v**2 - _LOG_ROOT_2PI + log_ndtr(-w) for v, w in ((x, y), (y, x)))
+    tie_a, tie_b = np.exp(tie - wins[0]), np.exp(tie - wins[1])
+    x_a, y_b = np.exp(only_x - wins[0]), np.exp(only_y - wins[1])
+    x_0, y_0 = np.exp(only_x - wins[2]), np.exp(only_y - wins[2])
+    all_a, all_b, all_0 = np.exp(-0.5 * (x**2 + y**2) - 2.0 * _LOG_ROOT_2PI - wins)
+    gradients = np.array([[x_a + tie_a, -tie_a], [-tie_b, y_b + tie_b], [-x_0, -y_0]])
+    bend_a, bend_b = tie_a * (x - y) / 2.0, tie_b * (y - x) / 2.0
+    cross_a, cross_b = bend_a - all_a / 2.0, bend_b - all_b / 2.0
+    hessians = np.array(
+        [
+            [[all_a / 2.0 - bend_a - x * x_a, cross_a], [cross_a, -bend_a - all_a / 2.0]],
+            [[-bend_b - all_b / 2.0, cross_b], [cross_b, all_b / 2.0 - bend_b - y * y_b]],
+            [[x * x_0, all_0], [all_0, y * y_0]],
+        ]
     )
+    return Outcomes(wins, gradients, hessians - gradients[:, :, None] * gradients[:, None])
+
+
+def _first(holds: NDArray[np.bool_], candidates: Floats) -> float:
+    """The first candidate for which it holds, inf if there is none."""
+    return float(candidates[np.argmax(holds)]) if holds.any() else np.inf
+
+
+def _triangle(*, shift: float, order: float, coin: float, slack: float) -> tuple[float, ...]:
+    """−x0, −y0 and S such that nothing outside costs more than (1 + slack) coins; or inf."""
+    c, exponent = order - 1.0, order * (order - 1.0) * shift**2
+    target = np.expm1(c * coin * (1.0 + slack))
+    far = np.arange(_STEP, _FARTHEST, _STEP)
+
+    def half_plane(lost: Floats, rare: Floats, moment: float) -> float:
+        with np.errstate(over="ignore"):
+            return _first(np.expm1(moment - c * lost) + np.exp(exponent + rare) <= target, far)
+
+    left = half_plane(log_ndtr(far - shift), log_ndtr(-far - c * shift), exponent / 2.0)
+    below = half_plane(log_ndtr(far + shift), log_ndtr(-far + c * shift), exponent / 2.0)
+    above = half_plane(log_ndtr(far / _ROOT_2), 2.0 * log_ndtr(-far / 2.0), c * coin)
+    return left, below, above
+
+
+def _certified(*, shift: float, orders: Floats, coins: Floats, slack: float) -> Floats:
+    """The supremum of D_λ over all (x, y), from above; inf where the search would go too far."""
+    sides = np.array(
+        [
+            _triangle(shift=shift, order=float(order), coin=float(coin), slack=slack)
+            for order, coin in zip(orders, coins, strict=True)
+        ]
+    )
+    result = np.full(orders.shape, np.inf)
+    inside = np.isfinite(sides).all(axis=1)
+    if not inside.any():
+        return result
+    orders, coins, sides = orders[inside], coins[inside], sides[inside]
+    left, below, above = np.ceil(sides.max(axis=0))
+    x, y = np.meshgrid(np.arange(-left, above + below), np.arange(-below, above + left))
+    corners = np.stack([x.ravel(), y.ravel()])
+    # A cell is of interest if its side of the triangle's edges is reached by one of its corners.
+    wanted = (
+        (corners[0] + 1.0 > -sides[:, :1])
+        & (corners[1] + 1.0 > -sides[:, 1:2])
+        & (corners.sum(axis=0) < sides[:, 2:])
+    )
+    some = wanted.any(axis=0)
+    move = np.array([[shift], [-shift]])
+
+    def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        before, after = _outcomes(centres), _outcomes(centres + move)
+        values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
+        for row, order in enumerate(orders):
+            here = wanted[row]
+            values[row, here], uppers[row, here] = cell_bounds(
+                before.take(here),
+                after.take(here),
+                shift=_ROOT_2 * shift,
+                half=half,
+                order=float(order),
+            )
+        return values, uppers
+
+    result[inside] = certified_supremum(
+        bounds,
+        centres=corners[:, some] + 0.5,
+        half=0.5,
+        wanted=wanted[:, some],
+        orders=orders,
+        floor=coins,
+        slack=slack,
+        most_cells=_MOST_CELLS,
+    )
+    return result
 
 
 def worst_argmax_rdp(
@@ -67,18 +183,20 @@ def worst_argmax_rdp(
     """w2(λ): an upper bound on the cost of any noisy argmax of votes, data-independent.
 
     A neighbour that changes k > 1 votes of a query may touch more than two classes, and the
-    reduction to three outcomes is lost; then the two-tail bound at its highest score stands.
+    reduction to three outcomes is lost; then the two-tail bound at its highest score stands. It
+    holds for any shift of the histogram of length at most k√2.
 
     Args:
         sigma: standard deviation of the noise on each count, > 0 (counts).
-        classes: number of classes, ≥ 2; with exactly 2 the exact two-class peak is used.
+        classes: number of classes, ≥ 2; with exactly 2 the two-class peak is used.
         orders: Rényi orders λ > 1, shape [orders].
         teachers_per_record: k ≥ 1, how many votes of a query a neighbour may change.
 
     Returns:
-        [orders], nats, at most k²λ/σ². The supremum is found by a grid and zooms, not by a proof
-        of unimodality; 1e-6 of itself is added, and λ/σ² is returned where the search would
-        have to reach too far or float64 overflows.
+        [orders], nats, at most k²λ/σ². For k = 1 or two classes a certified bound: at least the
+        supremum, and above what is attained by 2e-6 + 4e-10·σ of itself at most (less for two
+        classes), unless cells run out. λ/σ² where λ(λ − 1)/σ² > 600, which float64 does not bear:
+        the supremum is then within a hundredth of it.
 
     Raises:
         ParameterError: an order ≤ 1, or a sigma that is not positive and finite.
@@ -89,35 +207,15 @@ def worst_argmax_rdp(
     if teachers_per_record > 1 and classes > 2:
         highest = ndtri(np.array([1.0 - 1.0 / classes])) + SCORE_ERROR
         return two_tail_rdp(highest, sigma=sigma, orders=orders)[:, 0]
+    coins = two_class_rdp(np.zeros(1), sigma=sigma, orders=orders)[:, 0]
     if classes == 2:
-        return two_class_rdp(np.zeros(1), sigma=sigma, orders=orders)[:, 0]
+        return coins
     shift = 1.0 / sigma
-    # The supremum is sought up to λ/σ + 6 on either side.
-    extent = float(orders.max()) * shift + 6.0
+    near = orders * (orders - 1.0) * shift**2 <= _MOST_EXPONENT
     result = cap.copy()
-    if extent > _MAX_EXTENT:
-        near = (orders * shift + 6.0) <= _MAX_EXTENT
-        if near.any():
-            result[near] = worst_argmax_rdp(sigma=sigma, classes=classes, orders=orders[near])
-        return result
-    axis = np.linspace(-extent, extent, 2 * int(np.ceil(extent / _CELL)) + 1)
-    x, y = (part.ravel() for part in np.meshgrid(axis, axis, indexing="ij"))
-    coarse = _divergence(x, y, shift=shift, orders=orders)
-    best = np.argmax(coarse, axis=1)
-    for row, order in enumerate(orders):
-        value = float(coarse[row, best[row]])
-        centre = np.array([x[best[row]], y[best[row]]])
-        radius = float(axis[1] - axis[0])
-        for _ in range(_ZOOMS):
-            steps = np.linspace(-radius, radius, _ZOOM_NODES)
-            near_x, near_y = (
-                part.ravel() for part in np.meshgrid(centre[0] + steps, centre[1] + steps)
-            )
-            fine = _divergence(near_x, near_y, shift=shift, orders=np.array([order]))[0]
-            top = int(np.argmax(fine))
-            value = max(value, float(fine[top]))
-            centre = np.array([near_x[top], near_y[top]])
-            radius = 2.0 * float(steps[1] - steps[0])
-        if np.isfinite(value):
-            result[row] = min(value * (1.0 + _RELATIVE_SLACK), cap[row])
+    if near.any():
+        found = _certified(
+            shift=shift, orders=orders[near], coins=coins[near], slack=_SLACK + round_off(shift)
+        )
+        result[near] = np.minimum(found, cap[near])
     return result

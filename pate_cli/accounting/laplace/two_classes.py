@@ -9,14 +9,22 @@ direction, so g ± ε0 is worst. The cost is not monotone near a tie, and so
 
 where W(u) is the larger divergence between the coins at u and u + ε0. With the peak of W at u*, the
 cost peaks at u* and again at u* + ε0: F(g) = W(u*) up to there, W(g − ε0) beyond.
+
+Exchanging the classes exchanges u and −u − ε0 and the directions, so W(u*) is the supremum of one
+direction over all real u. It is certified: bounded cell by cell (`cell_excess`, with one axis)
+for −ε0 − G ≤ u ≤ G, and beyond, where the loser wins with probability at most q = q(G), the
+excess is at most q χ(ε0) + χ(d), d = q(1 − e^{−ε0})/(1 − q), with the larger of χ(r) and χ(−r)
+for χ(r). That W decreases beyond u* is observed, not proven.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import bernoulli_excess
+from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.noisy_max import two_class_log_q
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_orders, check_positive
@@ -27,11 +35,15 @@ __all__ = ["gap_of_score", "laplace_edge_rdp", "laplace_two_class_rdp"]
 _LOG_2 = float(np.log(2.0))
 # Each step at least halves the error (the map's slope is 1/(2 + g)).
 _STEPS = 60
-# The first search for the peak and its zooms; unimodality is seen, not proven.
+# The first search for the peak and its zooms.
 _NODES_PER_UNIT = 32
 _ZOOMS = 6
 _ZOOM_NODES = 33
-_RELATIVE_SLACK = 1e-9
+_ROUND_OFF = 1e-9
+_SLACK = 1e-6
+_FARTHEST = 700.0
+_MOST_EXPONENT = 600.0
+_MOST_CELLS = 20_000
 
 
 def gap_of_score(score: ArrayLike) -> Floats:
@@ -89,6 +101,54 @@ def _peak(*, shift: float, order: Floats) -> tuple[float, float]:
     return at, value
 
 
+def _outcomes(gap: Floats) -> tuple[Floats, Floats]:
+    """Logs of both chances at gaps [cells] and their derivatives, [2, 1, cells]."""
+    logs = np.stack(_sides(gap))
+    density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * _LOG_2
+    return logs, np.exp(density - logs)[:, None] * np.array([[[-1.0]], [[1.0]]])
+
+
+def _certified(*, shift: float, order: float, seen: float) -> float:
+    """sup of W from above, given a value of it; `shift` where float64 overflows."""
+    c = order - 1.0
+    if order * shift > _MOST_EXPONENT:
+        return shift
+    slack = _SLACK + 40.0 * LOG_ERROR / shift
+    far = np.arange(1.0, _FARTHEST)
+    rare = np.exp(two_class_log_q(far))
+    drift = -rare * np.expm1(-shift) / (1.0 - rare)
+    some = rare * larger_chi(shift, order=order) + larger_chi(drift, order=order)
+    holds = some <= np.expm1(c * seen * (1.0 + slack))
+    if not holds.any():
+        return shift
+    end = float(far[np.argmax(holds)])
+    cells = int(np.ceil(2.0 * end + shift))
+    centres = np.arange(cells, dtype=np.float64)[None] - (shift + cells - 1) / 2.0
+
+    def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        value, upper = cell_bounds(
+            _outcomes(centres[0]),
+            _outcomes(centres[0] + shift),
+            shift=shift,
+            half=half,
+            order=order,
+            smooth=np.ones_like(wanted[0]),
+        )
+        return value[None], upper[None]
+
+    found = certified_supremum(
+        bounds,
+        centres=centres,
+        half=0.5,
+        wanted=np.ones((1, cells), dtype=np.bool_),
+        orders=np.array([order]),
+        floor=np.array([seen]),
+        slack=slack,
+        most_cells=_MOST_CELLS,
+    )
+    return float(found[0])
+
+
 def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
     """F for m = 2, non-decreasing in the score.
 
@@ -98,7 +158,8 @@ def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) 
         orders: Rényi orders λ > 1, shape [orders].
 
     Returns:
-        [orders, *score.shape] in nats, at most ε0 = 2/b.
+        [orders, *score.shape] in nats, at most ε0 = 2/b. Up to the peak a certified bound, 1e-6 of
+        itself above it.
 
     Raises:
         ParameterError: an order ≤ 1, or a scale that is not positive and finite.
@@ -106,8 +167,9 @@ def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) 
     orders = check_orders(orders)
     shift = 2.0 / check_positive("Laplace scale", scale)
     gaps = gap_of_score(score)
-    result = laplace_edge_rdp(gaps - shift, shift=shift, orders=orders)
+    result = laplace_edge_rdp(gaps - shift, shift=shift, orders=orders) * (1.0 + _ROUND_OFF)
     for row in range(orders.size):
-        at, value = _peak(shift=shift, order=orders[row : row + 1])
-        result[row] = np.where(gaps <= at + shift, value, np.minimum(result[row], value))
-    return np.minimum(result * (1.0 + _RELATIVE_SLACK), shift)
+        at, seen = _peak(shift=shift, order=orders[row : row + 1])
+        peak = _certified(shift=shift, order=float(orders[row]), seen=seen)
+        result[row] = np.where(gaps <= at + shift, peak, np.minimum(result[row], peak))
+    return np.minimum(result, shift)

@@ -8,7 +8,20 @@ supremum over real x, y of the one between the argmaxes of (x + N, y + N', 0) an
 exchanges the two directions. For small λ ε0 this is a third of randomised response.
 
 An added or removed vote shifts a single count, which is ε0/2-DP; the divergence of randomised
-response at ε0/2 covers it.
+response at ε0/2 covers it, and the larger of the two is charged.
+
+The supremum comes with a certificate (THEORY.md, 9.4). Within x0 ≤ x ≤ X + G, y0 ≤ y ≤ X + G + 2s
+it is bounded cell by cell (`cell_excess`, `branch_and_bound`), except where x, y ≥ X. Elsewhere
+one outcome or two are rare. With c = λ − 1, χ as in `cell_excess` and always the larger of
+χ(r) and χ(−r), the excess J − 1 is at most
+
+  x ≤ x0 or y ≤ y0:  f1 + d|χ'|(s + d) + t χ(2s),    t = ½e^{x0 + s} or ½e^{y0},  d of 3s,
+  x ≥ X and y ≥ X:   f2 + d|χ'|(2s + d) + t² χ(2s),  t = ½e^{s − X},              d of 4s,
+  one of x, y below X, the other at its end:
+                     χ(d) + t χ(2s),                 t = ½e^{−X − G} + q(G),      d of 2s,
+
+where d = t(1 − e^{−w})/(1 − t) for "d of w", f1 is the excess of randomised response at s, f2 the
+largest of two classes (`two_classes`) and q(g) = (2 + g)/(4e^g).
 
 In closed form, with l = max(0, min(x, y)), h = max(0, max(x, y)) and ½e^{−|t|} the density,
 
@@ -21,9 +34,11 @@ In closed form, with l = max(0, min(x, y)), h = max(0, max(x, y)) and ½e^{−|t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import renyi_divergence
+from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.arrays import Floats
@@ -32,19 +47,14 @@ from pate_cli.checks import check_orders, check_positive
 __all__ = ["three_way_log_outcomes", "worst_laplace_max_rdp"]
 
 
-_RELATIVE_SLACK = 1e-6
+_SLACK = 1e-4
 _LOG_2 = float(np.log(2.0))
-# Nodes per axis: near the kinks at 0 and s, and geometric out to where e^{−|x|} is negligible.
-_NEAR = np.linspace(-2.0, 3.0, 41)
-_UNIT = np.linspace(-4.0, 4.0, 41)
-_COARSE_SHIFT = 1.0
-_FAR = 60
-_ZOOMS = 40
-_CLOSE = 1e-6
-_ZOOM_NODES = 9
 # Beyond these, moments or probabilities leave float64; randomised response stands.
 _MOST_EXPONENT = 600.0
 _MOST_SHIFT = 50.0
+_STEPS = np.arange(0.25, 600.0, 0.25)
+_CELLS_PER_AXIS = 48
+_MOST_CELLS = 80_000
 
 
 def _win(x: Floats, y: Floats) -> Floats:
@@ -69,44 +79,114 @@ def three_way_log_outcomes(x: Floats, y: Floats) -> Floats:
     return np.stack([np.log(_win(x, y)), np.log(_win(y, x)), _log_below(x) + _log_below(y)])
 
 
-def _supremum(*, shift: float, order: float) -> float:
-    """The largest three-way divergence, by a grid and zooms."""
+def _tie(x: Floats, y: Floats) -> Floats:
+    """∫ over t > 0 of ¼e^{−|t − x| − |t − y|}: the density of a tie of both above 0."""
+    low, high = np.maximum(np.minimum(x, y), 0.0), np.maximum(np.maximum(x, y), 0.0)
+    apart = np.exp(-np.abs(x - y))
+    below = np.where(low > 0.0, apart - np.exp(-np.abs(x + y)), 0.0)
+    return (np.exp(x + y - 2.0 * high) + below) / 8.0 + apart * (high - low) / 4.0
 
-    def divergence(x: Floats, y: Floats) -> Floats:
-        before = three_way_log_outcomes(x, y)
-        after = three_way_log_outcomes(x + shift, y - shift)
-        return renyi_divergence(before, after, order=order, axis=0)
 
-    extent = 40.0 + 2.0 * float(np.sqrt(order * shift)) + shift
-    outside = np.geomspace(3.0 * min(shift, 1.0), extent, _FAR)
-    parts = [-outside, shift * _NEAR, outside]
-    if shift > _COARSE_SHIFT:  # then the kinks are far apart in units of the density
-        parts += [_UNIT - shift, _UNIT, _UNIT + shift]
-    axis = np.unique(np.concatenate(parts))
-    x, y = (part.ravel() for part in np.meshgrid(axis, axis, indexing="ij"))
-    values = divergence(x, y)
-    best = int(np.argmax(values))
-    value, centre = float(values[best]), np.array([x[best], y[best]])
-    # Cells differ in size, and nodes of different parts may nearly coincide.
-    index = np.searchsorted(axis, centre)
-    ends = axis[np.minimum(index + 1, axis.size - 1)], axis[np.maximum(index - 1, 0)]
-    radius = max(*(ends[0] - centre), *(centre - ends[1]), min(shift, 1.0) / 4.0)
-    steps = np.linspace(-1.0, 1.0, _ZOOM_NODES)
-    for _ in range(_ZOOMS):
-        x, y = (
-            part.ravel()
-            for part in np.meshgrid(centre[0] + radius * steps, centre[1] + radius * steps)
+def _outcomes(scores: Floats) -> tuple[Floats, Floats]:
+    """Logs of the three chances at [2, cells] scores and their gradients, [3, 2, cells]."""
+    x, y = scores
+    logs = three_way_log_outcomes(x, y)
+    tie = _tie(x, y)
+    tie_a, tie_b = tie * np.exp(-logs[0]), tie * np.exp(-logs[1])
+    only_x, only_y = -np.abs(x) - _LOG_2 + _log_below(y), -np.abs(y) - _LOG_2 + _log_below(x)
+    gradients = np.array(
+        [
+            [np.exp(only_x - logs[0]) + tie_a, -tie_a],
+            [-tie_b, np.exp(only_y - logs[1]) + tie_b],
+            [-np.exp(only_x - logs[2]), -np.exp(only_y - logs[2])],
+        ]
+    )
+    return logs, gradients
+
+
+def _first(holds: NDArray[np.bool_], candidates: Floats) -> float:
+    """The first candidate for which it holds, inf if there is none."""
+    return float(candidates[np.argmax(holds)]) if holds.any() else np.inf
+
+
+def _ends(
+    *, shift: float, order: float, one_count: float, coin: float, target: float
+) -> tuple[float, float, float, float]:
+    """−x0, −y0, X and G such that the excess outside is at most `target`; or inf."""
+    c = order - 1.0
+
+    def chi_1(r: Floats) -> Floats:
+        return c * np.maximum(np.exp(c * r) - np.exp(-r), np.exp(r) - np.exp(-c * r))
+
+    def drift(rare: Floats, width: float) -> Floats:
+        return -rare * np.expm1(-width * shift) / (1.0 - rare)
+
+    def two_left(rare: Floats, width: float, apart: float, rdp: float) -> Floats:
+        off = drift(rare, width)
+        return np.expm1(c * rdp) + off * chi_1(apart * shift + off)
+
+    rare = np.exp(-_STEPS) / 2.0
+    most = larger_chi(2.0 * shift, order=order)
+    with np.errstate(over="ignore"):
+        hopeless = two_left(rare, 3.0, 1.0, one_count) + rare * most
+        both = _first(two_left(rare, 4.0, 2.0, coin) + rare**2 * most <= target, _STEPS) + shift
+        lose = np.exp(-both - _STEPS) / 2.0 + (2.0 + _STEPS) * np.exp(-_STEPS) / 4.0
+        certain = larger_chi(drift(lose, 2.0), order=order) + lose * most
+    end = _first(hopeless <= target, _STEPS)
+    return end + shift, end, both, _first(certain <= target, _STEPS)
+
+
+def _seen(*, shift: float, order: float) -> float:
+    """The largest divergence at a few thousand scores near where it is largest."""
+    near, far = np.linspace(-2.0, 3.0, 41), 0.3 * np.arange(-20.0, 41.0)
+    axis = np.concatenate([shift * near, far])
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis))
+    before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + shift, y - shift)
+    return float(renyi_divergence(before, after, order=order, axis=0).max())
+
+
+def _certified(*, shift: float, order: float, one_count: float, coin: float) -> float:
+    """The supremum of D_λ over all (x, y), from above; inf where it cannot be certified."""
+    c, floor = order - 1.0, max(one_count, coin, _seen(shift=shift, order=order))
+    slack = _SLACK + 40.0 * LOG_ERROR / shift
+    target = float(np.expm1(c * floor * (1.0 + slack)))
+    left, below, both, gap = _ends(
+        shift=shift, order=order, one_count=one_count, coin=coin, target=target
+    )
+    if not np.isfinite(left + below + both + gap):
+        return np.inf
+    right, above = both + gap, both + gap + 2.0 * shift
+    side = max(left + right, below + above) / _CELLS_PER_AXIS
+    x, y = np.meshgrid(np.arange(-left, right, side), np.arange(-below, above, side))
+    corners = np.stack([x.ravel(), y.ravel()])
+    centres = corners[:, ~(corners >= both).all(axis=0)] + side / 2.0
+    move = np.array([[shift], [-shift]])
+
+    def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        del wanted
+        x, y = centres
+        smooth = ((x > half) | (x < -half - shift)) & ((y < -half) | (y > half + shift))
+        value, upper = cell_bounds(
+            _outcomes(centres),
+            _outcomes(centres + move),
+            shift=2.0 * shift,
+            half=half,
+            order=order,
+            smooth=smooth,
         )
-        values = divergence(x, y)
-        best = int(np.argmax(values))
-        value, moved = max(value, float(values[best])), np.array([x[best], y[best]]) - centre
-        # At the border the peak may lie beyond: go on from there with the same radius.
-        if np.abs(moved).max() < 0.99 * radius:
-            radius /= 3.0
-        if radius < _CLOSE * min(shift, 1.0):
-            break
-        centre = centre + moved
-    return value
+        return value[None], upper[None]
+
+    found = certified_supremum(
+        bounds,
+        centres=centres,
+        half=side / 2.0,
+        wanted=np.ones((1, centres.shape[1]), dtype=np.bool_),
+        orders=np.array([order]),
+        floor=np.array([floor]),
+        slack=slack,
+        most_cells=_MOST_CELLS,
+    )
+    return float(found[0])
 
 
 def worst_laplace_max_rdp(
@@ -123,9 +203,9 @@ def worst_laplace_max_rdp(
             at k ε0 stands.
 
     Returns:
-        [orders], nats, at most the divergence of randomised response at k ε0 = 2k/b. The supremum
-        is found by a grid and zooms, not by a proof of unimodality; 1e-6 of itself is added,
-        and randomised response is returned where float64 overflows.
+        [orders], nats, at most the divergence of randomised response at k ε0 = 2k/b. A certified
+        bound on the supremum, 1e-4 of itself above it or a little more where cells run out;
+        randomised response is returned where float64 overflows.
 
     Raises:
         ParameterError: an order ≤ 1, or a scale that is not positive and finite.
@@ -138,12 +218,17 @@ def worst_laplace_max_rdp(
         return np.minimum(laplace_two_class_rdp(0.0, scale=scale, orders=orders), cap)
     if teachers_per_record > 1:
         return cap
-    one_count = randomised_response_rdp(epsilon=shift, orders=orders)
-    result = cap.copy()
     if shift > _MOST_SHIFT:
         return cap
+    one_count = randomised_response_rdp(epsilon=shift, orders=orders)
+    coins = laplace_two_class_rdp(0.0, scale=scale, orders=orders)
+    result = cap.copy()
     for row in np.flatnonzero(2.0 * orders * shift <= _MOST_EXPONENT):
-        found = _supremum(shift=shift, order=float(orders[row])) * (1.0 + _RELATIVE_SLACK)
-        if np.isfinite(found):
-            result[row] = min(max(found, one_count[row]), cap[row])
+        found = _certified(
+            shift=shift,
+            order=float(orders[row]),
+            one_count=float(one_count[row]),
+            coin=float(coins[row]),
+        )
+        result[row] = min(found, cap[row])
     return result

@@ -1,0 +1,163 @@
+"""Bounds on cells of scores: against samples within them, and against bounds made too small."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from pate_cli.accounting.divergence import excess_moment
+from pate_cli.accounting.gaussian import cone_excess
+from pate_cli.accounting.gaussian.cone_excess import cell_bounds
+from pate_cli.accounting.gaussian.two_classes import _coin
+from pate_cli.accounting.gaussian.worst_vote import _outcomes
+
+CASES = [(0.3, 1.1), (0.5, 6.0), (1.0, 3.0), (2.0, 20.0), (7.0, 50.0), (40.0, 8.0), (1000.0, 14.0)]
+HALVES = [1.0, 0.25, 0.05, 0.005]
+
+
+def moves(axes, s):
+    return np.array([[s], [-s]]) if axes == 2 else np.array([[np.sqrt(2.0) * s]])
+
+
+def outcomes(centres):
+    return _outcomes(centres) if len(centres) == 2 else _coin(centres[0])
+
+
+def excess(points, move, order):
+    before, after = outcomes(points), outcomes(points + move)
+    return excess_moment(before.logs, after.logs, order=order).sum(axis=0)
+
+
+def cells(axes, sigma, order, half, *, shrink=1.0, seed=0):
+    """Bounds of random cells, and the largest f at random points and corners of each."""
+    random = np.random.default_rng(seed)
+    move = moves(axes, 1.0 / sigma)
+    centres = random.uniform(-4.0 - order / sigma, 4.0 + order / sigma, size=(axes, 40))
+    inside = half * np.sign(random.uniform(-1.0, 1.0, size=(axes, 1, 60)))
+    inside[:, :, 30:] *= random.uniform(0.0, 1.0, size=(axes, 1, 30))
+    points = (centres[:, :, None] + inside).reshape(axes, -1)
+    _, bound = cell_bounds(
+        outcomes(centres),
+        outcomes(centres + move),
+        shift=shrink * float(np.linalg.norm(move)),
+        half=half,
+        order=order,
+    )
+    return bound, excess(points, move, order).reshape(40, 60).max(axis=1)
+
+
+@pytest.mark.parametrize(("sigma", "order"), CASES)
+@pytest.mark.parametrize("axes", [1, 2])
+def test_no_point_of_a_cell_exceeds_its_bound(axes, sigma, order):
+    for half in HALVES:
+        bound, most = cells(axes, sigma, order, half)
+        assert np.all(most <= bound)
+    # Small cells of not too rare outcomes are bounded sharply.
+    assert np.median(bound / most) < 1.0 + 1e-4
+
+
+def test_a_smaller_shift_for_the_constants_is_caught():
+    """What the test above would see if |Hess r| ≤ 2|δ| were taken too small."""
+    caught = 0
+    for sigma, order in CASES:
+        for half in HALVES:
+            bound, most = cells(2, sigma, order, half, shrink=0.02)
+            caught += int(np.any(most > bound))
+    assert caught > 5
+
+
+@pytest.mark.parametrize(
+    "part", ["_twist", "_gradient", "_hessian"], ids=["third order", "slope", "curvature"]
+)
+def test_a_missing_term_is_caught(part, monkeypatch):
+    true = getattr(cone_excess, part)
+    monkeypatch.setattr(cone_excess, part, lambda *a: 0.0 * true(*a))
+    monkeypatch.setattr(cone_excess, "_logarithmic", lambda *a, **k: np.inf)
+    assert any(
+        np.any(np.greater(*cells(2, sigma, order, half)[::-1]))
+        for sigma, order in CASES
+        for half in HALVES
+    )
+
+
+def test_the_derivatives_of_log_chances_are_bounded_cumulants():
+    random = np.random.default_rng(5)
+    step = 1e-3
+    for axes in (1, 2):
+        points = random.uniform(-6.0, 6.0, size=(axes, 3000))
+        direction = random.normal(size=(axes, 3000))
+        direction /= np.linalg.norm(direction, axis=0)
+        bend = [
+            np.einsum(
+                "kcn,oklcn,lcn->on", direction[:, None], hess[:, :, :, None], direction[:, None]
+            )
+            for hess in (outcomes(points + k * step * direction).hessians for k in (-1.0, 0.0, 1.0))
+        ]
+        assert bend[1].min() >= -1.0 - 1e-9
+        assert bend[1].max() <= 1e-9
+        third, fourth = (
+            (bend[2] - bend[0]) / (2 * step),
+            (bend[2] - 2 * bend[1] + bend[0]) / step**2,
+        )
+        assert np.abs(third).max() < 2.0
+        assert np.abs(fourth).max() < 2.0
+        assert np.abs(third).max() > 0.25  # a constant ten times smaller would be wrong
+
+
+def test_derivatives_are_those_of_the_logs():
+    points = np.random.default_rng(6).uniform(-7.0, 9.0, size=(2, 400))
+    here, step = _outcomes(points), 1e-5
+    for axis in range(2):
+        move = np.zeros((2, 1))
+        move[axis] = step
+        up, down = _outcomes(points + move), _outcomes(points - move)
+        slope = (up.logs - down.logs) / (2 * step)
+        bend = (up.gradients - down.gradients) / (2 * step)
+        np.testing.assert_allclose(here.gradients[:, axis], slope, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(here.hessians[:, :, axis], bend, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [(0.0, 0.0), (2.0, -3.0), (-40.0, 25.0), (-36.4, 55.8), (-30.0, -45.0), (29.6, -34.4)],
+)
+def test_log_chances_are_right_to_the_allowance(x, y):
+    found = _outcomes(np.array([[x], [y]])).logs[:, 0]
+    with mp.workdps(40):
+
+        def win(a, b):
+            centre = max(a, (a + b) / 2, mp.mpf(0))
+            slope = a - centre + mp.npdf(centre - b) / mp.ncdf(centre - b)
+            reach = mp.sqrt(slope**2 + 160)
+            top = mp.npdf(centre - a) * mp.ncdf(centre - b)
+            ends = mp.linspace(max(mp.mpf(0), centre + slope - reach), centre + slope + reach, 13)
+            part = mp.quad(lambda t: mp.npdf(t - a) * mp.ncdf(t - b) / top, ends)
+            return mp.log(part) + mp.log(top)
+
+        a, b = mp.mpf(x), mp.mpf(y)
+        true = [win(a, b), win(b, a), mp.log(mp.ncdf(-a)) + mp.log(mp.ncdf(-b))]
+        errors = [abs(float(mp.mpf(float(f)) - t)) for f, t in zip(found, true, strict=True)]
+    assert max(errors) < 0.1 * cone_excess.LOG_ERROR
+
+
+@pytest.mark.parametrize(("sigma", "order"), CASES)
+def test_half_planes_in_which_one_outcome_is_hopeless(sigma, order):
+    """The three moments of the module's docstring, against the exact one at random scores."""
+    random = np.random.default_rng(8)
+    s, c = 1.0 / sigma, order - 1.0
+    exponent = order * c * s * s
+    spread = 3.0 + order * s
+    x, y = random.uniform(-spread, spread, size=(2, 4000))
+    moment = 1.0 + excess(np.stack([x, y]), moves(2, s), order)
+    coin = 1.0 + excess(((x - y) / np.sqrt(2.0))[None], moves(1, s), order)
+    with np.errstate(over="ignore"):
+        left = np.exp(exponent / 2 - c * log_ndtr(-x - s)) + np.exp(exponent + log_ndtr(x - c * s))
+        low = np.exp(exponent / 2 - c * log_ndtr(-y + s)) + np.exp(exponent + log_ndtr(y + c * s))
+        total = x + y
+        high = coin * np.exp(-c * log_ndtr(total / np.sqrt(2.0)))
+        high += np.exp(exponent + 2.0 * log_ndtr(-total / 2.0))
+    for bound in (left, low, high):
+        assert np.all(moment <= bound * (1.0 + 1e-9))
+    assert (high / moment).min() < 1.01

@@ -1,0 +1,185 @@
+"""The certificates of the two Laplace suprema: cells, what lies beyond them, dense searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from divergences import renyi
+from pate_cli.accounting.divergence import excess_moment
+from pate_cli.accounting.laplace import two_classes, worst_vote
+from pate_cli.accounting.laplace.cell_excess import cell_bounds
+from pate_cli.accounting.laplace.two_classes import laplace_edge_rdp, laplace_two_class_rdp
+from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
+
+CASES = [
+    (1e-6, 2.0),
+    (1e-3, 8.0),
+    (0.02, 50.0),
+    (0.05, 1.05),
+    (0.2, 8.0),
+    (1.0, 2.0),
+    (3.0, 20.0),
+    (20.0, 4.0),
+]
+HALVES = [0.5, 0.1, 0.02, 1e-3, 1e-4]
+
+
+def outcomes(points):
+    return worst_vote._outcomes(points) if len(points) == 2 else two_classes._outcomes(points[0])
+
+
+def moves(axes, shift):
+    return np.array([[shift], [-shift]]) if axes == 2 else np.array([[2.0 * shift]])
+
+
+def excess(points, move, order):
+    before, after = outcomes(points)[0], outcomes(points + move)[0]
+    return excess_moment(before, after, order=order).sum(axis=0)
+
+
+def cells(axes, shift, order, half, *, shrink=1.0):
+    """Bounds of random cells, many of them on the kinks, and the largest f found in each."""
+    random = np.random.default_rng(1)
+    move = moves(axes, shift)
+    spread = np.array([half, shift, 3.0, 12.0])[:, None]
+    centres = random.uniform(-spread, spread, size=(axes, 4, 15)).reshape(axes, -1)
+    inside = half * np.sign(random.uniform(-1.0, 1.0, size=(axes, 1, 60)))
+    inside[:, :, 30:] *= random.uniform(0.0, 1.0, size=(axes, 1, 30))
+    points = (centres[:, :, None] + inside).reshape(axes, -1)
+    ends = np.minimum(centres, centres + move) - half, np.maximum(centres, centres + move) + half
+    smooth = ((ends[0] > 0.0) | (ends[1] < 0.0)).all(axis=0) | (axes == 1)
+    _, bound = cell_bounds(
+        outcomes(centres),
+        outcomes(centres + move),
+        shift=shrink * 2.0 * shift,
+        half=half,
+        order=order,
+        smooth=smooth,
+    )
+    return bound, excess(points, move, order).reshape(centres.shape[1], 60).max(axis=1)
+
+
+@pytest.mark.parametrize(("shift", "order"), CASES)
+@pytest.mark.parametrize("axes", [1, 2])
+def test_no_point_of_a_cell_exceeds_its_bound(axes, shift, order):
+    for half in HALVES:
+        bound, most = cells(axes, shift, order, half)
+        assert np.all(most <= bound)
+    assert np.median(bound / most) < 1.0 + 1e-2
+
+
+def test_a_smaller_constant_is_caught():
+    wrong = [cells(2, *case, half, shrink=0.1) for case in CASES for half in HALVES]
+    assert sum(bool(np.any(most > bound)) for bound, most in wrong) > 5
+
+
+def test_second_derivatives_jump_where_a_score_is_zero():
+    """So a cell on a kink is not smooth: no constant bounds third derivatives there."""
+    step = 1e-5
+    for axis in range(2):
+        move = np.zeros((2, 1))
+        move[axis] = step
+        at = np.array([[0.0, -0.7, 0.4], [0.0, 0.6, -0.3]])
+        at[axis] = 0.0
+        slopes = [outcomes(at + k * move)[1] for k in (-1.0, 0.0, 1.0)]
+        assert np.abs(slopes[0] - 2.0 * slopes[1] + slopes[2]).max() / step**2 > 1e3
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_partial_derivatives_are_right_and_bounded(axes):
+    points, step = np.random.default_rng(2).uniform(-6.0, 8.0, size=(axes, 4000)), 1e-4
+    points = points[:, (np.abs(points) > 1e-2).all(axis=0)]
+    slopes = outcomes(points)[1]
+    assert np.abs(slopes).max() <= 1.0 + 1e-12
+    for axis in range(axes):
+        move = np.zeros((axes, 1))
+        move[axis] = step
+        up, down = outcomes(points + move), outcomes(points - move)
+        np.testing.assert_allclose(slopes[:, axis], (up[0] - down[0]) / (2 * step), atol=1e-7)
+        second = (up[1] - down[1]) / (2 * step)
+        assert np.abs(second).max() <= 2.0
+        assert second[:, axis].max() <= 1e-9
+        third = (up[1] - 2.0 * slopes + down[1]) / step**2
+        assert np.abs(third).max() <= 8.0
+
+
+@pytest.mark.parametrize(("shift", "order"), CASES)
+def test_nothing_beyond_the_cells_costs_more(shift, order):
+    scale = 1.0 / shift
+    found = worst_laplace_max_rdp(scale=scale, classes=3, orders=[order])[0]
+    c = order - 1.0
+    seen = worst_vote._seen(shift=shift, order=order)
+    left, below, both, gap = worst_vote._ends(
+        shift=shift,
+        order=order,
+        one_count=float(worst_vote.randomised_response_rdp(epsilon=shift, orders=[order])[0]),
+        coin=float(laplace_two_class_rdp(0.0, scale=scale, orders=[order])[0]),
+        target=float(np.expm1(c * seen * (1.0 + 1e-4))),
+    )
+    random = np.random.default_rng(3)
+    past = random.exponential(2.0, size=(2, 3000))
+    free = random.uniform(-30.0, 30.0, size=3000)
+    least = np.minimum(free, both)
+    for x, y in (
+        (-left - past[0], free),
+        (free, -below - past[0]),
+        (both + past[0], both + past[1]),
+        (both + gap + past[0], least),
+        (least, both + gap + 2.0 * shift + past[0]),
+    ):
+        inside = np.abs(x - y) < 600.0  # beyond, chances underflow
+        points = np.stack([x, y])[:, inside]
+        assert np.all(excess(points, moves(2, shift), order) <= np.expm1(c * found))
+
+
+@pytest.mark.parametrize(
+    ("scale", "order"),
+    [(1e4, 8.0), (500.0, 1.05), (50.0, 50.0), (20.0, 8.0), (5.0, 200.0), (1.0, 30.0), (0.3, 3.0)],
+)
+def test_the_certificate_encloses_a_dense_grid(scale, order):
+    shift = 1.0 / scale
+    axis = np.unique(
+        np.concatenate([shift * np.linspace(-3.0, 6.0, 181), np.linspace(-4.0, 12.0, 161)])
+    )
+    x, y = (part.ravel() for part in np.meshgrid(axis, axis))
+    before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + shift, y - shift)
+    seen = renyi(before.T, after.T, order).max()
+    bound = worst_laplace_max_rdp(scale=scale, classes=5, orders=[order])[0]
+    assert seen <= bound * (1.0 + 1e-12)
+    assert seen >= bound * (1.0 - 3e-3)
+
+
+def test_cells_cut_off_are_seen_by_the_grid(monkeypatch):
+    monkeypatch.setattr(worst_vote, "_ends", lambda **_: (0.1, 0.1, 0.3, 0.1))
+    for part in ("laplace_two_class_rdp", "randomised_response_rdp"):
+        true = getattr(worst_vote, part)
+        small = 0.0 if part.startswith("laplace") else 1.0
+        monkeypatch.setattr(
+            worst_vote, part, lambda *a, true=true, small=small, **k: small * true(*a, **k)
+        )
+    monkeypatch.setattr(worst_vote, "_seen", lambda **_: 0.0)
+    x, y = (part.ravel() for part in np.meshgrid(*[np.linspace(-2.0, 12.0, 281)] * 2))
+    before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + 0.2, y - 0.2)
+    bound = worst_laplace_max_rdp(scale=5.0, classes=5, orders=[50.0])[0]
+    assert renyi(before.T, after.T, 50.0).max() > bound * (1.0 + 1e-3)
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.5, 3.0, 20.0, 1000.0, 1e5])
+def test_the_peak_of_two_classes_is_enclosed(scale):
+    for order in (1.05, 2.0, 8.0, 50.0):
+        shift = 2.0 / scale
+        gaps = np.concatenate(
+            [np.linspace(-shift / 2.0, 3.0, 20_001), np.linspace(3.0, 60.0, 5001)]
+        )
+        seen = laplace_edge_rdp(gaps, shift=shift, orders=[order]).max()
+        bound = laplace_two_class_rdp(0.0, scale=scale, orders=[order])[0]
+        assert seen <= bound <= seen * (1.0 + 1e-5) or bound == shift
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 1.0, 100.0, 1e6, 1e8])
+def test_extreme_scales_and_orders(scale):
+    orders = np.array([1.0001, 1.05, 3.0, 50.0, 1000.0])
+    cap = worst_vote.randomised_response_rdp(epsilon=2.0 / scale, orders=orders)
+    two, three = (worst_laplace_max_rdp(scale=scale, classes=m, orders=orders) for m in (2, 3))
+    assert np.all((two > 0.0) & (two <= three * (1.0 + 1e-5)) & (three <= cap))

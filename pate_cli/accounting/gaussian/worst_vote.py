@@ -196,7 +196,7 @@ def worst_argmax_rdp(
         [orders], nats, at most k²λ/σ². For k = 1 or two classes a certified bound: at least the
         supremum, and above what is attained by 2e-6 + 4e-10·σ of itself at most (less for two
         classes), unless cells run out. λ/σ² where λ(λ − 1)/σ² > 600, which float64 does not bear:
-        the supremum is then within a hundredth of it.
+        the supremum was then within a hundredth of it wherever tried.
 
     Raises:
         ParameterError: an order ≤ 1, or a sigma that is not positive and finite.

@@ -56,9 +56,9 @@ __all__ = ["conditional_rdp", "conditional_seconds"]
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-# Cells are at most σ/16 wide, and then t_0 exceeds the supremum over its cell by about half a
-# percent (a tenth at σ/40).
-_CELLS_PER_SIGMA = 16.0
+# Cells are at most σ/10 wide: t_0 then exceeds the supremum over its cell by one or two percent (a
+# tenth of one at σ/40). Finer cells cost K³ and gain less than 1% of F'_d.
+_CELLS_PER_SIGMA = 10.0
 # What lies outside the lattice has at most this expectation, and is charged.
 _NEGLECTED = 1e-13
 # Past this exponent of the largest moment there is, float64 has no room left and the cap stands.
@@ -68,14 +68,20 @@ _TAIL = 9.0
 # Errors of log probabilities (quadrature and rounding) are below this.
 _LOG_ERROR = 1e-11
 # One vote more, this much of the moment more: rounding cannot break F'_d(n') ≤ F'_{d+1}(n).
-_ROUNDING = 1e-12
+_ROUNDING = 1e-11
 # The trapezoid rule over C at distance 0: its step in units of σ for up to 50 classes, and what
 # it may be off by.
 _STEP, _CLASSES_AT_STEP = 0.1, 50
 _QUADRATURE = 1e-9
 _FAR = 50.0
+# Classes below this rank are summed once a row: they are hardly ever the touched ones.
+_HEAD = 12
 _ROWS_AT_ONCE = 64
 _MOST_BYTES = 4 * 2**30
+# Seconds per place of the tables, per place and step of Hex, and per value of j, row and class, on
+# one core; steps take twice as long on tables that no cache holds.
+_PLACE_SECONDS, _STEP_SECONDS, _LAW_SECONDS = 7e-7, 1.4e-8, 6e-8
+_CACHED = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class _Lattice:
             unit=unit,
             teachers=teachers,
             reach=math.ceil(-float(ndtri_exp(log_tail)) / unit),
-            stride=math.floor(step / unit),
+            stride=math.floor(step / unit + 1e-9),
         )
 
     @property
@@ -225,9 +231,7 @@ def _moments(
     for p, q in zip(log_p, log_q, strict=True):
         gain = p - q
         at_places += _excess(q, gain, order)[0]
-        excess, heavy = _excess(
-            q, np.where(gain > -bend, np.abs(gain) + bend, gain - bend), order
-        )
+        excess, heavy = _excess(q, np.where(gain > -bend, np.abs(gain) + bend, gain - bend), order)
         ends += excess
         slope = np.abs(np.diff(gain, axis=-1)) + 2.0 * _LOG_ERROR
         turns += slope**2 * np.maximum(heavy[..., :-1], heavy[..., 1:])
@@ -278,7 +282,9 @@ def _lone_vote(lattice: _Lattice, *, order: float, shift: float) -> _Table:
         for moved in (log_coin[:, : -2 * cells], log_coin[:, 2 * cells :])
         for pair in ((here, moved), (moved, here))
     ]
-    return _Table(np.stack([side[0] for side in sides]), np.max([side[1] for side in sides], axis=0))
+    return _Table(
+        np.stack([side[0] for side in sides]), np.max([side[1] for side in sides], axis=0)
+    )
 
 
 def _spread(bound: Floats) -> Floats:
@@ -344,9 +350,7 @@ class _Balls:
         both = np.union1d(gaps, -gaps)
         rows = lattice.gap + both * lattice.cells
         balls = np.empty((both.size, distances.size, lattice.places))
-        for d, bound in enumerate(
-            _at_distances(moved.over_cells, distances, cells=lattice.cells)
-        ):
+        for d, bound in enumerate(_at_distances(moved.over_cells, distances, cells=lattice.cells)):
             balls[:, d] = bound[rows]
         lines = np.stack(list(_at_distances(lone.over_cells, distances, cells=lattice.cells)))
         exact = moved.at_places[:, rows].swapaxes(0, 1)
@@ -357,50 +361,60 @@ class _Balls:
 class _Others:
     """The law of C, the largest noisy count of a row once the touched classes are left out.
 
+    Sums of logs without the touched classes, never differences: far out, where a moment may be
+    huge, a probability must keep its digits.
+
     Attributes:
-        log_cdf: log Pr[all classes ≤ j] per row, [rows, laws + 1], j descending.
+        counts: histograms in descending order, [rows, classes].
+        log_cdf: log Pr[n + σN ≤ j] by the count n, [τ + 1, laws + 1], j descending.
         hazard: density over distribution function of the same at every stride-th j, per σ.
-        log_cdf_of, hazard_of: the same of one class by its count, [τ + 1, ...].
+        low_log_cdf, low_hazard: their sums over the classes from rank `_HEAD` on, [rows, …].
     """
 
     lattice: _Lattice
+    counts: Counts
     log_cdf: Floats
     hazard: Floats
-    log_cdf_of: Floats
-    hazard_of: Floats
+    low_log_cdf: Floats
+    low_hazard: Floats
 
     @classmethod
     def of(cls, counts: Counts, lattice: _Lattice) -> _Others:
-        """For histograms [rows, classes]."""
+        """For histograms [rows, classes] in descending order."""
         j = np.append(lattice.j(), -lattice.reach - 1)
-        x = (j - np.arange(lattice.teachers + 1)[:, None] * lattice.cells) * lattice.unit
-        log_cdf_of = log_ndtr(x)
+        counted = np.arange(lattice.teachers + 1)[:, None] * lattice.cells
+        x = np.asarray((j - counted) * lattice.unit, dtype=np.float64)
+        log_cdf = log_ndtr(x)
         thin = slice(0, lattice.laws if lattice.stride else 0, max(1, lattice.stride))
-        hazard_of = np.exp(_log_density(x[:, thin]) - log_cdf_of[:, thin])
-        log_cdf = np.zeros((len(counts), j.size))
-        hazard = np.zeros((len(counts), hazard_of.shape[1]))
-        for column in counts.T:
-            log_cdf += log_cdf_of[column]
-            hazard += hazard_of[column]
-        return cls(lattice, log_cdf, hazard, log_cdf_of, hazard_of)
+        hazard = np.exp(_log_density(x[:, thin]) - log_cdf[:, thin])
+        low_log_cdf = np.zeros((len(counts), log_cdf.shape[1]))
+        low_hazard = np.zeros((len(counts), hazard.shape[1]))
+        for column in counts.T[_HEAD:]:
+            low_log_cdf += log_cdf[column]
+            low_hazard += hazard[column]
+        return cls(lattice, counts, log_cdf, hazard, low_log_cdf, low_hazard)
 
-    def without(self, rows: Ints, touched: Counts) -> tuple[Floats, Floats]:
+    def without(self, rows: Ints, ranks: Ints) -> tuple[Floats, Floats]:
         """Pr[⌈KC⌉ = j], and trapezoid weights of C at every stride-th j.
 
         Args:
             rows: [cases].
-            touched: the counts of the classes left out, [cases, 1 or 2].
+            ranks: the places of the classes left out in the rows' order, [cases, 1 or 2].
         """
-        log_cdf, hazard = self.log_cdf[rows], self.hazard[rows]
-        for column in touched.T:
-            log_cdf -= self.log_cdf_of[column]
-            hazard -= self.hazard_of[column]
-        np.minimum(log_cdf, 0.0, out=log_cdf)
+        high = ranks.max(axis=1) < _HEAD
+        log_cdf = np.where(high[:, None], self.low_log_cdf[rows], 0.0)
+        hazard = np.where(high[:, None], self.low_hazard[rows], 0.0)
+        for rank in range(self.counts.shape[1]):
+            untouched = (ranks != rank).all(axis=1)
+            at = np.flatnonzero(untouched & ~high if rank >= _HEAD else untouched)
+            count = self.counts[rows[at], rank]
+            log_cdf[at] += self.log_cdf[count]
+            hazard[at] += self.hazard[count]
         stride = max(1, self.lattice.stride)
-        thin = np.exp(log_cdf[:, :-1:stride][:, : hazard.shape[1]]) * np.maximum(hazard, 0.0)
+        thin = np.exp(log_cdf[:, :-1:stride][:, : hazard.shape[1]]) * hazard
         # Everything above the largest j is put on it, and everything below the least on that.
         log_cdf[:, 0], log_cdf[:, -1] = 0.0, -np.inf
-        mass = np.exp(log_cdf[:, :-1]) * -np.expm1(np.minimum(np.diff(log_cdf, axis=1), 0.0))
+        mass = np.exp(log_cdf[:, :-1]) * -np.expm1(np.diff(log_cdf, axis=1))
         return mass, thin * (stride * self.lattice.unit)
 
 
@@ -425,14 +439,15 @@ def _expected(
     return np.asarray(result, dtype=np.float64)
 
 
-def _lone_votes(counts: Counts, others: _Others, balls: _Balls, *, refine: bool) -> Floats:
+def _lone_votes(others: _Others, balls: _Balls, *, refine: bool) -> Floats:
     """The largest excess moment of an added or withdrawn vote, [rows, distances]."""
-    lattice = others.lattice
+    lattice, counts = others.lattice, others.counts
     worst = np.zeros((len(counts), len(balls.lone)))
-    for column in np.flatnonzero(_run_starts(counts).any(axis=0)).tolist():
-        rows = np.flatnonzero(_run_starts(counts)[:, column])
+    starts = _run_starts(counts)
+    for column in np.flatnonzero(starts.any(axis=0)).tolist():
+        rows = np.flatnonzero(starts[:, column])
         touched = counts[rows, column]
-        mass, thin = others.without(rows, touched[:, None])
+        mass, thin = others.without(rows, np.full((rows.size, 1), column))
         found = _expected(
             mass,
             thin,
@@ -451,11 +466,13 @@ class _Pairs:
 
     Attributes:
         rows: [pairs].
-        counts: the two counts, the larger first, [pairs, 2].
+        ranks: where the two stand in their row, the larger count first, [pairs, 2].
+        counts: the two counts, [pairs, 2].
         rivals: the largest count of the other classes, [pairs].
     """
 
     rows: Ints
+    ranks: Ints
     counts: Counts
     rivals: Counts
 
@@ -463,7 +480,7 @@ class _Pairs:
     def of(cls, counts: Counts) -> _Pairs:
         """All of them, for histograms [rows, classes] sorted in descending order."""
         starts = _run_starts(counts)
-        rows, pairs, rivals = [], [], []
+        rows, ranks, rivals = [], [], []
         for first in range(counts.shape[1] - 1):
             for second in range(first + 1, counts.shape[1]):
                 # Of a run of equal counts the first stands for all, and its first two for a tie.
@@ -471,13 +488,16 @@ class _Pairs:
                 at = np.flatnonzero(chosen)
                 rival = 0 if first > 0 else 1 if second > 1 else 2
                 rows.append(at)
-                pairs.append(counts[at][:, [first, second]])
+                ranks.append(np.broadcast_to([first, second], (at.size, 2)))
                 rivals.append(counts[at, rival])
-        return cls(np.concatenate(rows), np.concatenate(pairs), np.concatenate(rivals))
+        row, rank = np.concatenate(rows), np.concatenate(ranks)
+        return cls(row, rank, counts[row[:, None], rank], np.concatenate(rivals))
 
     def take(self, chosen: Ints) -> _Pairs:
         """Some of them."""
-        return _Pairs(self.rows[chosen], self.counts[chosen], self.rivals[chosen])
+        return _Pairs(
+            self.rows[chosen], self.ranks[chosen], self.counts[chosen], self.rivals[chosen]
+        )
 
     @property
     def gaps(self) -> Ints:
@@ -497,9 +517,8 @@ def _run_starts(counts: Counts) -> NDArray[np.bool_]:
 
 def _by_gap(pairs: _Pairs) -> Iterator[tuple[int, Ints]]:
     """(gap, which pairs have it) for every gap there is."""
-    order = np.argsort(pairs.gaps, kind="stable")
-    gaps, starts = np.unique(pairs.gaps[order], return_index=True)
-    yield from zip(gaps.tolist(), np.split(order, starts[1:]), strict=True)
+    for gap in np.unique(pairs.gaps).tolist():
+        yield gap, np.flatnonzero(pairs.gaps == gap)
 
 
 def _moved_votes(pairs: _Pairs, others: _Others, balls: _Balls, *, refine: bool) -> Floats:
@@ -508,7 +527,7 @@ def _moved_votes(pairs: _Pairs, others: _Others, balls: _Balls, *, refine: bool)
     worst = np.zeros((len(pairs), balls.moved.shape[1]))
     for gap, chosen in _by_gap(pairs):
         some = pairs.take(chosen)
-        mass, thin = others.without(some.rows, some.counts)
+        mass, thin = others.without(some.rows, some.ranks)
         for side, signed in enumerate((gap, -gap)):
             row = int(np.searchsorted(balls.gaps, signed))
             found = _expected(
@@ -550,7 +569,7 @@ def _check_size(lattice: _Lattice, *, rows: int, gaps: int, distances: int) -> N
     """ParameterError if the tables would not fit into memory."""
     tables = (2 * lattice.gap + 1) * lattice.places * 10
     kept = 2 * gaps * lattice.places * (distances + 2)
-    laws = lattice.laws * (rows + 2 * lattice.teachers) * 2
+    laws = lattice.laws * (rows + lattice.teachers) * 2
     needed = 8.0 * (tables + kept + laws)
     if needed > _MOST_BYTES:
         raise ParameterError(
@@ -608,7 +627,7 @@ def conditional_rdp(
     balls = _Balls.of(lattice, gaps, order=order, shift=1.0 / sigma, distances=distances)
     others = _Others.of(counts, lattice)
     refine = int(distances[0]) == 0
-    worst = _lone_votes(counts, others, balls, refine=refine)
+    worst = _lone_votes(others, balls, refine=refine)
     # The first pair of each row, its two largest counts, nearly always is the worst.
     top, rest = pairs.take(np.arange(rows)), pairs.take(np.arange(rows, len(pairs)))
     worst = np.maximum(worst, _moved_votes(top, others, balls, refine=refine))
@@ -625,7 +644,27 @@ def conditional_rdp(
 
 
 def conditional_seconds(
-    *, rows: int, classes: int, teachers: int, sigma: float, order: float, distances: Ints
+    *,
+    rows: int,
+    classes: int,
+    teachers: int,
+    sigma: float,
+    order: float,
+    furthest: int,
 ) -> float:
-    """About how long `conditional_rdp` takes on one core, whatever the votes (seconds)."""
-    return 0.0
+    """About how long `conditional_rdp` takes on one core (seconds), for a time estimate only.
+
+    Args:
+        rows: distinct histograms.
+        classes, teachers, sigma, order: as there.
+        furthest: the largest distance (votes).
+    """
+    if order * (order - 1.0) / sigma**2 > _MAX_EXPONENT:
+        return 0.0
+    lattice = _Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    table = (2 * lattice.gap + 1) * lattice.places
+    steps = lattice.cells * furthest
+    each_step = _STEP_SECONDS if table < _CACHED else 2.0 * _STEP_SECONDS
+    return table * (_PLACE_SECONDS + steps * each_step) + rows * classes * (
+        lattice.laws * _LAW_SECONDS
+    )

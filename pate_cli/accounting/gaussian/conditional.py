@@ -76,7 +76,8 @@ _QUADRATURE = 1e-9
 _FAR = 50.0
 # Classes below this rank are summed once a row: they are hardly ever the touched ones.
 _HEAD = 12
-_ROWS_AT_ONCE = 64
+# Gaps, and histograms, looked at in one go; bounds memory, not results.
+_GAPS_AT_ONCE, _ROWS_AT_ONCE = 64, 2048
 _MOST_BYTES = 4 * 2**30
 # Seconds per place of the tables, per place and step of Hex, and per value of j, row and class, on
 # one core; steps take twice as long on tables that no cache holds.
@@ -104,7 +105,7 @@ class _Lattice:
 
     @classmethod
     def of(cls, *, teachers: int, classes: int, sigma: float, order: float) -> _Lattice:
-        """So wide that Pr[j is clipped]·(largest moment) ≤ 1e-13; ParameterError if too large."""
+        """So wide that Pr[j is clipped]·(largest moment) ≤ 1e-13."""
         cells = max(1, math.ceil(_CELLS_PER_SIGMA / sigma))
         unit = 1.0 / (cells * sigma)
         # No moment, of a moved vote or of a lone one, is above e^{λ(λ−1)/σ²} (Proposition 8).
@@ -167,8 +168,8 @@ def _log_outcomes(lattice: _Lattice) -> Floats:
 
     def running(first: Floats, second: Floats, out: Floats) -> None:
         windows = np.lib.stride_tricks.sliding_window_view(second, places.size, axis=1)[:, ::-1]
-        for start in range(0, gaps.size, _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
+        for start in range(0, gaps.size, _GAPS_AT_ONCE):
+            part = slice(start, start + _GAPS_AT_ONCE)
             log_terms = first[:, None] + windows[:, part]
             total = np.zeros(log_terms.shape[1:])
             for log_term, log_weight in zip(log_terms, log_weights, strict=True):
@@ -259,8 +260,8 @@ def _moved_vote(lattice: _Lattice, *, order: float, shift: float) -> _Table:
     moved = log_outcomes[:, : -2 * cells, :-cells]
     at_places = np.empty((2, 2 * lattice.gap + 1, lattice.places))
     over_cells = np.empty(at_places.shape[1:])
-    for start in range(0, len(over_cells), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(over_cells), _GAPS_AT_ONCE):
+        part = slice(start, start + _GAPS_AT_ONCE)
         both = (here[:, part], moved[:, part])
         sides = [
             _moments(*pair, order=order, unit=lattice.unit, shift=shift)
@@ -365,6 +366,7 @@ class _Others:
     huge, a probability must keep its digits.
 
     Attributes:
+        lattice: where j is.
         counts: histograms in descending order, [rows, classes].
         log_cdf: log Pr[n + σN ≤ j] by the count n, [τ + 1, laws + 1], j descending.
         hazard: density over distribution function of the same at every stride-th j, per σ.
@@ -565,11 +567,27 @@ def _rival_bounds(pairs: _Pairs, lattice: _Lattice, balls: _Balls) -> Floats:
     return worst
 
 
-def _check_size(lattice: _Lattice, *, rows: int, gaps: int, distances: int) -> None:
+def _worst_votes(
+    others: _Others, pairs: _Pairs, balls: _Balls, *, refine: bool, enough: float
+) -> Floats:
+    """The largest excess moment of any vote, [rows, distances]; beyond `enough` any such value."""
+    rows = len(others.counts)
+    worst = _lone_votes(others, balls, refine=refine)
+    # The first pair of each row, its two largest counts, nearly always is the worst.
+    top, rest = pairs.take(np.arange(rows)), pairs.take(np.arange(rows, len(pairs)))
+    worst = np.maximum(worst, _moved_votes(top, others, balls, refine=refine))
+    reached = worst[rest.rows]
+    may_be_worse = _rival_bounds(rest, others.lattice, balls) + 2.0 * _NEGLECTED > reached
+    rest = rest.take(np.flatnonzero((may_be_worse & (reached < enough)).any(axis=1)))
+    np.maximum.at(worst, rest.rows, _moved_votes(rest, others, balls, refine=refine))
+    return worst
+
+
+def _check_size(lattice: _Lattice, *, gaps: int, distances: int) -> None:
     """ParameterError if the tables would not fit into memory."""
     tables = (2 * lattice.gap + 1) * lattice.places * 10
     kept = 2 * gaps * lattice.places * (distances + 2)
-    laws = lattice.laws * (rows + lattice.teachers) * 2
+    laws = lattice.laws * (_ROWS_AT_ONCE + lattice.teachers) * 8
     needed = 8.0 * (tables + kept + laws)
     if needed > _MOST_BYTES:
         raise ParameterError(
@@ -621,21 +639,18 @@ def conditional_rdp(
         return np.full((distances.size, rows), cap)
     lattice = _Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     counts = -np.sort(-counts, axis=1)
-    pairs = _Pairs.of(counts)
-    gaps = np.unique(pairs.gaps)
-    _check_size(lattice, rows=rows, gaps=gaps.size, distances=distances.size)
+    parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, rows, _ROWS_AT_ONCE)]
+    pairs = [_Pairs.of(part) for part in parts]
+    gaps = np.unique(np.concatenate([part.gaps for part in pairs]))
+    _check_size(lattice, gaps=gaps.size, distances=distances.size)
     balls = _Balls.of(lattice, gaps, order=order, shift=1.0 / sigma, distances=distances)
-    others = _Others.of(counts, lattice)
-    refine = int(distances[0]) == 0
-    worst = _lone_votes(others, balls, refine=refine)
-    # The first pair of each row, its two largest counts, nearly always is the worst.
-    top, rest = pairs.take(np.arange(rows)), pairs.take(np.arange(rows, len(pairs)))
-    worst = np.maximum(worst, _moved_votes(top, others, balls, refine=refine))
-    most = math.expm1((order - 1.0) * cap)
-    reached = worst[rest.rows]
-    may_be_worse = _rival_bounds(rest, lattice, balls) + 2.0 * _NEGLECTED > reached
-    rest = rest.take(np.flatnonzero((may_be_worse & (reached < most)).any(axis=1)))
-    np.maximum.at(worst, rest.rows, _moved_votes(rest, others, balls, refine=refine))
+    refine, enough = int(distances[0]) == 0, math.expm1((order - 1.0) * cap)
+    worst = np.concatenate(
+        [
+            _worst_votes(_Others.of(part, lattice), some, balls, refine=refine, enough=enough)
+            for part, some in zip(parts, pairs, strict=True)
+        ]
+    )
     votes = distances + 1.0
     bound = np.log1p(worst * (1.0 + _ROUNDING * votes) + 3.0 * _NEGLECTED * votes).T
     return np.asarray(

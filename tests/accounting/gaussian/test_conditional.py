@@ -266,13 +266,15 @@ def test_nothing_within_a_cell_exceeds_its_bound(x, y, noise, order):
 
 
 def test_many_classes_and_the_pairs_left_out():
-    # Leaving out pairs, and summing the classes of low rank once, change nothing.
+    # Leaving out pairs, summing the classes of low rank once and chunks change nothing.
     rng = np.random.default_rng(7)
     histograms = np.array([rng.multinomial(60, rng.dirichlet(np.full(25, 0.2))) for _ in range(12)])
     settings_ = {"teachers": 60, "sigma": 12.0, "order": 6.0, "distances": (0, 1, 4)}
     found = cost(histograms, **settings_)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conditional, "_HEAD", 25)
+        patch.setattr(conditional, "_ROWS_AT_ONCE", 5)
+        patch.setattr(conditional, "_GAPS_AT_ONCE", 7)
         patch.setattr(
             conditional,
             "_rival_bounds",

@@ -74,7 +74,8 @@ _ROUNDING = 1e-11
 _STEP, _CLASSES_AT_STEP = 0.1, 50
 _QUADRATURE = 1e-9
 _FAR = 50.0
-# Classes below this rank are summed once a row: they are hardly ever the touched ones.
+# The classes past this rank, and past a third of all, are summed once a row: they are hardly ever
+# the touched ones.
 _HEAD = 12
 # Gaps, and histograms, looked at in one go; bounds memory, not results.
 _GAPS_AT_ONCE, _ROWS_AT_ONCE = 64, 2048
@@ -368,13 +369,15 @@ class _Others:
     Attributes:
         lattice: where j is.
         counts: histograms in descending order, [rows, classes].
+        head: how many classes of each row are summed as they are needed.
         log_cdf: log Pr[n + σN ≤ j] by the count n, [τ + 1, laws + 1], j descending.
         hazard: density over distribution function of the same at every stride-th j, per σ.
-        low_log_cdf, low_hazard: their sums over the classes from rank `_HEAD` on, [rows, …].
+        low_log_cdf, low_hazard: sums over the classes from rank `head` on, [rows, …].
     """
 
     lattice: _Lattice
     counts: Counts
+    head: int
     log_cdf: Floats
     hazard: Floats
     low_log_cdf: Floats
@@ -391,10 +394,11 @@ class _Others:
         hazard = np.exp(_log_density(x[:, thin]) - log_cdf[:, thin])
         low_log_cdf = np.zeros((len(counts), log_cdf.shape[1]))
         low_hazard = np.zeros((len(counts), hazard.shape[1]))
-        for column in counts.T[_HEAD:]:
+        head = max(_HEAD, counts.shape[1] // 3)
+        for column in counts.T[head:]:
             low_log_cdf += log_cdf[column]
             low_hazard += hazard[column]
-        return cls(lattice, counts, log_cdf, hazard, low_log_cdf, low_hazard)
+        return cls(lattice, counts, head, log_cdf, hazard, low_log_cdf, low_hazard)
 
     def without(self, rows: Ints, ranks: Ints) -> tuple[Floats, Floats]:
         """Pr[⌈KC⌉ = j], and trapezoid weights of C at every stride-th j.
@@ -403,12 +407,12 @@ class _Others:
             rows: [cases].
             ranks: the places of the classes left out in the rows' order, [cases, 1 or 2].
         """
-        high = ranks.max(axis=1) < _HEAD
+        high = ranks.max(axis=1) < self.head
         log_cdf = np.where(high[:, None], self.low_log_cdf[rows], 0.0)
         hazard = np.where(high[:, None], self.low_hazard[rows], 0.0)
         for rank in range(self.counts.shape[1]):
             untouched = (ranks != rank).all(axis=1)
-            at = np.flatnonzero(untouched & ~high if rank >= _HEAD else untouched)
+            at = np.flatnonzero(untouched & ~high if rank >= self.head else untouched)
             count = self.counts[rows[at], rank]
             log_cdf[at] += self.log_cdf[count]
             hazard[at] += self.hazard[count]
@@ -420,57 +424,17 @@ class _Others:
         return mass, thin * (stride * self.lattice.unit)
 
 
-def _expected(
-    mass: Floats, thin: Floats, offsets: Ints, *, bound: Floats, exact: Floats | None, stride: int
-) -> Floats:
-    """E_C of a table for every case, [cases, distances]; the first by trapezoid if that is given.
-
-    Args:
-        mass, thin: weights over j and over every stride-th j.
-        offsets: K n of the class whose place p = K n − j is, [cases].
-        bound: t_d, [distances, places].
-        exact: h, [directions, places]; its expectation replaces that of t_0 where it is smaller.
-    """
-    along = np.zeros((len(mass), bound.shape[1]))
-    np.put_along_axis(along, offsets[:, None] + np.arange(mass.shape[1]), mass, axis=1)
-    result = along @ bound.T
-    if exact is not None and thin.size:
-        places = offsets[:, None] + stride * np.arange(thin.shape[1])
-        fine = np.einsum("dcj,cj->cd", exact[:, places], thin).max(axis=1)
-        result[:, 0] = np.minimum(result[:, 0], fine * (1.0 + _QUADRATURE))
-    return np.asarray(result, dtype=np.float64)
-
-
-def _lone_votes(others: _Others, balls: _Balls, *, refine: bool) -> Floats:
-    """The largest excess moment of an added or withdrawn vote, [rows, distances]."""
-    lattice, counts = others.lattice, others.counts
-    worst = np.zeros((len(counts), len(balls.lone)))
-    starts = _run_starts(counts)
-    for column in np.flatnonzero(starts.any(axis=0)).tolist():
-        rows = np.flatnonzero(starts[:, column])
-        touched = counts[rows, column]
-        mass, thin = others.without(rows, np.full((rows.size, 1), column))
-        found = _expected(
-            mass,
-            thin,
-            touched * lattice.cells,
-            bound=balls.lone,
-            exact=balls.lone_exact if refine else None,
-            stride=lattice.stride,
-        )
-        worst[rows] = np.maximum(worst[rows], found)
-    return worst
-
-
 @dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Pairs of classes, each pair of values of a row once.
+class _Cases:
+    """Classes that a vote may touch: pairs of a row's classes, or single ones.
+
+    Of equal counts the first class stands for all, and the first two for a tie.
 
     Attributes:
-        rows: [pairs].
-        ranks: where the two stand in their row, the larger count first, [pairs, 2].
-        counts: the two counts, [pairs, 2].
-        rivals: the largest count of the other classes, [pairs].
+        rows: [cases].
+        ranks: where the classes stand in their row, the larger count first, [cases, 1 or 2].
+        counts: their counts, [cases, 1 or 2].
+        rivals: the largest count of the other classes, [cases].
     """
 
     rows: Ints
@@ -479,32 +443,48 @@ class _Pairs:
     rivals: Counts
 
     @classmethod
-    def of(cls, counts: Counts) -> _Pairs:
-        """All of them, for histograms [rows, classes] sorted in descending order."""
-        starts = _run_starts(counts)
-        rows, ranks, rivals = [], [], []
-        for first in range(counts.shape[1] - 1):
-            for second in range(first + 1, counts.shape[1]):
-                # Of a run of equal counts the first stands for all, and its first two for a tie.
-                chosen = starts[:, first] & (starts[:, second] | (second == first + 1))
-                at = np.flatnonzero(chosen)
-                rival = 0 if first > 0 else 1 if second > 1 else 2
-                rows.append(at)
-                ranks.append(np.broadcast_to([first, second], (at.size, 2)))
-                rivals.append(counts[at, rival])
+    def _of(cls, counts: Counts, chosen: list[tuple[NDArray[np.bool_], list[int]]]) -> _Cases:
+        """From (which rows, which ranks) for histograms in descending order."""
+        rows = [np.flatnonzero(which) for which, _ in chosen]
+        ranks = [
+            np.tile(np.array(who), (at.size, 1)) for at, (_, who) in zip(rows, chosen, strict=True)
+        ]
+        rivals = [
+            counts[at, min(rank for rank in range(len(who) + 1) if rank not in who)]
+            for at, (_, who) in zip(rows, chosen, strict=True)
+        ]
         row, rank = np.concatenate(rows), np.concatenate(ranks)
         return cls(row, rank, counts[row[:, None], rank], np.concatenate(rivals))
 
-    def take(self, chosen: Ints) -> _Pairs:
+    @classmethod
+    def pairs(cls, counts: Counts) -> _Cases:
+        """Every pair; the first [rows] of them are the two largest counts of each row."""
+        starts, classes = _run_starts(counts), counts.shape[1]
+        return cls._of(
+            counts,
+            [
+                (starts[:, one] & (starts[:, two] | (two == one + 1)), [one, two])
+                for one in range(classes - 1)
+                for two in range(one + 1, classes)
+            ],
+        )
+
+    @classmethod
+    def single(cls, counts: Counts) -> _Cases:
+        """Every class."""
+        starts = _run_starts(counts)
+        return cls._of(counts, [(starts[:, one], [one]) for one in range(counts.shape[1])])
+
+    def take(self, chosen: Ints) -> _Cases:
         """Some of them."""
-        return _Pairs(
+        return _Cases(
             self.rows[chosen], self.ranks[chosen], self.counts[chosen], self.rivals[chosen]
         )
 
     @property
     def gaps(self) -> Ints:
         """The lead of the larger count (votes)."""
-        return np.asarray(self.counts[:, 0] - self.counts[:, 1], dtype=np.int64)
+        return np.asarray(self.counts[:, 0] - self.counts[:, -1], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -517,35 +497,59 @@ def _run_starts(counts: Counts) -> NDArray[np.bool_]:
     return starts
 
 
-def _by_gap(pairs: _Pairs) -> Iterator[tuple[int, Ints]]:
-    """(gap, which pairs have it) for every gap there is."""
-    for gap in np.unique(pairs.gaps).tolist():
-        yield gap, np.flatnonzero(pairs.gaps == gap)
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The tables for cases of one gap, and whose place (K n − j) they are looked up at."""
+
+    own: Counts
+    bound: Floats
+    exact: Floats
 
 
-def _moved_votes(pairs: _Pairs, others: _Others, balls: _Balls, *, refine: bool) -> Floats:
-    """The excess moment of a vote moved either way between each pair, [pairs, distances]."""
-    lattice = others.lattice
-    worst = np.zeros((len(pairs), balls.moved.shape[1]))
-    for gap, chosen in _by_gap(pairs):
-        some = pairs.take(chosen)
-        mass, thin = others.without(some.rows, some.ranks)
-        for side, signed in enumerate((gap, -gap)):
-            row = int(np.searchsorted(balls.gaps, signed))
-            found = _expected(
-                mass,
-                thin,
-                some.counts[:, side] * lattice.cells,
-                bound=balls.moved[row],
-                exact=balls.moved_exact[row] if refine else None,
-                stride=lattice.stride,
+def _sides(cases: _Cases, balls: _Balls) -> Iterator[tuple[Ints, list[_Side]]]:
+    """(which cases, either direction of the vote) for all cases, a bounded number at a time."""
+    pairs = cases.counts.shape[1] == 2
+    for gap in np.unique(cases.gaps).tolist():
+        every = np.flatnonzero(cases.gaps == gap)
+        for start in range(0, every.size, _ROWS_AT_ONCE):
+            at = every[start : start + _ROWS_AT_ONCE]
+            if not pairs:
+                yield at, [_Side(cases.counts[at, 0], balls.lone, balls.lone_exact)]
+                continue
+            rows = np.searchsorted(balls.gaps, [gap, -gap])
+            yield (
+                at,
+                [
+                    _Side(cases.counts[at, side], balls.moved[row], balls.moved_exact[row])
+                    for side, row in enumerate(rows.tolist())
+                ],
             )
-            worst[chosen] = np.maximum(worst[chosen], found)
+
+
+def _expected(cases: _Cases, others: _Others, balls: _Balls, *, refine: bool) -> Floats:
+    """E_C of t_d, the worse direction, [cases, distances].
+
+    With `refine` the first distance is 0, and E_C h by the trapezoid rule is taken where smaller.
+    """
+    lattice = others.lattice
+    worst = np.zeros((len(cases), len(balls.lone)))
+    for at, sides in _sides(cases, balls):
+        mass, thin = others.without(cases.rows[at], cases.ranks[at])
+        for side in sides:
+            offsets = side.own[:, None] * lattice.cells
+            along = np.zeros((at.size, lattice.places))
+            np.put_along_axis(along, offsets + np.arange(lattice.laws), mass, axis=1)
+            found = along @ side.bound.T
+            if refine and lattice.stride:
+                places = offsets + lattice.stride * np.arange(thin.shape[1])
+                fine = np.einsum("dcj,cj->cd", side.exact[:, places], thin).max(axis=1)
+                found[:, 0] = np.minimum(found[:, 0], fine * (1.0 + _QUADRATURE))
+            worst[at] = np.maximum(worst[at], found)
     return worst
 
 
-def _rival_bounds(pairs: _Pairs, lattice: _Lattice, balls: _Balls) -> Floats:
-    """An upper bound on `_moved_votes` that needs one normal law only, [pairs, distances].
+def _rival_bounds(cases: _Cases, lattice: _Lattice, balls: _Balls) -> Floats:
+    """An upper bound on `_expected` that needs one normal law only, [cases, distances].
 
     C is at least the rival's noisy count, so p = K n_a − j is at most K(n_a − rival) − ⌈KσN⌉, and
     a running maximum of t_d along the places does not decrease.
@@ -554,32 +558,29 @@ def _rival_bounds(pairs: _Pairs, lattice: _Lattice, balls: _Balls) -> Floats:
     log_cdf = log_ndtr(np.append(ahead, -lattice.reach - 1) * lattice.unit)
     log_cdf[0], log_cdf[-1] = 0.0, -np.inf
     law = np.exp(log_cdf[:-1]) * -np.expm1(np.diff(log_cdf))
-    worst = np.zeros((len(pairs), balls.moved.shape[1]))
-    for gap, chosen in _by_gap(pairs):
-        for side, signed in enumerate((gap, -gap)):
-            row = int(np.searchsorted(balls.gaps, signed))
-            rising = np.maximum.accumulate(balls.moved[row], axis=1)
+    worst = np.zeros((len(cases), len(balls.lone)))
+    for at, sides in _sides(cases, balls):
+        for side in sides:
+            rising = np.maximum.accumulate(side.bound, axis=1)
             windows = np.lib.stride_tricks.sliding_window_view(rising, law.size, axis=1)
-            lead = pairs.counts[chosen, side] - pairs.rivals[chosen]
-            leads, inverse = np.unique(lead, return_inverse=True)
+            leads, inverse = np.unique(side.own - cases.rivals[at], return_inverse=True)
             found = windows[:, lattice.gap + leads * lattice.cells] @ law
-            worst[chosen] = np.maximum(worst[chosen], found.T[inverse])
+            worst[at] = np.maximum(worst[at], found.T[inverse])
     return worst
 
 
 def _worst_votes(
-    others: _Others, pairs: _Pairs, balls: _Balls, *, refine: bool, enough: float
+    others: _Others, pairs: _Cases, balls: _Balls, *, refine: bool, enough: float
 ) -> Floats:
     """The largest excess moment of any vote, [rows, distances]; beyond `enough` any such value."""
     rows = len(others.counts)
-    worst = _lone_votes(others, balls, refine=refine)
-    # The first pair of each row, its two largest counts, nearly always is the worst.
-    top, rest = pairs.take(np.arange(rows)), pairs.take(np.arange(rows, len(pairs)))
-    worst = np.maximum(worst, _moved_votes(top, others, balls, refine=refine))
-    reached = worst[rest.rows]
-    may_be_worse = _rival_bounds(rest, others.lattice, balls) + 2.0 * _NEGLECTED > reached
-    rest = rest.take(np.flatnonzero((may_be_worse & (reached < enough)).any(axis=1)))
-    np.maximum.at(worst, rest.rows, _moved_votes(rest, others, balls, refine=refine))
+    # A vote between the two largest counts nearly always is the worst.
+    worst = _expected(pairs.take(np.arange(rows)), others, balls, refine=refine)
+    for cases in (pairs.take(np.arange(rows, len(pairs))), _Cases.single(others.counts)):
+        reached = worst[cases.rows]
+        bounds = _rival_bounds(cases, others.lattice, balls) + 2.0 * _NEGLECTED
+        left = cases.take(np.flatnonzero(((bounds > reached) & (reached < enough)).any(axis=1)))
+        np.maximum.at(worst, left.rows, _expected(left, others, balls, refine=refine))
     return worst
 
 
@@ -640,7 +641,7 @@ def conditional_rdp(
     lattice = _Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     counts = -np.sort(-counts, axis=1)
     parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, rows, _ROWS_AT_ONCE)]
-    pairs = [_Pairs.of(part) for part in parts]
+    pairs = [_Cases.pairs(part) for part in parts]
     gaps = np.unique(np.concatenate([part.gaps for part in pairs]))
     _check_size(lattice, gaps=gaps.size, distances=distances.size)
     balls = _Balls.of(lattice, gaps, order=order, shift=1.0 / sigma, distances=distances)
@@ -668,6 +669,9 @@ def conditional_seconds(
     furthest: int,
 ) -> float:
     """About how long `conditional_rdp` takes on one core (seconds), for a time estimate only.
+
+    Of many classes with hardly any consensus, where many pairs may be the worst, several times
+    as long.
 
     Args:
         rows: distinct histograms.

@@ -135,9 +135,7 @@ class TestMutants:
         query = {"teachers": 8, "sigma": 0.7, "order": 10.0}
         assert np.all(cost(graph.histograms, **query)[0] >= direct)
         monkeypatch.setattr(
-            conditional,
-            "_lone_votes",
-            lambda others, balls, *, refine: np.zeros((len(others.counts), len(balls.lone))),
+            conditional._Cases, "single", lambda counts: conditional._Cases.pairs(counts)
         )
         assert (cost(graph.histograms, **query)[0] < direct * 0.999).mean() > 0.1
 
@@ -278,7 +276,7 @@ def test_many_classes_and_the_pairs_left_out():
         patch.setattr(
             conditional,
             "_rival_bounds",
-            lambda pairs, lattice, balls: np.full((len(pairs), balls.moved.shape[1]), np.inf),
+            lambda cases, lattice, balls: np.full((len(cases), len(balls.lone)), np.inf),
         )
         every = cost(histograms, **settings_)
     np.testing.assert_allclose(found, every, rtol=1e-12)

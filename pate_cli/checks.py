@@ -12,7 +12,9 @@ from pate_cli.errors import ParameterError
 
 __all__ = [
     "MOST_CLASSES",
+    "check_counts",
     "check_delta",
+    "check_distances",
     "check_ensemble",
     "check_nonnegative",
     "check_order",
@@ -45,6 +47,34 @@ def check_delta(value: float) -> float:
     if not 0.0 < value < 1.0:
         raise ParameterError(f"delta must be between 0 and 1, both excluded, got {value}")
     return float(value)
+
+
+def check_counts(counts: ArrayLike, *, teachers: int) -> NDArray[np.int64]:
+    """Integer histograms [rows, classes] of at most `teachers` votes each, else ParameterError."""
+    histograms = np.asarray(counts)
+    if histograms.ndim != 2 or not np.issubdtype(histograms.dtype, np.integer):
+        raise ParameterError(
+            f"counts must be integers [rows, classes], got {histograms.dtype} of shape "
+            f"{histograms.shape}"
+        )
+    total = histograms.sum(axis=1)
+    bad = np.flatnonzero((histograms < 0).any(axis=1) | (total > teachers))
+    if bad.size:
+        raise ParameterError(f"counts of row {bad[0]} are no votes of {teachers} teachers")
+    return histograms.astype(np.int64)
+
+
+def check_distances(values: ArrayLike) -> NDArray[np.int64]:
+    """A non-empty vector of ascending whole numbers ≥ 0, else ParameterError."""
+    distances = np.asarray(values)
+    if distances.ndim != 1 or distances.size == 0 or not np.issubdtype(distances.dtype, np.integer):
+        raise ParameterError(
+            f"distances must be a non-empty vector of whole numbers, got {distances.dtype} of "
+            f"shape {distances.shape}"
+        )
+    if distances[0] < 0 or (np.diff(distances) <= 0).any():
+        raise ParameterError("distances must be ascending and at least 0")
+    return distances.astype(np.int64)
 
 
 def check_order(value: float) -> float:

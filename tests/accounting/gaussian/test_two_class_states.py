@@ -1,0 +1,146 @@
+"""Whole queries of two classes against direct enumeration of states, neighbours and balls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from divergences import renyi
+from graphs import Graph
+from pate_cli.accounting.gaussian import two_class_states
+from pate_cli.accounting.gaussian.noisy_max import scores
+from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from pate_cli.accounting.threshold import chain_rdp, pass_moments
+from pate_cli.errors import ParameterError
+
+DISTANCES = np.array([0, 1, 2, 5, 9, 30])
+# σ2, then T and σ1 of the test or nothing.
+QUERIES = [(2.0, None, None), (1.0, 6.0, 3.0), (0.5, 5.5, 1.0), (40.0, 7.0, 30.0), (3.0, -2.0, 0.5)]
+
+
+def law(states, sigma, threshold, sigma_threshold):
+    """log probabilities of class 1, class 2 and, with a test, no answer, [states, outcomes]."""
+    first = (states[:, 0] - states[:, 1]) / (sigma * np.sqrt(2.0))
+    answers = np.stack([log_ndtr(first), log_ndtr(-first)], axis=1)
+    if threshold is None:
+        return answers
+    passes = (states.max(axis=1) - threshold) / sigma_threshold
+    return np.column_stack([answers + log_ndtr(passes)[:, None], log_ndtr(-passes)])
+
+
+def enumerated(graph, order, query):
+    """The largest divergence of every state, and its maxima over balls, from their definitions."""
+    here, there = graph.edges.T
+    log_law = law(graph.histograms, *query)
+    cost = renyi(log_law[here], log_law[there], order)
+    worst = np.zeros(len(graph.histograms))
+    for end in (here, there):
+        np.maximum.at(worst, end, cost)
+    return np.stack([np.where(graph.distances <= d, worst, 0.0).max(axis=1) for d in DISTANCES])
+
+
+def tabulated(states, teachers, order, query):
+    sigma, threshold, sigma_threshold = query
+    return two_class_states_rdp(
+        states,
+        teachers=teachers,
+        sigma=sigma,
+        order=order,
+        distances=DISTANCES,
+        threshold=threshold,
+        sigma_threshold=sigma_threshold,
+    )
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("order", [1.2, 3.0, 14.0])
+def test_every_state_and_ball(query, order):
+    graph = Graph.of(9, 2, missing=9)
+    found = tabulated(graph.histograms, 9, order, query)
+    direct = enumerated(graph, order, query)
+    most = order / query[0] ** 2 + (order / (2.0 * query[2] ** 2) if query[2] else 0.0)
+    assert np.all(found >= np.minimum(direct, most))
+    np.testing.assert_allclose(found, np.minimum(direct, most), rtol=3e-9)
+
+
+def test_chunks_change_nothing(monkeypatch):
+    graph = Graph.of(9, 2, missing=9)
+    whole = tabulated(graph.histograms, 9, 3.0, QUERIES[1])
+    monkeypatch.setattr(two_class_states, "_CHUNK", 30)
+    np.testing.assert_array_equal(tabulated(graph.histograms, 9, 3.0, QUERIES[1]), whole)
+
+
+def test_a_small_part_of_the_chain_rule_is_saved():
+    # The test and the argmax see the same votes; the chain rule takes the worst of either alone.
+    states = np.array([[n, 250 - n] for n in range(125, 251, 5)])
+    query = {"threshold": 200.0, "sigma": 150.0, "order": 8.0}
+    score = scores(states, sigma=40.0)
+    argmax = two_class_rdp(score, sigma=40.0, orders=np.array([8.0]))[0]
+    chain = chain_rdp(pass_moments(states[:, 0] * 1.0, **query), argmax, cap=8.0 / 45_000.0)
+    exact = two_class_states_rdp(
+        states,
+        teachers=250,
+        sigma=40.0,
+        order=8.0,
+        distances=np.array([0]),
+        threshold=200.0,
+        sigma_threshold=150.0,
+    )[0]
+    assert np.all(exact <= chain * (1.0 + 1e-6))
+    assert exact.sum() < 0.95 * chain.sum()
+
+
+class TestMutants:
+    """Mistakes that neighbours give away: ρ_d of n' above ρ_{d+1} of n."""
+
+    @staticmethod
+    def excess():
+        graph = Graph.of(9, 2, missing=9)
+        found = two_class_states_rdp(
+            graph.histograms,
+            teachers=9,
+            sigma=1.5,
+            order=4.0,
+            distances=np.arange(5),
+            threshold=6.0,
+            sigma_threshold=2.0,
+        )
+        here, there = graph.edges.T
+        return float((found[:-1, there] / found[1:, here]).max())
+
+    def test_none(self):
+        assert self.excess() <= 1.0
+
+    def test_balls_that_do_not_grow(self, monkeypatch):
+        monkeypatch.setattr(two_class_states, "_spread", lambda cost: cost)
+        assert self.excess() > 1.05
+
+    def test_missing_votes_forgotten(self, monkeypatch):
+        def moved_only(cost):
+            wider = cost.copy()
+            np.maximum(wider[1:, :-1], cost[:-1, 1:], out=wider[1:, :-1])
+            np.maximum(wider[:-1, 1:], cost[1:, :-1], out=wider[:-1, 1:])
+            return wider
+
+        monkeypatch.setattr(two_class_states, "_spread", moved_only)
+        assert self.excess() > 1.01
+
+
+def test_refusals():
+    good = {"teachers": 9, "sigma": 2.0, "order": 3.0, "distances": np.array([0])}
+    for states, changes, words in (
+        ([[3, 3, 1]], {}, "must have 2 classes"),
+        ([[7, 3]], {}, "counts of row 0"),
+        ([[3, 3]], {"teachers": 100_000}, "at most 6000"),
+        ([[3, 3]], {"threshold": 2.0}, "given together"),
+        ([[3, 3]], {"sigma_threshold": 2.0}, "given together"),
+        ([[3, 3]], {"threshold": np.inf, "sigma_threshold": 2.0}, "threshold must be finite"),
+        ([[3, 3]], {"threshold": 2.0, "sigma_threshold": 0.0}, "sigma_threshold must be positive"),
+        ([[3, 3]], {"sigma": -1.0}, "sigma must be positive"),
+        ([[3, 3]], {"order": 0.5}, "order must be finite and above 1"),
+        ([[3, 3]], {"distances": np.array([-1, 2])}, "ascending and at least 0"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            two_class_states_rdp(np.array(states), **(good | changes))

@@ -11,7 +11,6 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.arrays import Counts, Floats, Ints
-from pate_cli.errors import UsageError
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.words import Bound
 
@@ -21,6 +20,8 @@ __all__ = ["States", "VoteProfile", "lattice_states", "states_for"]
 _MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.
 _CHUNK = 50_000
+# Every distance costs time; those far off hardly matter one by one.
+_SOME_DISTANCES = np.array([*range(10), 11, 13, 15, 17, 20, 23, 27, 32, 38, 45, 54, DISTANCES - 1])
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,20 @@ def lattice_states(
     return States(of, costs)
 
 
+def conditional_states(mechanism: ScoredMechanism) -> States:
+    """Whole histograms, and the bound that conditions on the classes no vote touched."""
+    # Distances between those computed cost what the next larger one does.
+    next_larger = np.searchsorted(_SOME_DISTANCES, np.arange(DISTANCES))
+
+    def of(bound: ScoredMechanism, counts: Counts) -> Ints:
+        return bound.vote_states(counts)
+
+    def costs(order: float, states: Ints) -> Floats:
+        return mechanism.state_costs(states, order=order, distances=_SOME_DISTANCES)[next_larger]
+
+    return States(of, costs)
+
+
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
     """States under a bound, for orders up to the highest.
 
@@ -61,7 +76,8 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
     """
     if bound is Bound.TWO_TAIL:
         return lattice_states(mechanism, highest_order=highest_order)
-    raise UsageError(f"`bound` {bound} does not go with {mechanism.name}")
+    mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
+    return conditional_states(mechanism)
 
 
 class VoteProfile:

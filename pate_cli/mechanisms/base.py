@@ -21,6 +21,7 @@ from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.arrays import Counts, Floats, Ints, LabelArray
 from pate_cli.checks import check_ensemble
+from pate_cli.errors import UsageError
 from pate_cli.noise import CELL, Noise, smallest_delta
 from pate_cli.words import MechanismName
 
@@ -221,6 +222,30 @@ class ScoredMechanism(Mechanism):
     @abstractmethod
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
+
+    def vote_states(self, counts: Counts) -> Ints:
+        """What the conditional bound looks at in each query, [queries, numbers].
+
+        Raises:
+            UsageError: the mechanism has no such bound.
+        """
+        raise UsageError(f"`bound` conditional does not go with {self.name}")
+
+    def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
+        """The most that queries in these states could cost within each distance.
+
+        Args:
+            states: as `vote_states` gives them.
+            order: λ > 1.
+            distances: d ≥ 0 in ascending order, [distances], in records.
+
+        Returns:
+            [distances, states], nats, non-decreasing in the distance.
+
+        Raises:
+            UsageError: the mechanism has no such bound.
+        """
+        raise UsageError(f"`bound` conditional does not go with {self.name}")
 
     @property
     def pure_epsilon(self) -> float | None:

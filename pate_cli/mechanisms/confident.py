@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import worst_scores
+from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.threshold import (
     PassMoments,
@@ -263,6 +264,45 @@ class ConfidentGNMax(ScoredMechanism):
         )
         answering = np.maximum(self.rdp(score, orders) - selecting, 0.0)
         return {"threshold": selecting, "argmax": answering}
+
+    def vote_states(self, counts: Counts) -> Ints:
+        """(row of v, the argmax's state) per query."""
+        rows = self._vote_cells.index(self.test_score(counts))
+        return np.column_stack([rows, self.argmax.vote_states(counts)])
+
+    def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
+        """ρ with the argmax's cost within a distance, at the worst v within it.
+
+        Two classes whose counts are the test's score are costed whole, v and z tied together.
+        """
+        if self.classes == 2 and not self.real_scores:
+            return two_class_states_rdp(
+                states[:, 1:],
+                teachers=self.teachers,
+                sigma=self.sigma2,
+                order=order,
+                distances=distances,
+                threshold=self.threshold,
+                sigma_threshold=self.sigma1,
+            )
+        argmax_rdp = self.argmax.state_costs(states[:, 1:], order=order, distances=distances)
+        moments = cell_moments(
+            self._vote_cells.lowest(0, self._vote_cells.rows),
+            width=self._vote_cells.width,
+            threshold=self.threshold,
+            sigma=self.sigma1,
+            order=order,
+        )
+        cap = order / (2.0 * self.sigma1**2)
+        found = np.empty(argmax_rdp.shape)
+        for index, distance in enumerate(distances.tolist()):
+            worst = np.zeros(len(states))
+            for step in range(-distance, distance + 1):
+                rows = np.clip(states[:, 0] + step, 0, self._vote_cells.rows - 1)
+                cost = chain_rdp(moments.take(rows), argmax_rdp[index], cap=cap)
+                worst = np.maximum(worst, cost)
+            found[index] = worst
+        return found
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""

@@ -10,12 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from pate_cli.accounting.gaussian.conditional import conditional_rdp
 from pate_cli.accounting.gaussian.noisy_max import argmax_score_range, score_lipschitz, scores
+from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import Counts, Floats, Ints, LabelArray
 from pate_cli.checks import check_positive
+from pate_cli.errors import UsageError
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import Noise
 from pate_cli.words import SIGMA2_SHARE, MechanismName
@@ -88,6 +91,31 @@ class GNMax(OneScoreMechanism):
         orders = np.array([order])
         cost = rdp(scores, sigma=self._sigma, orders=orders)[0]
         return np.minimum(cost, self.worst_answer(orders)[0])
+
+    def vote_states(self, counts: Counts) -> Ints:
+        """The histograms, classes in descending order of votes, [queries, classes]."""
+        if self.teachers_per_record > 1:
+            raise UsageError("`bound` conditional needs `teachers_per_record` 1")
+        return -np.sort(-np.asarray(counts, dtype=np.int64), axis=1)
+
+    def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
+        """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
+        if self.classes == 2:
+            return two_class_states_rdp(
+                states,
+                teachers=self.teachers,
+                sigma=self.sigma2,
+                order=order,
+                distances=distances,
+            )
+        return conditional_rdp(
+            states,
+            teachers=self.teachers,
+            sigma=self.sigma2,
+            order=order,
+            distances=distances,
+            cap=float(self.worst_answer(np.array([order]))[0]),
+        )
 
     def loss_of(self, scores: Floats) -> Floats:
         """Φ(z)."""

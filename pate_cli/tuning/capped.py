@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
@@ -25,6 +25,7 @@ _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
 # Orders either side of the best by the guess that are priced exactly for a choice.
 _AROUND = 3
+_PLURALITIES = 41
 _MOST_STEPS = 40
 
 
@@ -35,17 +36,20 @@ class _Costs:
     Attributes:
         conversion: of turning RDP into ε.
         asking, answering: of one row and of one answer, for all votes.
+        whole: of one row with its answer, for all votes; less than both.
         by_gauss: (μ² allowed by a target, of one row, of one answer) in the Gaussian-DP bound.
     """
 
     conversion: Floats
     asking: Floats
     answering: Floats
+    whole: Floats
     by_gauss: tuple[float, float, float] | None = None
 
     def epsilon(self, rows: Ints, caps: Floats) -> Floats:
         """ε of k1 rows with k2 answers, by the best of the orders."""
         rdp = np.multiply.outer(rows, self.asking) + np.multiply.outer(caps, self.answering)
+        rdp = np.minimum(rdp, np.multiply.outer(rows, self.whole))
         return np.asarray(np.maximum((rdp + self.conversion).min(axis=-1), 0.0))
 
     def largest_caps(self, rows: Ints, target: float) -> Floats:
@@ -55,7 +59,8 @@ class _Costs:
         if self.by_gauss is not None:
             mu_squared, asking, answering = self.by_gauss
             caps = np.maximum(caps, (mu_squared - rows * asking) / answering)
-        return np.asarray(np.minimum(np.floor(caps + 1e-9), rows))
+        uncapped = (np.multiply.outer(rows, self.whole) + self.conversion).min(axis=-1) <= target
+        return np.asarray(np.where(uncapped, rows, np.minimum(np.floor(caps + 1e-9), rows)))
 
 
 class _Answers:
@@ -130,7 +135,8 @@ class CappedPricing:
     """Prices for all votes: no release, and a public cap on answers.
 
     Estimates take a row to cost λ/(πσ1²) and an answer 2λ/(πσ2²), which is 2/π of what the Gaussian
-    mechanism would; exact prices come from the routine that a run uses.
+    mechanism would, and a whole row what coins of small steps would at the worst plurality; exact
+    prices come from the routine that a run uses.
     """
 
     beam, whole, front_ranges = 12, 2000, 4
@@ -200,7 +206,15 @@ class CappedPricing:
 
     def _guessed(self, setting: Setting) -> _Costs:
         slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
-        return _Costs(self._conversion, slope / setting.sigma1**2, 2.0 * slope / setting.sigma2**2)
+        asking, answering = slope / setting.sigma1**2, 2.0 * slope / setting.sigma2**2
+        teachers = self._sample.teachers
+        votes = np.linspace(teachers / 2.0, teachers, _PLURALITIES)
+        test = (votes - setting.threshold) / setting.sigma1
+        margin = (2.0 * votes - teachers) / (setting.sigma2 * np.sqrt(2.0))
+        # The coins' divergences are at most those of fair ones, and answers are paid for if given.
+        selecting, given = _fairness(test) / setting.sigma1**2, 2.0 / setting.sigma2**2
+        whole = float((selecting + ndtr(test) * _fairness(margin) * given).max())
+        return _Costs(self._conversion, asking, answering, slope * whole)
 
     def _priced_near(self, setting: Setting, target: float) -> _Costs:
         """Exact costs around the order at which the guess affords the largest μ²."""
@@ -223,7 +237,8 @@ class CappedPricing:
         if answering is None:
             answering = mechanism.argmax.worst_answer(orders)
             self._answering[setting.sigma2, centre] = answering
-        return _Costs(self._conversion[near], asking, answering, by_gauss)
+        whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
+        return _Costs(self._conversion[near], asking, answering, whole, by_gauss)
 
     def _outcome(
         self, setting: Setting, queries: int, max_answers: int, epsilon: float, *, exact: bool
@@ -246,6 +261,12 @@ class CappedPricing:
             expected=expected,
             exact=exact,
         )
+
+
+def _fairness(x: Floats) -> Floats:
+    """The Fisher information of a coin Φ(x) in x, beside that of a fair one."""
+    log_density = -0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
+    return np.exp(2.0 * log_density - log_ndtr(x) - log_ndtr(-x)) * np.pi / 2.0
 
 
 def _spread(low: int, high: int) -> Ints:

@@ -26,7 +26,7 @@ TIGHT = [CONFIDENT, GNMax(20, 3, sigma2=3.0), LNMax(20, 3, laplace_scale=2.0)]
 def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysis=Analysis.TIGHT):
     parts = ((mechanism, counts[i : i + size]) for i in range(0, len(counts), size))
     if analysis is Analysis.TIGHT:
-        return price_votes(parts, mechanism, order=order, beta=beta)
+        return price_votes(parts, mechanism, order=order, beta=beta)[0]
     plan = PublishedPlan(ReleaseKind.UNBIASED, delta=1e-5, order=order, beta=beta, sigma=9.0)
     return published_price(parts, mechanism, plan)
 
@@ -43,6 +43,18 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
     assert np.all(np.diff(found.curve) >= 0.0)
     assert np.all(found.curve <= found.ceiling * (1.0 + 1e-12))
     assert found.curve.size == min(20, int(np.ceil(14.0 / beta)))
+
+
+@pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
+def test_the_cost_within_a_distance_starts_at_the_cost_and_ends_at_most_at_the_worst(mechanism):
+    price, within = price_votes([(mechanism, COUNTS)], mechanism, order=4.0, beta=0.05)
+    assert within.shape == price.curve.shape
+    assert within[0] == pytest.approx(price.rdp, rel=1e-14)
+    assert np.all(np.diff(within) >= 0.0)
+    # One vote adds to the cost at most what it moves each query by.
+    assert np.all(np.diff(within) <= price.curve[:-1] * (1.0 + 1e-9) + 70 * 1e-15)
+    every = mechanism.worst_rdp(queries=70, answers=70, orders=np.array([4.0]))[0]
+    assert within[-1] <= every * (1.0 + 1e-3) + 1e-9
 
 
 @pytest.mark.parametrize("beta", [1e-4, 0.03, 0.7])

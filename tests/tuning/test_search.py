@@ -38,7 +38,7 @@ def _least_published(sample, setting, queries, orders, kind=ReleaseKind.UPPER):
     mechanism, found = sample.mechanism(setting), []
     for order in orders.tolist():
         batches = [(mechanism, sample.counts[:queries])]
-        price = price_votes(batches, mechanism, order=order, beta=0.02 / order)
+        price, _ = price_votes(batches, mechanism, order=order, beta=0.02 / order)
         found.append(best_release(kind, price, order=order, delta=DELTA))
     best = min(found, key=lambda release: release.value)
     plan = ReleasePlan(kind=kind, delta=DELTA, order=best.order, beta=best.beta, sigma=best.sigma)
@@ -93,9 +93,11 @@ def test_rows_and_caps_are_those_of_brute_force(drawn):
     for setting in _settings(grid):
         chance = sample.answer_chance(setting)
         mechanism = sample.mechanism(setting)
-        asking = mechanism.worst_rdp(queries=1, answers=1, orders=orders) - argmax
+        asking = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
+        whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
         for cap in range(1, 81):
             rdp = np.outer(rows, asking) + np.outer(np.minimum(cap, rows), argmax)
+            rdp = np.minimum(rdp, np.outer(rows, whole))
             fits = (rdp + conversion).min(axis=1) <= target
             if not fits.any():
                 continue

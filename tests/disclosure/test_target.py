@@ -1,0 +1,144 @@
+"""Targets: profiles and chances against figures computed elsewhere, and the public rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pate_cli.accounting.tested_budget import DISTANCES
+from pate_cli.disclosure.profile import VoteProfile, lattice_states, states_for
+from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
+from pate_cli.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.pricing.prospect import measure_prospect
+from pate_cli.words import Bound
+from refusals import refusal
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "tested_budget.json").read_text(encoding="utf-8")
+)
+MNIST = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+
+
+def profile_of(mechanism, counts, *, highest=40.0, in_order=False, **how):
+    found = VoteProfile(lattice_states(mechanism, highest_order=highest, **how), in_order=in_order)
+    for part in np.array_split(counts, 3):
+        found.add(mechanism, part)
+    return found
+
+
+@pytest.mark.parametrize("order", ["6", "10", "14"])
+def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
+    """Never below the exact lattice's limit, at most .4% above."""
+    found = profile_of(MNIST, mnist_histograms).at(float(order))
+    for distance, exact in GOLDEN["U, min(F, w2), by order and distance"][order].items():
+        assert exact <= found[int(distance)] <= 1.004 * exact
+
+
+def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
+    """1.350 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
+    plan = TargetPlan(1.36, 1e-5, 1.36)
+    found = measure_prospect(
+        [(MNIST, mnist_histograms)],
+        MNIST,
+        plan,
+        bound=Bound.TWO_TAIL,
+        queries=640,
+        max_answers=640,
+    )
+    exact = dict(
+        zip((0.9, LIKELY, 0.99, 0.999), np.array(_smallest("MNIST, min(F, w2)")), strict=True)
+    )
+    for chance, epsilon in found.smallest_epsilon.items():
+        assert exact[chance] * 0.995 <= epsilon <= exact[chance] * 1.01
+    assert found.smallest_epsilon[LIKELY] <= 1.36
+    assert found.pass_probability > LIKELY
+    assert found.looked_at == 640 == found.passing_queries
+
+
+def _smallest(name):
+    key = next(key for key in GOLDEN if key.startswith("smallest epsilon"))
+    return GOLDEN[key][name]
+
+
+def test_a_lattice_that_reaches_deeper_costs_the_same():
+    mechanism = ConfidentGNMax(60, 4, threshold=40.0, sigma1=20.0, sigma2=6.0)
+    counts = np.random.default_rng(1).multinomial(60, [0.7, 0.1, 0.1, 0.1], size=200)
+    near = profile_of(mechanism, counts, highest=5.0).at(5.0)
+    far = profile_of(mechanism, counts, highest=90.0).at(5.0)
+    np.testing.assert_allclose(far, near, rtol=1e-12)
+
+
+def test_first_rows_are_what_they_would_be_alone():
+    mechanism = GNMax(60, 4, sigma2=6.0)
+    counts = np.random.default_rng(2).multinomial(60, [0.7, 0.1, 0.1, 0.1], size=120)
+    whole = profile_of(mechanism, counts, in_order=True)
+    for rows in (1, 50, 120):
+        alone = profile_of(mechanism, counts[:rows]).at(7.0)
+        np.testing.assert_allclose(whole.at(7.0, first=rows), alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bound", list(Bound))
+@pytest.mark.parametrize("classes", [2, 4])
+def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
+    mechanism = ConfidentGNMax(30, classes, threshold=20.0, sigma1=9.0, sigma2=5.0)
+    counts = np.random.default_rng(3).multinomial(30, np.full(classes, 1 / classes), size=20)
+    profile = VoteProfile(states_for(bound, mechanism, highest_order=20.0))
+    profile.add(mechanism, counts)
+    found = profile.at(6.0)
+    assert found.shape == (DISTANCES,)
+    assert np.all(np.diff(found) >= 0.0)
+    if bound is Bound.CONDITIONAL:
+        sharp = VoteProfile(states_for(Bound.TWO_TAIL, mechanism, highest_order=20.0))
+        sharp.add(mechanism, counts)
+        assert found[0] < sharp.at(6.0)[0]
+
+
+def test_the_conditional_bound_says_what_it_does_not_know():
+    assert "lnmax" in refusal(
+        UsageError, states_for, Bound.CONDITIONAL, LNMax(9, 3, laplace_scale=2.0), highest_order=9.0
+    )
+    two = GNMax(9, 3, sigma2=2.0, teachers_per_record=2)
+    assert "teachers_per_record" in refusal(
+        UsageError, states_for, Bound.CONDITIONAL, two, highest_order=9.0
+    )
+
+
+def test_a_target_out_of_reach_names_the_least():
+    plan = TargetPlan.of(0.05, delta=1e-5)
+    text = refusal(UnreachableError, plan.check_reachable)
+    least = float(text.rsplit(" ", 1)[1])
+    assert TargetPlan.of(1.05 * least, delta=1e-5).best_chance >= 0.5
+    assert TargetPlan.of(0.8 * least, delta=1e-5).best_chance < 0.5
+
+
+@pytest.mark.parametrize("wrong", [(0.0, None), (-1.0, None), (1.0, 1.1), (1.0, 0.0)])
+def test_targets_that_are_none(wrong):
+    refusal(ParameterError, TargetPlan.of, wrong[0], delta=1e-5, refusal_epsilon=wrong[1])
+
+
+def test_half_a_target_is_the_price_of_a_refusal():
+    assert TargetPlan.of(1.5, delta=1e-5).refusal_epsilon == 0.75
+    assert TargetPlan.of(1.5, delta=1e-5, refusal_epsilon=1.2).at(3.0).refusal_epsilon == 2.4
+
+
+def test_rows_by_the_public_rule_are_likely_to_pass_and_grow_with_the_target():
+    reference = Reference(MNIST)
+    rows = []
+    for epsilon in (0.8, 1.5, 3.0):
+        plan = TargetPlan.of(epsilon, delta=1e-5)
+        rows.append(reference.rows(plan, 10**6))
+        assert reference.chance(plan, rows[-1]) >= LIKELY
+        assert reference.rows(plan, 100) == min(100, rows[-1])
+    assert rows == sorted(rows)
+    assert rows[0] < rows[-1]
+
+
+def test_the_most_rows_of_a_test():
+    for limit in (0, 1, 2, 3, 17, 399):
+        assert most_rows(lambda rows, limit=limit: rows <= limit, available=399) == limit
+    found = most_rows(lambda rows: rows <= 123_456, available=10**9)
+    assert 0.995 * 123_456 <= found <= 123_456

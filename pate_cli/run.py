@@ -228,11 +228,14 @@ class TargetAccount:
 
         Raises:
             UnreachableError: not even labels that cost nothing would be likely to pass.
+            UsageError: the mechanism has no such bound.
         """
         self._mechanism, self.plan, self._bound = mechanism, plan, bound
         self._queries, self._max_answers = queries, max_answers
         self.spent: Spent | None = None
         self.public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta)
+        # Refused now rather than after the votes were read.
+        states_for(bound, mechanism, highest_order=float(plan.orders[-1]))
         if self.needed:
             plan.check_reachable()
 

@@ -99,7 +99,8 @@ class Asked:
     ) -> Account:
         """How the run is charged, fixed before any vote is seen; errors as `check_delta`."""
         self.check_delta()
-        kind = kind_of(release, analysis, published=published)
+        default = ReleaseKind.NONE if analysis is Analysis.TIGHT else ReleaseKind.UPPER
+        kind = kind_of(release, analysis, published=published, default=default)
         if isinstance(self.mechanism, ComposedMechanism):
             name = self.mechanism.name
             if release is not None and kind is not ReleaseKind.NONE:
@@ -192,13 +193,17 @@ def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> t
 
 
 def kind_of(
-    release: ReleaseKind | str | None, analysis: Analysis, *, published: bool
+    release: ReleaseKind | str | None,
+    analysis: Analysis,
+    *,
+    published: bool,
+    default: ReleaseKind = ReleaseKind.UPPER,
 ) -> ReleaseKind:
-    """What is published, or its default: a bound, except where the paper has estimates only."""
+    """What is published, or a default, except where the paper has estimates only."""
     if published and analysis is not Analysis.PAPER:
         raise UsageError("`as_published` goes with `analysis` paper")
     if release is not None and ReleaseKind(release) is ReleaseKind.TARGET:
         raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
     if release is not None:
         return ReleaseKind(release)
-    return ReleaseKind.UNBIASED if published else ReleaseKind.UPPER
+    return ReleaseKind.UNBIASED if published else default

@@ -66,7 +66,8 @@ def aggregate(
     Args:
         votes: the teachers' votes.
         mechanism: the aggregator, or its name.
-        release: what is published about the data-dependent ε: `upper`, `unbiased` or `none`.
+        release: what is published about the data-dependent ε: `none` if left out, since the ε for
+            all votes is what can be signed and mostly the smaller one; `upper` or `unbiased`.
         order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
         analysis: `tight`, or `paper` for the published one, which is no bound.
         as_published: charge the release as the paper does.

@@ -1,0 +1,316 @@
+"""`--target-epsilon`: what is written when labels pass, when they do not, and when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pate_cli.disclosure.profile import VoteProfile, lattice_states
+from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.noise import Noise
+
+MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
+RECORD = "votes.spent.json"
+ALL = ("--max-queries", 60)
+
+
+@pytest.fixture
+def heads(monkeypatch):
+    """A coin that says what the test wants; what it was asked is kept."""
+    asked = []
+
+    def toss(refuse):
+        def comes_up(self, log_chance):
+            asked.append(log_chance)
+            return refuse
+
+        monkeypatch.setattr(Noise, "comes_up", comes_up)
+        return asked
+
+    return toss
+
+
+def attempts(path=RECORD):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["attempts"]
+
+
+def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
+    heads(refuse=False)
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "labels.csv")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
+    assert report["tested"] == {
+        "passed": True,
+        "target": 1.5,
+        "delta": 1e-5,
+        "refusal_epsilon": 0.75,
+        "orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
+        "distances": 64,
+        "bound": "two-tail",
+    }
+    assert {one["id"] for one in report["guarantee"]["statements"] if one["holds"]} == {
+        "all-votes",
+        "refusal",
+    }
+    assert "whatever the votes" in report["guarantee"]["summary"]
+    assert report["spent"] == {"attempts": 1, "epsilon": 1.5, "delta": 1e-5}
+    assert (folder / "labels.csv").read_text().count("\n") == 61
+    assert stat.S_IMODE(os.stat(RECORD).st_mode) == 0o600
+    assert attempts()[0]["outcome"] == "passed"
+
+
+def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
+    heads(refuse=True)
+    (folder / "old.csv").write_text("what was there")
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "old.csv", "--force")
+    assert done.exit_code == 8
+    assert "did not pass" in done.stderr
+    report = json.loads(done.stdout)
+    assert (report["epsilon"], report["epsilon_kind"]) == (0.75, "refusal")
+    assert (report["answers"], report["tested"]["passed"]) == (0, False)
+    assert "none are released" in report["guarantee"]["summary"]
+    assert report["spent"] == {"attempts": 1, "epsilon": 0.75, "delta": 1e-5}
+    assert (folder / "old.csv").read_text() == "what was there"
+    assert sorted(os.listdir(folder)) == ["old.csv", RECORD]
+
+
+def test_no_byte_of_a_label_leaves_on_a_refusal(pate, votes, heads):
+    heads(refuse=True)
+    words = ("-o", "-", "--format", "csv", "--report", "report.json")
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, *words)
+    assert (done.exit_code, done.stdout) == (8, "")
+    with open("report.json", encoding="utf-8") as file:
+        assert json.load(file)["tested"]["passed"] is False
+
+
+def test_nothing_public_depends_on_the_votes_but_the_outcome(pate, votes, counts, tmp_path, heads):
+    """Two vote files of one shape, both refused: byte for byte the same report."""
+    heads(refuse=True)
+    other = tmp_path / "other" / "votes.npy"
+    other.parent.mkdir()
+    np.save(other, np.sort(counts, axis=1)[::-1])
+    words = ("--target-epsilon", 1.5, *ALL, "--force")
+    first = pate("aggregate", votes, *words, "--spend", "one.json").stdout
+    assert pate("aggregate", other, *words, "--spend", "two.json").stdout == first
+    assert [set(one) for one in attempts("one.json")] == [set(one) for one in attempts("two.json")]
+
+
+def test_the_coin_is_asked_what_the_plan_says(pate, votes, counts, heads):
+    asked = heads(refuse=False)
+    assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
+    plan = TargetPlan.of(1.5, delta=1e-5)
+    profile = VoteProfile(lattice_states(MECHANISM, highest_order=float(plan.orders[-1])))
+    profile.add(MECHANISM, counts)
+    ceiling = MECHANISM.worst_rdp(queries=60, answers=60, orders=plan.orders)
+    assert asked == [pytest.approx(plan.coin(profile.at, ceiling).log_refuse, rel=1e-9)]
+
+
+def test_attempts_add_up_to_a_budget(pate, votes, heads):
+    words = ("aggregate", votes, *ALL, "--force", "--budget", 3.0)
+    heads(refuse=True)
+    assert pate(*words, "--target-epsilon", 1.6).exit_code == 8
+    heads(refuse=False)
+    done = pate(*words, "--target-epsilon", 1.5)
+    assert json.loads(done.stdout)["spent"] == {"attempts": 2, "epsilon": 2.3, "delta": 2e-5}
+    before = attempts()
+    over = pate(*words, "--target-epsilon", 1.2)
+    assert over.exit_code == 5
+    assert "earlier attempts have spent 2.3" in over.stderr and "0.7 is left" in over.stderr
+    assert attempts() == before
+
+
+def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
+    heads(refuse=False)
+    assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
+    record = Path(RECORD)
+    record.write_text(record.read_text().replace('"passed"', '"pending"'))
+    words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
+    assert pate("aggregate", votes, *words).exit_code == 5
+
+
+KILLED = """
+import json, os
+from pate_cli.noise import Noise
+def comes_up(self, log_chance):
+    assert [a["outcome"] for a in json.load(open("votes.spent.json"))["attempts"]] == ["pending"]
+    os.kill(os.getpid(), 9)
+Noise.comes_up = comes_up
+from pate_cli.__main__ import main
+main()
+"""
+
+
+def test_a_crash_leaves_the_attempt_pending(votes, folder):
+    words = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, words)], capture_output=True, check=False
+    )
+    assert done.returncode == -9, done.stderr
+    assert attempts()[0]["outcome"] == "pending"
+    assert done.stdout == b""
+
+
+def test_the_record_knows_of_the_attempt_before_the_votes_are_read(pate, votes, monkeypatch, heads):
+    heads(refuse=False)
+    seen = []
+    before = ConfidentGNMax.score
+
+    def score(self, counts):
+        if os.path.exists(RECORD):
+            seen.append(attempts()[0]["outcome"])
+        return before(self, counts)
+
+    monkeypatch.setattr(ConfidentGNMax, "score", score)
+    assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
+    assert seen == ["pending"]
+
+
+def test_votes_that_are_none_cost_nothing(pate, tmp_path, counts):
+    counts = counts.copy()
+    counts[40, 0] += 7
+    np.save(tmp_path / "votes.npy", counts)
+    words = ("--target-epsilon", 1.5, "--max-queries", 60)
+    done = pate("aggregate", tmp_path / "votes.npy", *words)
+    assert done.exit_code == 3
+    assert not os.path.exists(RECORD) or attempts() == []
+
+
+def test_what_ends_before_the_coin_is_struck_out(pate, votes, monkeypatch):
+    def score(self, counts):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ConfidentGNMax, "score", score)
+    pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
+    assert attempts() == []
+
+
+def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
+    asked = heads(refuse=True)
+    done = pate("aggregate", votes, "--target-epsilon", 50, *ALL)
+    report = json.loads(done.stdout)
+    assert (done.exit_code, asked, report["tested"]) == (0, [], None)
+    assert report["epsilon"] == report["data_independent"]["epsilon"] < 50
+    assert report["epsilon_kind"] == "worst-case"
+    assert "met without a test" in report["guarantee"]["summary"]
+    assert report["spent"]["epsilon"] == report["epsilon"]
+
+
+def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
+    done = pate("aggregate", votes, "--target-epsilon", 0.05, *ALL)
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert "the least is about" in done.stderr
+    assert os.listdir(folder) == []
+
+
+def test_without_rows_the_target_decides_them(pate, votes, heads):
+    heads(refuse=False)
+    rows = Reference(MECHANISM).rows(TargetPlan.of(0.6, delta=1e-5), 60)
+    report = json.loads(pate("aggregate", votes, "--target-epsilon", 0.6).stdout)
+    assert report["queries"] == rows < 60
+
+
+def test_a_dry_run_tells_the_chance_of_a_made_up_ensemble(pate, votes, folder):
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "--dry-run")
+    found = json.loads(done.stdout)["target"]
+    plan = TargetPlan.of(1.5, delta=1e-5)
+    assert found["reference_chance"] == pytest.approx(Reference(MECHANISM).chance(plan, 60))
+    assert (found["needed"], found["refusal_epsilon"]) == (True, 0.75)
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target-epsilon", "1", "--ledger", "l.json"], "--ledger does not go with"),
+        (["--target-epsilon", "1", "--release", "upper"], "--release does not go with"),
+        (["--target-epsilon", "1", "--order", "8"], "--order does not go with"),
+        (["--target-epsilon", "1", "--analysis", "paper"], "--analysis paper does not go with"),
+        (["--target-epsilon", "1", "--refusal-epsilon", "2"], "--refusal-epsilon must be"),
+        (["--target-epsilon", "0"], "--target-epsilon must be positive"),
+        (["--refusal-epsilon", "1"], "--refusal-epsilon goes with --target-epsilon"),
+        (["--budget", "1"], "--budget goes with --target-epsilon"),
+        (["--spend", "x.json"], "--spend goes with --target-epsilon"),
+        (["--release", "target"], "--target-epsilon"),
+        (["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional"], "lnmax"),
+    ],
+)
+def test_what_makes_no_sense(pate, votes, folder, words, message):
+    done = pate("aggregate", votes, *words)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") <= 2
+    assert os.listdir(folder) == []
+
+
+def test_a_composition_meets_a_target_or_is_refused(pate, votes):
+    words = ("aggregate", votes, "--mechanism", "stability", *ALL, "--force")
+    assert pate(*words, "--target-epsilon", 500).exit_code == 0
+    done = pate(*words, "--target-epsilon", 0.5)
+    assert done.exit_code == 5
+    assert "no Renyi cost to test" in done.stderr
+
+
+@pytest.mark.parametrize("mechanism", ["gnmax", "lnmax", "permute-and-flip"])
+def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
+    asked = heads(refuse=False)
+    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ALL)
+    assert pate("aggregate", votes, *words).exit_code == 0
+    assert len(asked) == 1
+
+
+def test_cost_tells_how_a_target_would_fare(pate, votes, screen):
+    found = json.loads(pate("cost", votes, "--target-epsilon", 1.5, *ALL).stdout)["target"]
+    assert (found["epsilon"], found["queries"], found["looked_at"]) == (1.5, 60, 60)
+    least = found["smallest_epsilon"]
+    assert list(least) == ["0.9", "0.977", "0.999"]
+    assert least["0.9"] <= least["0.977"] <= least["0.999"]
+    at_least = pate("cost", votes, "--target-epsilon", least["0.977"], *ALL).stdout
+    again = json.loads(at_least)["target"]
+    assert again["pass_probability"] >= 0.977
+    assert again["passing_queries"] == 60
+    assert "smallest target that passes" in screen("cost", votes, "--target-epsilon", 1.5, *ALL)
+
+
+def test_smooth_sensitivity_shows_the_cost_by_distance(pate, votes):
+    found = json.loads(pate("smooth-sensitivity", votes, "--order", 8).stdout)
+    within = found["cost_by_distance"]
+    assert len(within) == len(found["local_sensitivity"])
+    assert within[0] == pytest.approx(found["rdp"], rel=1e-12)
+    assert within == sorted(within)
+    paper = json.loads(pate("smooth-sensitivity", votes, "--analysis", "paper").stdout)
+    assert paper["cost_by_distance"] == []
+
+
+def test_tune_finds_settings_for_a_target(pate, heads, votes):
+    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
+    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
+    words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
+    found = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)
+    winner = found["winner"]
+    assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)
+    assert 0.5 < winner["pass_probability"] <= 1.0
+    assert winner["refusal_epsilon"] == 1.0
+    assert "--target-epsilon 2.0 --refusal-epsilon 1.0" in found["command"]
+    heads(refuse=False)
+    line = found["command"].split()[1:]
+    line[line.index("VOTES")] = str(votes)
+    assert pate(*line).exit_code == 0
+
+
+def test_tune_finds_the_least_target_for_answers(pate):
+    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
+    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
+    words = ("--release", "target", "--answers", 20, "--min-agreement", 0)
+    winner = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)["winner"]
+    assert winner["pass_probability"] == 0.977
+    assert winner["expected_answers"] >= 0.977 * 20

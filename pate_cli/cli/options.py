@@ -155,9 +155,9 @@ Release = Annotated[
     _release(
         "--release",
         help=(
-            "none: the data-independent epsilon alone (default of aggregate); upper: also a sanitized "
-            "bound, too low with probability delta/10 only (default elsewhere); unbiased: an "
-            "estimate; target: a tested target."
+            "none: the data-independent epsilon alone (default of aggregate); upper: also a "
+            "sanitized bound, too low with probability delta/10 only (default elsewhere); "
+            "unbiased: an estimate; target: a tested target."
         ),
     ),
 ]

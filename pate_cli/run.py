@@ -23,8 +23,8 @@ from pate_cli.disclosure.door import (
     quote,
     release,
     release_composed,
+    release_public,
     release_tested,
-    release_within,
 )
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, states_for
@@ -46,6 +46,7 @@ __all__ = [
     "Settlement",
     "TargetAccount",
     "TightAccount",
+    "WorstCaseAccount",
     "charge",
     "label_batches",
     "run",
@@ -84,7 +85,7 @@ class Aggregation:
     Attributes:
         labels: released labels with the mechanism's public parameters. Public.
         report: what may be published about them. Public.
-        ledger: what they cost; None where that is a composition for all votes. SECRET.
+        ledger: what they cost; None where nothing was kept of the votes. SECRET.
     """
 
     labels: Labels
@@ -284,11 +285,12 @@ class TargetAccount:
         if self.needed:
             report = self._report(done, passed=True, private=noise.private)
         else:
-            report = release_within(
+            report = release_public(
                 done,
-                self.plan,
                 self.public,
+                delta=self.plan.delta,
                 private=noise.private,
+                target=self.plan.epsilon,
                 spent=self.spent,
             )
         return Settlement(report, None)
@@ -326,6 +328,37 @@ class TargetAccount:
             passed=passed,
             private=private,
             spent=self.spent,
+        )
+
+
+class WorstCaseAccount:
+    """Nothing kept: the labels cost what they cost for all votes, and no ledger is wanted."""
+
+    def __init__(
+        self, mechanism: ScoredMechanism, *, queries: int, max_answers: int, delta: float
+    ) -> None:
+        """Price the labels for all votes."""
+        self._mechanism, self._delta = mechanism, delta
+        self._public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=delta)
+
+    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+        """Nothing: the cost does not depend on the votes."""
+
+    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+        """The report, without a ledger."""
+        del warnings
+        report = release_public(done, self._public, delta=self._delta, private=noise.private)
+        return Settlement(report, None)
+
+    def quote(self, *, queries: int, max_answers: int) -> Quote:
+        """The price, before anything is spent."""
+        return Quote(
+            mechanism=self._mechanism.parameters(),
+            delta=self._delta,
+            queries=queries,
+            max_answers=max_answers,
+            planned_release={"release": ReleaseKind.NONE.value},
+            data_independent=self._public,
         )
 
 

@@ -106,6 +106,7 @@ def aggregate(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
+    asked["keep_ledger"] = ledger is not None
     if target.target_epsilon is not None:
         if ledger is not None:
             raise UsageError(

@@ -36,8 +36,8 @@ __all__ = [
     "quote",
     "release",
     "release_composed",
+    "release_public",
     "release_tested",
-    "release_within",
 ]
 
 # An ε beyond it promises practically nothing.
@@ -204,20 +204,30 @@ def release_tested(
     )
 
 
-def release_within(
+def release_public(
     done: Round,
-    plan: TargetPlan,
     public: DataIndependent,
     *,
+    delta: float,
     private: bool,
+    target: float | None = None,
     spent: Spent | None = None,
 ) -> Report:
-    """What may be published about labels that meet a target whatever the votes, without a test."""
+    """What may be published about labels whose cost is what it is for all votes.
+
+    Args:
+        done: what was asked and answered.
+        public: what the labels cost for all votes.
+        delta: δ.
+        private: whether the noise was unpredictable.
+        target: a target that they meet without a test.
+        spent: all attempts in the spend record.
+    """
     report = _report(
         [done],
         analysis="tight",
         epsilon=public.epsilon,
-        delta=plan.delta,
+        delta=delta,
         kind=ReleaseKind.NONE,
         private=private,
         sound=True,
@@ -227,7 +237,9 @@ def release_within(
         recorded=True,
         warnings=(),
     )
-    met = f" The target {plan.epsilon:g} is met without a test." if private and report.sound else ""
+    met = ""
+    if target is not None and private and report.sound:
+        met = f" The target {target:g} is met without a test."
     return replace(report, summary=report.summary + met, spent=spent)
 
 

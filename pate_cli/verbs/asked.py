@@ -14,7 +14,7 @@ from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run import Account, ComposedAccount, TightAccount
+from pate_cli.run import Account, ComposedAccount, TightAccount, WorstCaseAccount
 from pate_cli.votes import Queries, VoteBatch, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
@@ -96,8 +96,12 @@ class Asked:
         *,
         analysis: Analysis,
         published: bool,
+        ledger: bool,
     ) -> Account:
-        """How the run is charged, fixed before any vote is seen; errors as `check_delta`."""
+        """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
+
+        Without a sanitized value and without a `ledger` for later nothing is kept of the votes.
+        """
         self.check_delta()
         default = ReleaseKind.NONE if analysis is Analysis.TIGHT else ReleaseKind.UPPER
         kind = kind_of(release, analysis, published=published, default=default)
@@ -109,6 +113,16 @@ class Asked:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
             return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
         scored = self.scored
+        if kind is ReleaseKind.NONE and not ledger:
+            given = {"order": order, "beta": beta, "sigma_release": sigma}
+            for parameter, number in given.items():
+                if number is not None:
+                    raise UsageError(
+                        f"`{parameter}` is for a sanitized release or a ledger; give `release` upper"
+                    )
+            return WorstCaseAccount(
+                scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
+            )
         plan = choose_plan(
             kind,
             mechanism=scored,

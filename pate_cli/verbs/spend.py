@@ -44,6 +44,7 @@ def aggregate(
     sigma_release: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     as_published: bool = False,
+    keep_ledger: bool = False,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
     bound: Bound | str = Bound.TWO_TAIL,
@@ -61,7 +62,7 @@ def aggregate(
     progress: Progress = lambda _rows: None,
     **parameters: Any,
 ) -> Aggregation:
-    """Label queries by the teachers' noisy vote; labels, a public report, and a secret ledger.
+    """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
 
     Args:
         votes: the teachers' votes.
@@ -71,6 +72,8 @@ def aggregate(
         order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
         analysis: `tight`, or `paper` for the published one, which is no bound.
         as_published: charge the release as the paper does.
+        keep_ledger: keep an account of the votes for a later `release`; one with a sanitized ε
+            has it anyway.
         target_epsilon: E, stated in advance: labels are released by a coin that makes (E, δ) hold
             for every vote file, and nothing else is published.
         refusal_epsilon: η, what a refusal costs; E/2 if left out.
@@ -118,6 +121,7 @@ def aggregate(
                 sigma_release,
                 analysis=Analysis(analysis),
                 published=as_published,
+                ledger=keep_ledger,
             )
         else:
             target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
@@ -145,6 +149,7 @@ def quote(
     sigma_release: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     as_published: bool = False,
+    keep_ledger: bool = False,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
     bound: Bound | str = Bound.TWO_TAIL,
@@ -186,6 +191,7 @@ def quote(
                 sigma_release,
                 analysis=Analysis(analysis),
                 published=as_published,
+                ledger=keep_ledger,
             )
         else:
             target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report as Report
     from pate_cli.errors import PateError as PateError
+    from pate_cli.errors import RefusedError as RefusedError
     from pate_cli.labels import Labels as Labels
     from pate_cli.ledger import Ledger as Ledger
     from pate_cli.ledger import SpendRecord as SpendRecord
@@ -45,6 +46,7 @@ _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
     "PateError": "errors",
+    "RefusedError": "errors",
     "Report": "disclosure.report",
     "SpendRecord": "ledger",
     "StudentPredictions": "votes.side_files",

@@ -28,13 +28,13 @@ _KEPT = {
     "private": None,
     "sound": None,
     "epsilon": None,
+    "epsilon_kind": None,
     "delta": None,
-    "analysis": None,
     "queries": None,
     "answers": None,
     "guarantee": {"summary", "adjacency", "covers"},
-    "sanitized": {"release", "epsilon"},
-    "data_independent": {"epsilon", "labels_epsilon"},
+    "data_independent": {"epsilon"},
+    "tested": {"passed", "target", "refusal_epsilon"},
 }
 
 
@@ -60,7 +60,7 @@ def example() -> str:
     votes = "sample_votes/demo.parquet"
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "sample_votes").symlink_to(ROOT / "sample_votes")
-        words = ["aggregate", votes, "-o", "labels.csv"]
+        words = ["aggregate", votes, "--target-epsilon", "1.5", "-o", "labels.csv"]
         run = subprocess.run(
             [sys.executable, "-m", "pate_cli", *words],
             cwd=folder,

@@ -100,10 +100,12 @@ class Asked:
     ) -> Account:
         """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
 
-        Without a sanitized value and without a `ledger` for later nothing is kept of the votes.
+        Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
         """
         self.check_delta()
-        default = ReleaseKind.NONE if analysis is Analysis.TIGHT else ReleaseKind.UPPER
+        drawn = (order, beta, sigma) != (None, None, None)
+        plain = analysis is Analysis.TIGHT and not drawn
+        default = ReleaseKind.NONE if plain else ReleaseKind.UPPER
         kind = kind_of(release, analysis, published=published, default=default)
         if isinstance(self.mechanism, ComposedMechanism):
             name = self.mechanism.name
@@ -113,13 +115,7 @@ class Asked:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
             return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
         scored = self.scored
-        if kind is ReleaseKind.NONE and not ledger:
-            given = {"order": order, "beta": beta, "sigma_release": sigma}
-            for parameter, number in given.items():
-                if number is not None:
-                    raise UsageError(
-                        f"`{parameter}` is for a sanitized release or a ledger; give `release` upper"
-                    )
+        if kind is ReleaseKind.NONE and not (ledger or drawn):
             return WorstCaseAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )

@@ -68,12 +68,13 @@ def aggregate(
         votes: the teachers' votes.
         mechanism: the aggregator, or its name.
         release: what is published about the data-dependent ε: `none` if left out, since the ε for
-            all votes is what can be signed and mostly the smaller one; `upper` or `unbiased`.
+            all votes is what can be signed and mostly the smaller one; `upper` (if left out with
+            an order, β or σ_SS given) or `unbiased`.
         order, beta, sigma_release: λ, β and σ_SS of the release; by a public rule where left out.
         analysis: `tight`, or `paper` for the published one, which is no bound.
         as_published: charge the release as the paper does.
-        keep_ledger: keep an account of the votes for a later `release`; one with a sanitized ε
-            has it anyway.
+        keep_ledger: keep an account of the votes for a later `release`; a run with a sanitized ε
+            or with an order for one has it anyway.
         target_epsilon: E, stated in advance: labels are released by a coin that makes (E, δ) hold
             for every vote file, and nothing else is published.
         refusal_epsilon: η, what a refusal costs; E/2 if left out.

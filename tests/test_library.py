@@ -38,7 +38,7 @@ def counts():
 
 @pytest.fixture(scope="module")
 def done(counts):
-    return pate.aggregate(counts, **SHAPE, **CONFIDENT, release="upper", seed=7)
+    return pate.aggregate(counts, **SHAPE, **CONFIDENT, keep_ledger=True, seed=7)
 
 
 # ------------------------------------------------------------------------------------- the face

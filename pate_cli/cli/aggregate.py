@@ -127,6 +127,9 @@ def aggregate(
         view.reserve(out)
         with reading.open(votes) as file:
             output.note(file.describe())
+            told = target.patience(file, choice, reading.rows(file))
+            if told is not None:
+                output.note(told)
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
             # The rows follow from a target, and are read twice to test it.
             rows = None if target.target_epsilon is not None else reading.rows(file)

@@ -159,6 +159,9 @@ def cost(
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
+            told = target.patience(file, choice, reading.rows(file))
+            if told is not None:
+                output.note(f"{told} at a time")
             found = pate.cost(file, choice, **asked, **target.wanted)
             if question.per_query is not None:
                 out.write(question.per_query, found.encode(question.per_query))

@@ -67,6 +67,8 @@ __all__ = [
 ]
 
 
+# Seconds that need no word.
+_PATIENCE = 2.0
 # The flag of every parameter, filled as commands are defined; predictions come in a file.
 _FLAGS = {"predictions": "--student", "record": "--spend"}
 
@@ -458,6 +460,25 @@ class TargetOptions:
     def wanted(self) -> dict[str, Any]:
         """What the library is asked for, by its own names."""
         return dataclasses.asdict(self)
+
+    def patience(self, file: VoteFile, choice: MechanismChoice, rows: int) -> str | None:
+        """About how long the test will take, where that is worth telling."""
+        from pate_cli.accounting.tested_budget import public_orders
+        from pate_cli.disclosure.profile import seconds_for
+        from pate_cli.mechanisms.base import ScoredMechanism
+
+        if self.target_epsilon is None or self.bound is Bound.TWO_TAIL:
+            return None
+        mechanism = choice.build(
+            teachers=file.teachers, classes=file.classes, queries=rows, delta=DELTA
+        )
+        if not isinstance(mechanism, ScoredMechanism) or not self.target_epsilon > 0.0:
+            return None
+        orders = public_orders(epsilon=self.target_epsilon, delta=DELTA)
+        seconds = seconds_for(self.bound, mechanism, rows=rows, orders=orders)
+        if seconds < _PATIENCE:
+            return None
+        return f"--bound conditional takes some {seconds:.0f} s for {rows} distinct queries"
 
 
 @dataclass(frozen=True)

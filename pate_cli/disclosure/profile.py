@@ -14,7 +14,14 @@ from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.words import Bound
 
-__all__ = ["States", "VoteProfile", "lattice_states", "states_for"]
+__all__ = [
+    "States",
+    "VoteProfile",
+    "conditional_states",
+    "lattice_states",
+    "seconds_for",
+    "states_for",
+]
 
 # Costs of single states are kept for another look while they are no more numbers than this.
 _MOST_KEPT = 20_000_000
@@ -78,6 +85,16 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
         return lattice_states(mechanism, highest_order=highest_order)
     mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
     return conditional_states(mechanism)
+
+
+def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:
+    """About how long the costs of so many distinct histograms take at these orders."""
+    if bound is Bound.TWO_TAIL:
+        return 0.0
+    return sum(
+        mechanism.state_seconds(rows, order=order, furthest=DISTANCES - 1)
+        for order in orders.tolist()
+    )
 
 
 class VoteProfile:

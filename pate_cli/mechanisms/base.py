@@ -247,6 +247,11 @@ class ScoredMechanism(Mechanism):
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
+    def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
+        """About how long `state_costs` takes for so many distinct states."""
+        del rows, order, furthest
+        return 0.0
+
     @property
     def pure_epsilon(self) -> float | None:
         """ε0 of one answer, nats, where answers are ε0-DP and refusals cost nothing; else None."""

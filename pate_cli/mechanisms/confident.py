@@ -304,6 +304,10 @@ class ConfidentGNMax(ScoredMechanism):
             found[index] = worst
         return found
 
+    def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
+        """As GNMax."""
+        return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
         selecting = worst_threshold_rdp(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from pate_cli.accounting.gaussian.conditional import conditional_rdp
+from pate_cli.accounting.gaussian.conditional import conditional_rdp, conditional_seconds
 from pate_cli.accounting.gaussian.noisy_max import argmax_score_range, score_lipschitz, scores
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
@@ -115,6 +115,19 @@ class GNMax(OneScoreMechanism):
             order=order,
             distances=distances,
             cap=float(self.worst_answer(np.array([order]))[0]),
+        )
+
+    def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
+        """About how long F'_d takes; two classes take no time worth telling."""
+        if self.classes == 2:
+            return 0.0
+        return conditional_seconds(
+            rows=rows,
+            classes=self.classes,
+            teachers=self.teachers,
+            sigma=self.sigma2,
+            order=order,
+            furthest=furthest,
         )
 
     def loss_of(self, scores: Floats) -> Floats:

@@ -49,7 +49,7 @@ from pate_cli.words import (
 __all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
 
 # Rows beyond those asked that are looked at, to see how many would pass.
-_LOOK_AHEAD = 10
+_LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 2
 
 
 def cost(
@@ -306,7 +306,8 @@ def smooth_sensitivity(
 def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
     """How a target would fare on the rows that are asked, and on some times as many."""
     scored = asked.scored
-    rows = min(_LOOK_AHEAD * asked.queries, asked.file.queries)
+    further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
+    rows = min(further * asked.queries, asked.file.queries)
     return measure_prospect(
         asked.batches(scored, queries=rows),
         scored,

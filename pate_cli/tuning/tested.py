@@ -30,7 +30,8 @@ _FEW_ORDERS = slice(1, None, 2)
 _FEW_DISTANCES = np.arange(40)
 # Where the least target is sought, the first guess is so many times what the labels cost.
 _ABOVE_COST = 1.1
-_LADDER = np.array([2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 32.0])
+# Few orders in all, so that settings share their tables.
+_LADDER, _STRIDE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 10.0, 15.0, 22.0, 32.0, 48.0]), 2
 _PRECISION = 0.002
 # Numbers of rows that are tried around the most that are likely to pass.
 _ROWS_TRIED = np.array([0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 1.0, 1.01, 1.03])
@@ -181,9 +182,11 @@ class TestedPricing:
 
     def _least_target(self, prices: _Prices, rows: int) -> TargetPlan:
         """The least target that so many rows are likely to pass, nearly."""
-        costs = prices.cost(_LADDER, rows) + conversion_cost(_LADDER, delta=self._delta)
+        wide = _LADDER[::_STRIDE]
+        costs = prices.cost(wide, rows) + conversion_cost(wide, delta=self._delta)
         guess = TargetPlan.of(max(_ABOVE_COST * float(costs.min()), 1e-3), delta=self._delta)
-        orders = guess.orders[_FEW_ORDERS]
+        near = np.searchsorted(_LADDER, guess.orders[_FEW_ORDERS])
+        orders = _LADDER[np.unique(np.minimum(near, _LADDER.size - 1))]
         low = high = guess.epsilon
         while prices.chance(guess.at(high), orders, rows) < LIKELY:
             low, high = high, 1.3 * high

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from pate_cli.errors import LedgerError
 from pate_cli.ledger import (
     SCHEMA_VERSION,
+    Attempt,
     Draw,
     Ledger,
+    Outcome,
     PastRelease,
     SpendRecord,
     record_beside,
@@ -419,6 +421,45 @@ def test_nothing_is_kept_beside_a_pipe(tmp_path):
 
 
 RECORD = SpendRecord().after(spent("a"), DRAWN)
+TRIED = Attempt("f00d", 1.5, 1e-5, 0.75, Outcome.PENDING)
+
+
+def test_attempts_count_their_target_unless_they_were_refused():
+    record = RECORD.attempted(TRIED)
+    assert record.spent == (1.5, 1e-5)
+    refused = record.attempted(replace(TRIED, outcome=Outcome.REFUSED))
+    assert refused.spent == (0.75, 1e-5)
+    more = refused.attempted(Attempt("cafe", 2.0, 1e-6, 1.0, Outcome.PASSED))
+    assert more.spent == (2.75, pytest.approx(1.1e-5))
+    assert more.without(TRIED).spent == (2.0, 1e-6)
+    assert SpendRecord.from_json(more.to_json()) == more
+    assert more.after(spent("b"), DRAWN).attempts == more.attempts
+    assert (record | more).attempts == more.attempts  # the later word on the same attempt
+    assert RECORD.releases == more.releases
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": float("1e400")},
+        {"delta": 1.0},
+        {"refusal_epsilon": -0.1},
+        {"outcome": "void"},
+        {"outcome": None},
+        {"id": 7},
+    ],
+)
+def test_a_damaged_attempt_is_refused(damage):
+    data = json.loads(RECORD.attempted(TRIED).to_json())
+    data["attempts"][0] |= damage
+    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+
+
+def test_records_from_before_there_were_targets_are_read():
+    data = json.loads(RECORD.to_json()) | {"schema_version": 1}
+    del data["attempts"]
+    assert SpendRecord.from_json(json.dumps(data)) == RECORD
 
 
 def record_refused(text):

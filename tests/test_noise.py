@@ -312,3 +312,26 @@ def test_the_smallest_delta_is_a_hundred_times_what_the_cells_add():
             least = smallest_delta(draws, cell=cell)
             assert 100 * added <= least <= 111 * added
         assert least == float(f"{least:.1e}")
+
+
+def coin_of(*words):
+    return Noise(lambda count: np.array(words[:count], dtype=np.uint64), private=True)
+
+
+def test_a_coin_compares_all_its_bits():
+    half = (0, 0, 0, 2**63)  # exactly 2^255 of 2^256
+    assert not coin_of(*half).comes_up(np.log(0.5))
+    assert coin_of(2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63 - 1).comes_up(np.log(0.5))
+    most = coin_of(*[2**64 - 1] * 4)
+    assert most.comes_up(0.0)
+    assert not most.comes_up(np.log1p(-1e-15))
+    # However unlikely, it can happen; at most what underflows cannot.
+    assert coin_of(0, 0, 0, 0).comes_up(-700.0)
+    assert not coin_of(1, 0, 0, 0).comes_up(-700.0)
+
+
+@pytest.mark.parametrize("chance", [0.004, 0.3, 0.85])
+def test_a_coin_comes_up_as_often_as_it_should(chance):
+    noise, tosses = Noise.from_entropy(), 20_000
+    ups = sum(noise.comes_up(float(np.log(chance))) for _ in range(tosses))
+    assert stats.binomtest(ups, tosses, chance).pvalue > ALPHA

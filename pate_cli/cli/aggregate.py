@@ -27,6 +27,7 @@ from pate_cli.errors import RefusedError, UsageError
 from pate_cli.words import LabelFormat
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Report
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
 
@@ -113,7 +114,11 @@ def aggregate(
                 "--ledger does not go with --target-epsilon: the law of tested labels includes "
                 "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
             )
-        asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
+        record = target.spend or Path(f"{stem_of(votes)}.spent.json")
+        if record.resolve() in [Path(at).resolve() for at in targets if at is not None]:
+            raise UsageError(f"{record} is the record of attempts; give the output another name")
+        reading.refuse_overwriting(votes, record)
+        asked["record"] = record
     elif target.spend is not None:
         raise UsageError("--spend goes with --target-epsilon")
     refused: RefusedError | None = None
@@ -153,6 +158,7 @@ def aggregate(
             out.write(labels_path, encode_labels(done.labels, label_format))
             out.write(report.report, done.report.to_json().encode())
     if refused is not None:
+        _note_attempts(output, refused.report, asked["record"])
         raise refused
     public = done.report
     output.note(
@@ -160,10 +166,21 @@ def aggregate(
         f"{'standard output' if labels_path == '-' else labels_path}; "
         f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
+    _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
     if not public.private:
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:
+    """What the record holds, once there is more in it than this run."""
+    spent = report.spent
+    if spent is not None and spent.attempts > 1:
+        output.note(
+            f"{spent.attempts} attempts in {record} cost epsilon {spent.epsilon:g} at delta "
+            f"{spent.delta:g} together"
+        )
 
 
 def _growth(file: VoteFile, choice: MechanismChoice, reading: VoteOptions, *, delta: float) -> Any:

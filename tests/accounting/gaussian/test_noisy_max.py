@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erfc, log_ndtr, ndtri, ndtri_exp
 
-from graphs import neighbours_of
+from graphs import every_histogram, neighbours_of
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
     SCORE_ERROR,
     score_lipschitz,
     score_range,
     scores,
+    worst_scores,
 )
 from pate_cli.checks import MOST_CLASSES
 
@@ -188,3 +189,21 @@ def test_more_rows_than_fit_in_one_go_change_nothing():
         np.testing.assert_allclose(
             scores(counts[part], sigma=250.0), whole[part], rtol=0.0, atol=1e-12
         )
+
+
+@pytest.mark.parametrize(("teachers", "classes"), [(12, 2), (9, 3), (7, 5), (4, 7)])
+@pytest.mark.parametrize("sigma", [0.6, 1.7, 30.0])
+def test_no_histogram_scores_above_what_its_plurality_allows(teachers, classes, sigma):
+    """All histograms, votes missing included; two classes attain it."""
+    counts = every_histogram(teachers, classes, missing=teachers)
+    most = worst_scores(teachers=teachers, classes=classes, sigma=sigma)
+    assert most.shape == (teachers + 1,)
+    assert np.all(np.diff(most) <= 0.0)
+    found, v = scores(counts, sigma=sigma), counts.max(axis=1)
+    assert np.all(found <= most[v])
+    if classes == 2:
+        # Nearly a tie, as nearly as that plurality allows with no vote missing.
+        full = counts.sum(axis=1) == teachers
+        assert np.all(most[v[full]] - found[full] <= 3.0 * SCORE_ERROR)
+    top = v == teachers
+    assert np.all(most[v[top]] - found[top] < 0.5)

@@ -254,15 +254,15 @@ class TargetAccount:
         """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
         states = states_for(self._bound, self._mechanism, highest_order=float(self.plan.orders[-1]))
         profile = VoteProfile(states)
+        ceiling = self._mechanism.worst_rdp(
+            queries=self._queries, answers=self._max_answers, orders=self.plan.orders
+        )
         asked: Any = self._mechanism  # bound to rows it stays of its kind
         for batch in batches:
             profile.add(asked.for_rows(batch.ids, batch.first_row), batch.counts)
             progress(len(batch.counts))
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        ceiling = self._mechanism.worst_rdp(
-            queries=self._queries, answers=self._max_answers, orders=self.plan.orders
-        )
         return not noise.comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
     def refused(self, *, private: bool, read_off: Sequence[PublicFact] = ()) -> Report:

@@ -330,6 +330,7 @@ class ConfidentGNMax(ScoredMechanism):
         and ρ bounds both directions from either. Where v is no count (interactive), some count is
         at least v.
         """
+        self.argmax.worst_answer(orders)  # all at once, which is quicker
         for order in orders.tolist():
             if order not in self._worst:
                 self._worst[order] = self._worst_at(order)

@@ -136,16 +136,15 @@ class GNMax(OneScoreMechanism):
 
     def worst_answer(self, orders: Floats) -> Floats:
         """w2(λ)."""
-        for order in orders.tolist():
-            if order not in self._worst:
-                self._worst[order] = float(
-                    worst_argmax_rdp(
-                        sigma=self.sigma2,
-                        classes=self.classes,
-                        orders=np.array([order]),
-                        teachers_per_record=self.teachers_per_record,
-                    )[0]
-                )
+        missing = [order for order in orders.tolist() if order not in self._worst]
+        if missing:
+            found = worst_argmax_rdp(
+                sigma=self.sigma2,
+                classes=self.classes,
+                orders=np.array(missing),
+                teachers_per_record=self.teachers_per_record,
+            )
+            self._worst.update(zip(missing, found.tolist(), strict=True))
         return np.array([self._worst[order] for order in orders.tolist()])
 
     @cached_property

@@ -16,7 +16,8 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	@mkdir -p .demo
-	$(BIN)/pate aggregate sample_votes/demo.parquet --output .demo/labels.csv --force
+	$(BIN)/pate aggregate sample_votes/demo.parquet --target-epsilon 1.5 \
+	  --spend .demo/spent.json --output .demo/labels.csv --force
 	@echo
 	head -n 7 .demo/labels.csv
 

@@ -84,32 +84,33 @@ def data_independent_cost(
     conversion = conversion_cost(orders, delta=delta)
     charged: dict[int, float] = {}
 
-    def charge(at: int) -> float:
-        """What the labels cost at the order with this index, nats."""
-        if at not in charged:
-            charged[at] = sum(
-                float(
-                    spending.mechanism.worst_rdp(
-                        queries=spending.queries,
-                        answers=spending.max_answers,
-                        orders=orders[at : at + 1],
-                    )[0]
-                )
-                for spending in spent
+    def charge(*places: int) -> None:
+        """Find what the labels cost at the orders with these indices, those on the grid."""
+        new = [at for at in places if 0 <= at < orders.size and at not in charged]
+        if not new:
+            return
+        rdp = sum(
+            spending.mechanism.worst_rdp(
+                queries=spending.queries, answers=spending.max_answers, orders=orders[new]
             )
-        return charged[at]
+            for spending in spent
+        )
+        charged.update(zip(new, np.broadcast_to(rdp, len(new)).tolist(), strict=True))
 
     def epsilon(at: int) -> float:
-        return charge(at) + float(release[at] + conversion[at])
+        charge(at)
+        return charged[at] + float(release[at] + conversion[at])
 
     centre = int(np.argmin(orders * mu_squared / np.pi + release + conversion))
-    slope = charge(centre) / float(orders[centre])
+    charge(centre)
+    slope = charged[centre] / float(orders[centre])
     centre = int(np.argmin(orders * slope + release + conversion))
+    charge(centre - 1, centre, centre + 1)  # at once, which is quicker
     for step in (1, -1):
         while 0 <= centre + step < orders.size and epsilon(centre + step) < epsilon(centre):
             centre += step
     best = best_order(
-        np.array([charge(centre) + release[centre]]),
+        np.array([charged[centre] + release[centre]]),
         orders=orders[centre : centre + 1],
         delta=delta,
     )

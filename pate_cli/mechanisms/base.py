@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -287,8 +288,21 @@ class OneScoreMechanism(ScoredMechanism):
         """Pr[the plurality loses] at scores, [scores]."""
 
     @abstractmethod
+    def worst_answers(self, orders: Floats) -> Floats:
+        """Cost of one answer for all votes, computed afresh, [orders], nats."""
+
     def worst_answer(self, orders: Floats) -> Floats:
-        """Cost of one answer for all votes, [orders], nats."""
+        """The same; what was asked for is kept, since it caps F in every table."""
+        missing = [order for order in orders.tolist() if order not in self._worst]
+        if missing:
+            found = self.worst_answers(np.array(missing)).tolist()
+            self._worst.update(zip(missing, found, strict=True))
+        return np.array([self._worst[order] for order in orders.tolist()])
+
+    @cached_property
+    def _worst(self) -> dict[float, float]:
+        """Costs of one answer for all votes at the orders that were asked for."""
+        return {}
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
@@ -314,6 +328,7 @@ class OneScoreMechanism(ScoredMechanism):
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
         """F̃ at scores [queries, 1]: [orders, queries], nats."""
+        self.worst_answer(orders)  # all at once, which is quicker
         tables = (self.cost_table(order) for order in orders.tolist())
         return np.stack([table.cost_of(score[:, 0]) for table in tables])
 

@@ -249,6 +249,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
         """ρ at scores [queries, 2]: [orders, queries], nats."""
+        self.argmax.worst_answer(orders)  # all at once, which is quicker
         rows = self._vote_cells.index(score[:, 0])
         tables = (self.cost_table(order) for order in orders.tolist())
         return np.stack([table.rdp_at(rows, table.argmax.cost_of(score[:, 1])) for table in tables])

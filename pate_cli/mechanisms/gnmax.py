@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,23 +133,14 @@ class GNMax(OneScoreMechanism):
         """Φ(z)."""
         return np.asarray(ndtr(scores), dtype=np.float64)
 
-    def worst_answer(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats) -> Floats:
         """w2(λ)."""
-        missing = [order for order in orders.tolist() if order not in self._worst]
-        if missing:
-            found = worst_argmax_rdp(
-                sigma=self.sigma2,
-                classes=self.classes,
-                orders=np.array(missing),
-                teachers_per_record=self.teachers_per_record,
-            )
-            self._worst.update(zip(missing, found.tolist(), strict=True))
-        return np.array([self._worst[order] for order in orders.tolist()])
-
-    @cached_property
-    def _worst(self) -> dict[float, float]:
-        """w2 at the orders that were asked for: it caps F in every table."""
-        return {}
+        return worst_argmax_rdp(
+            sigma=self.sigma2,
+            classes=self.classes,
+            orders=orders,
+            teachers_per_record=self.teachers_per_record,
+        )
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """k√(2 k2)/σ2."""

@@ -105,7 +105,7 @@ class LNMax(OneScoreMechanism):
         """ψ⁻¹, the distribution function of Lap(1)."""
         return laplace_cdf(scores)
 
-    def worst_answer(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats) -> Floats:
         """The supremum over all votes."""
         return worst_laplace_max_rdp(
             scale=self.laplace_scale,

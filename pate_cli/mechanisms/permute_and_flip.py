@@ -104,7 +104,7 @@ class PermuteAndFlip(OneScoreMechanism):
         """q."""
         return np.exp(scores)
 
-    def worst_answer(self, orders: Floats) -> Floats:
+    def worst_answers(self, orders: Floats) -> Floats:
         """Randomised response, the worst that is ε0-DP."""
         return randomised_response_rdp(epsilon=self.pure_epsilon, orders=orders)
 

@@ -90,11 +90,13 @@ class TestedPricing:
         """Rows for a target, or the least target for rows, on the coarse lattice."""
         prices = self._prices(setting)
         if goal.target_epsilon is None or goal.answers is not None:
+            self._prepare(setting, _LADDER)
             rows = self._rows_for(setting, goal)
             plan = self._least_target(prices, rows)
             return self._outcome(setting, rows, plan, LIKELY)
         plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
         orders = plan.orders[_FEW_ORDERS]
+        self._prepare(setting, orders)
         start = self._sample.queries if near is None else near.queries
         rows, chance = self._best_rows(
             setting, lambda rows: prices.chance(plan, orders, rows), start=start
@@ -222,6 +224,16 @@ class TestedPricing:
         table = self._thinned.mechanism(setting).cost_table(order, COARSE)
         argmax = self._argmaxes.setdefault((setting.sigma2, order), table.argmax)
         return replace(table, argmax=argmax)
+
+    def _prepare(self, setting: Setting, orders: Floats) -> None:
+        """Open the argmax's tables at several orders, their ceilings found all at once."""
+        if all((setting.sigma2, order) in self._argmaxes for order in orders.tolist()):
+            return
+        mechanism = self._thinned.mechanism(setting)
+        mechanism.argmax.worst_answer(orders)
+        for order in orders.tolist():
+            table = mechanism.cost_table(order, COARSE)
+            self._argmaxes.setdefault((setting.sigma2, order), table.argmax)
 
     def _outcome(
         self, setting: Setting, rows: int, plan: TargetPlan, chance: float, *, exact: bool = False

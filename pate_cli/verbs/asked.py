@@ -115,7 +115,7 @@ class Asked:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
             return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
         scored = self.scored
-        if kind is ReleaseKind.NONE and not (ledger or drawn):
+        if kind is ReleaseKind.NONE and plain and not ledger:
             return WorstCaseAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )

@@ -25,11 +25,11 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /de
 INTERRUPT = """
 import os, signal
 from pate_cli.mechanisms.confident import ConfidentGNMax
-before = ConfidentGNMax.score
-def score(self, counts):
+before = ConfidentGNMax.label
+def label(self, counts, noise):
     os.kill(os.getpid(), signal.SIGINT)
-    return before(self, counts)
-ConfidentGNMax.score = score
+    return before(self, counts, noise)
+ConfidentGNMax.label = label
 """
 
 # A defect deep inside: the votes are in the arguments, a secret in the local variables.
@@ -37,10 +37,10 @@ DEFECT = """
 import os
 from pate_cli.mechanisms.confident import ConfidentGNMax
 os.environ["PATE_DEBUG"] = "1"
-def score(self, counts):
+def label(self, counts, noise):
     secret = 31415926
     raise RuntimeError("defect")
-ConfidentGNMax.score = score
+ConfidentGNMax.label = label
 """
 
 
@@ -176,10 +176,10 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
 def _defect(monkeypatch, kind):
     """Break the mechanism: the votes are in the message, the arguments and the locals."""
 
-    def score(self, counts):
+    def label(self, counts, noise):
         raise kind(f"bad votes {counts[0].tolist()}")
 
-    monkeypatch.setattr(ConfidentGNMax, "score", score)
+    monkeypatch.setattr(ConfidentGNMax, "label", label)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError])

@@ -378,7 +378,7 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
         (b"{}", "not a record of releases: give the file that --spend wrote"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record has schema version 9, this tool reads 1; use a newer version of pate",
+            "the record has schema version 9, this tool reads 2; use a newer version of pate",
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',

@@ -131,8 +131,8 @@ def test_the_rule_of_thumb(pate, votes):
     assert order == pytest.approx(1.0 + 2.0 * math.log(1e5) / 4.0, rel=5e-3)
     assert rules["rule_of_thumb"]["beta"] == pytest.approx(0.25 / order, rel=5e-3)
     assert rules["releasable"] is True
-    # The public rule is what a run without flags does.
-    report = json.loads(pate("aggregate", votes, "--seed", 1).stdout)
+    # The public rule is what a release does without further flags.
+    report = json.loads(pate("aggregate", votes, "--seed", 1, "--release", "upper").stdout)
     for name in ("order", "beta", "sigma_release"):
         assert report["sanitized"][name] == rules["public_rule"][name]
     thumb = _run(pate, rules["command"], votes, "--seed", 1, "--force")

@@ -449,6 +449,8 @@ class SpendRecord:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """The record in a file, nothing where there is no such file; LedgerError, naming it."""
+        if Path(path).exists() and not Path(path).is_file():
+            raise LedgerError(f"{Path(path)} is no regular file, so it cannot keep a record")
         with _named(path), contextlib.suppress(FileNotFoundError):
             return cls.from_json(Path(path).read_bytes())
         return cls()

@@ -456,6 +456,12 @@ def test_a_damaged_attempt_is_refused(damage):
     assert record_refused(json.dumps(data)) == "the record of releases is damaged"
 
 
+def test_a_record_is_kept_in_a_file(tmp_path):
+    assert "no regular file" in refusal(LedgerError, SpendRecord.read, os.devnull)
+    assert "no regular file" in refusal(LedgerError, SpendRecord.read, tmp_path)
+    assert SpendRecord.read(tmp_path / "none.json") == SpendRecord()
+
+
 def test_records_from_before_there_were_targets_are_read():
     data = json.loads(RECORD.to_json()) | {"schema_version": 1}
     del data["attempts"]

@@ -35,13 +35,13 @@ _SAMPLE_DELTA = 1e-5
 MOST_SAMPLE_ROWS = 12_000
 
 _SUFFIXES = (".parquet", ".npy")
-_NO_VOTES = re.compile(r"truth|label|student", re.IGNORECASE)
+_NO_VOTES = re.compile(r"truth|label|student|records|queries", re.IGNORECASE)
 
 SAMPLE_NOTE = (
     "Sample votes, not the authors': no published figures to compare. "
     f"T = {THRESHOLD_SHARE:g}, sigma1 = {SIGMA1_SHARE:g}, sigma2 = {SIGMA2_SHARE:g} and the "
     f"Laplace scale {LAPLACE_SHARE:g} times the number of teachers, delta {_SAMPLE_DELTA:g}, at "
-    f"most {MOST_SAMPLE_ROWS} rows; for the published columns order, beta and sigma_SS are chosen "
+    f"most {MOST_SAMPLE_ROWS} rows; for the published lines order, beta and sigma_SS are chosen "
     "on the votes, as in the paper."
 )
 
@@ -196,8 +196,8 @@ def sample_rows(
 ) -> tuple[tuple[LaplaceRow | ConfidentRow, ...], tuple[ReleaseRow, ...]]:
     """Rows of Table 1 and of Table 2 for every vote file in a folder, in order of name.
 
-    The parameters are the paper's MNIST proportions. Files with "truth", "label" or "student" in
-    their names are passed over.
+    The parameters are the paper's MNIST proportions. Files with "truth", "label", "student",
+    "records" or "queries" in their names are passed over.
 
     Raises:
         VoteError: no folder, or no vote file in it.

@@ -96,7 +96,7 @@ class Table:
     """A reproduced table.
 
     Attributes:
-        name: `table1` or `table2`.
+        name: `table1`, `table2` or `answers`.
         title: printed above it.
         header: names of the columns; the first two are of words, the others of numbers.
         results: its rows.

@@ -24,9 +24,9 @@ from pate_cli.words import ReleaseKind
 
 __all__ = ["PaperBudget", "PaperOutcome"]
 
-_ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0)
+_ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0)
 # Shares of the rows at which a release is priced as if all rows were alike, to choose by.
-_SHARES = np.geomspace(0.01, 1.0, 20)
+_SHARES = np.geomspace(0.001, 1.0, 30)
 # So many of the choices are priced exactly, on their own first rows.
 _FINALISTS = 4
 # A price says at which order; β and σ_SS are chosen for it afterwards.
@@ -51,7 +51,7 @@ class PaperOutcome:
 
 
 class PaperBudget:
-    """Every setting of a grid at eight orders, priced once for all targets."""
+    """Every setting of a grid at nine orders, priced once for all targets."""
 
     def __init__(self, sample: VoteSample, grid: Grid, *, delta: float) -> None:
         """Settings at which C5 or C6 fails are passed over."""

@@ -161,7 +161,7 @@ def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
         ]
         if rounded:
             remarks.append(
-                f"the table rounds beta to {', '.join(rounded)}. The published column uses the "
+                f"the table rounds beta to {', '.join(rounded)}. The line as published has the "
                 "unrounded beta, whose smooth sensitivity is the printed one, and the sigma_SS "
                 "that is best for it; the correct charge takes both as printed."
             )

@@ -37,9 +37,13 @@ docs: $(STAMP)
 	$(BIN)/python tests/readme_blocks.py --write
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
-.PHONY: table1 table2 votes
+.PHONY: table1 table2 answers votes
 
 table1 table2: $(STAMP)
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+
+# How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
+answers: $(STAMP)
 	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.

@@ -1,4 +1,4 @@
-"""`python -m pate_cli.reproduction table1|table2|votes`, which the make targets call."""
+"""`python -m pate_cli.reproduction table1|table2|answers|votes`, which the make targets call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pate_cli.errors import PateError
+from pate_cli.reproduction.answers import VotesOf, answers
 from pate_cli.reproduction.archive import fetch_votes
 from pate_cli.reproduction.rows import (
     MOST_SAMPLE_ROWS,
     SAMPLE_NOTE,
     printed_tables,
     sample_rows,
+    vote_files,
 )
 from pate_cli.reproduction.table import Progress, Table
 from pate_cli.reproduction.table1 import table1
@@ -51,10 +53,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 at least one row ran, 2 usage, 3 no row ran or bad votes, "
         "4 a validity condition fails, 6 a file cannot be written.",
     )
-    commands = parser.add_subparsers(required=True, metavar="table1|table2|votes")
+    commands = parser.add_subparsers(required=True, metavar="table1|table2|answers|votes")
     for name, summary in (
         ("table1", "What the runs cost, beside the printed figures."),
-        ("table2", "What is released about it: as published, charged correctly, and tight."),
+        (
+            "table2",
+            "What is released about it: as published, charged correctly, and what pate offers.",
+        ),
     ):
         command = commands.add_parser(name, help=summary, description=summary)
         source = command.add_mutually_exclusive_group()
@@ -69,7 +74,25 @@ def _parser() -> argparse.ArgumentParser:
             help="Without --votes: folder whose vote files are all used. Default: sample_votes.",
         )
         command.add_argument("--json", action="store_true", help="Print JSON.")
+        if name == "table2":
+            command.add_argument(
+                "--quick", action="store_true", help="Leave out the conditional bound."
+            )
         command.set_defaults(run=_table, table=name)
+    summary = "How many answers an epsilon buys, by each way to an epsilon; takes minutes."
+    command = commands.add_parser("answers", help=summary, description=summary)
+    command.add_argument(
+        "--samples",
+        type=Path,
+        metavar="DIR",
+        default=Path("sample_votes"),
+        help="Folder whose vote files are all used. Default: sample_votes.",
+    )
+    command.add_argument(
+        "--votes", type=Path, metavar="DIR", help="Another one, for example of the authors' files."
+    )
+    command.add_argument("--json", action="store_true", help="Print JSON.")
+    command.set_defaults(run=_table, table="answers")
     summary = "Download and verify the authors' vote files."
     votes = commands.add_parser("votes", help=summary, description=summary)
     votes.add_argument(
@@ -99,6 +122,8 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _computed(options: argparse.Namespace, progress: Progress) -> Table:
+    if options.table == "answers":
+        return answers(_vote_files(options), progress=progress)
     if options.votes is not None:
         printed = printed_tables()
         rows1, rows2 = printed.table1, printed.table2
@@ -110,7 +135,17 @@ def _computed(options: argparse.Namespace, progress: Progress) -> Table:
         notes = [SAMPLE_NOTE]
     if options.table == "table1":
         return table1(rows1, folder, progress=progress, notes=notes)
-    return table2(rows2, folder, progress=progress, notes=notes)
+    return table2(rows2, folder, progress=progress, notes=notes, quick=options.quick)
+
+
+def _vote_files(options: argparse.Namespace) -> list[VotesOf]:
+    """Those of the samples, then the others."""
+    samples = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
+    folders = [samples]
+    if options.votes is not None:
+        digests = printed_tables().sha256
+        folders.append(VoteFolder(options.votes, digests, most_rows=MOST_SAMPLE_ROWS))
+    return [VotesOf(folder, name) for folder in folders for name in vote_files(folder.path)]
 
 
 def _votes(options: argparse.Namespace) -> int:

@@ -1,38 +1,23 @@
-"""The sanitized release of Table 2: as the paper charges it, as it has to be charged, and tight."""
+"""The sanitized release of Table 2: as the paper charges it, and as it has to be charged."""
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from pate_cli import published
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
-from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Floats
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.reproduction.rows import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
-from pate_cli.words import ReleaseKind
 
 __all__ = [
     "PublishedRelease",
     "ReleaseParameters",
-    "TightFigures",
-    "TightRelease",
     "chosen_as_in_paper",
     "release_curves",
     "sanitized",
-    "tight_figures",
     "unrounded",
 ]
 
@@ -151,80 +136,3 @@ def _best_sigma(curve: Floats, *, order: float, beta: float) -> float:
     """The σ_SS that minimises λe^{2β}/σ² + 2σ·SS: mean plus two standard deviations."""
     smooth = max(published.smooth_sensitivity(curve, beta=beta), _LEAST_SMOOTH)
     return float((order * math.exp(2.0 * beta) / smooth) ** (1.0 / 3.0))
-
-
-@dataclass(frozen=True)
-class TightRelease:
-    """What the tight analysis publishes about the same rounds, by the public rule.
-
-    Attributes:
-        plan: λ, β, σ_SS, chosen without looking at the votes.
-        before: ε of the labels at λ, before the draw is paid for.
-        smooth: SS_β, nats.
-        mean, sd: of the ε that is released, over the draw.
-    """
-
-    plan: ReleasePlan
-    before: float
-    smooth: float
-    mean: float
-    sd: float
-
-
-@dataclass(frozen=True)
-class TightFigures:
-    """The releases that `pate` offers, and the ε of the labels that holds for all votes."""
-
-    upper: TightRelease
-    unbiased: TightRelease
-    data_independent: DataIndependentCost
-
-
-def tight_figures(rounds: Sequence[Asked], *, delta: float) -> TightFigures:
-    """Price rounds of Confident- or Interactive-GNMax released as one sum.
-
-    Every row is asked and there is no cap on answers. The order is fixed before the first vote,
-    as adaptive rounds need.
-    """
-    scored = [_scored(asked) for asked in rounds]
-    sizes = [(mechanism, len(score)) for mechanism, score in scored]
-
-    def released(kind: ReleaseKind) -> TightRelease:
-        return _tight(choose_plan_for(kind, sizes, delta=delta), scored)
-
-    spent = [Spending(mechanism, queries, queries) for mechanism, queries in sizes]
-    return TightFigures(
-        upper=released(ReleaseKind.UPPER),
-        unbiased=released(ReleaseKind.UNBIASED),
-        data_independent=data_independent_cost(spent, delta=delta, plan=None),
-    )
-
-
-def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
-    """A mechanism and the scores [queries, 2] of the rows it was asked."""
-    counts = asked.votes.counts
-    kind = ConfidentGNMax if asked.scores is None else InteractiveGNMax
-    mechanism = kind(teachers=asked.votes.teachers, classes=counts.shape[1], **asked.parameters)
-    if asked.scores is None:
-        return mechanism, mechanism.score(counts)
-    losing = mechanism.argmax.score(counts)[:, 0]
-    return mechanism, np.column_stack([asked.scores, losing])
-
-
-def _tight(plan: ReleasePlan, rounds: Sequence[tuple[ConfidentGNMax, Floats]]) -> TightRelease:
-    # A neighbour is a record that one teacher of every round may have seen.
-    teachers = max(mechanism.teachers for mechanism, _ in rounds)
-    distances = np.arange(distances_for(plan.beta, teachers=teachers))
-    prices = []
-    for mechanism, score in rounds:
-        table = mechanism.cost_table(plan.order)
-        prices.append(table.price(Tally.of(mechanism.cells(score, table)), distances))
-    total = functools.reduce(operator.add, prices)
-    mean, sd = plan.moments(total)
-    return TightRelease(
-        plan=plan,
-        before=max(total.rdp + plan.overhead - plan.release_rdp, 0.0),
-        smooth=total.smooth(plan.beta),
-        mean=mean,
-        sd=sd,
-    )

@@ -28,6 +28,7 @@ __all__ = [
     "RoundOfRow",
     "printed_tables",
     "sample_rows",
+    "vote_files",
 ]
 
 _SAMPLE_DELTA = 1e-5
@@ -35,13 +36,13 @@ _SAMPLE_DELTA = 1e-5
 MOST_SAMPLE_ROWS = 12_000
 
 _SUFFIXES = (".parquet", ".npy")
-_NO_VOTES = re.compile(r"truth|label|student", re.IGNORECASE)
+_NO_VOTES = re.compile(r"truth|label|student|records|queries", re.IGNORECASE)
 
 SAMPLE_NOTE = (
     "Sample votes, not the authors': no published figures to compare. "
     f"T = {THRESHOLD_SHARE:g}, sigma1 = {SIGMA1_SHARE:g}, sigma2 = {SIGMA2_SHARE:g} and the "
     f"Laplace scale {LAPLACE_SHARE:g} times the number of teachers, delta {_SAMPLE_DELTA:g}, at "
-    f"most {MOST_SAMPLE_ROWS} rows; for the published columns order, beta and sigma_SS are chosen "
+    f"most {MOST_SAMPLE_ROWS} rows; for the published lines order, beta and sigma_SS are chosen "
     "on the votes, as in the paper."
 )
 
@@ -191,13 +192,10 @@ def printed_tables() -> PrintedTables:
     )
 
 
-def sample_rows(
-    folder: Path,
-) -> tuple[tuple[LaplaceRow | ConfidentRow, ...], tuple[ReleaseRow, ...]]:
-    """Rows of Table 1 and of Table 2 for every vote file in a folder, in order of name.
+def vote_files(folder: Path) -> tuple[str, ...]:
+    """Names of the vote files in a folder, in order.
 
-    The parameters are the paper's MNIST proportions. Files with "truth", "label" or "student" in
-    their names are passed over.
+    Files with "truth", "label", "student", "records" or "queries" in their names are passed over.
 
     Raises:
         VoteError: no folder, or no vote file in it.
@@ -211,9 +209,22 @@ def sample_rows(
     )
     if not names:
         raise VoteError(f"{folder}: holds no vote file (.parquet or .npy); give --votes DIR")
+    return tuple(names)
+
+
+def sample_rows(
+    folder: Path,
+) -> tuple[tuple[LaplaceRow | ConfidentRow, ...], tuple[ReleaseRow, ...]]:
+    """Rows of Table 1 and of Table 2 for every vote file in a folder, in order of name.
+
+    The parameters are the paper's MNIST proportions.
+
+    Raises:
+        VoteError: no folder, or no vote file in it.
+    """
     table1: list[LaplaceRow | ConfidentRow] = []
     table2 = []
-    for name in names:
+    for name in vote_files(folder):
         shares = (THRESHOLD_SHARE, SIGMA1_SHARE, SIGMA2_SHARE)
         rounds = (RoundOfRow(name, *shares, per_teacher=True),)
         table1.append(LaplaceRow(name, name, None, LAPLACE_SHARE, _SAMPLE_DELTA, per_teacher=True))

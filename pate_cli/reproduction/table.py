@@ -96,7 +96,7 @@ class Table:
     """A reproduced table.
 
     Attributes:
-        name: `table1` or `table2`.
+        name: `table1`, `table2` or `answers`.
         title: printed above it.
         header: names of the columns; the first two are of words, the others of numbers.
         results: its rows.
@@ -158,7 +158,13 @@ class Table:
         from rich.text import Text
 
         console = Console(file=stream)
-        shown = RichTable(title=Text(self.title), box=box.SIMPLE_HEAD, title_justify="left")
+        shown = RichTable(
+            title=Text(self.title),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
+        )
         for column, name in enumerate(self.header):
             shown.add_column(Text(name), justify="left" if column < _WORDS else "right")
         for result in self.results:

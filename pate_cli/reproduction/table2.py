@@ -1,4 +1,4 @@
-"""Table 2: the sanitized ε as published, charged correctly, and by the tight analysis."""
+"""Table 2: the sanitized ε as published and charged correctly, and what `pate` offers instead."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
+from pate_cli.accounting.conversion import round_up
+from pate_cli.disclosure.target import LIKELY
+from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.errors import ParameterError, ValidityError
 from pate_cli.published import TABLE_ORDERS, gnss_rdp
+from pate_cli.reproduction.offered import Offered, UpperRelease, offered
 from pate_cli.reproduction.release import (
     PublishedRelease,
     ReleaseParameters,
-    TightFigures,
-    TightRelease,
     chosen_as_in_paper,
     release_curves,
     sanitized,
-    tight_figures,
     unrounded,
 )
 from pate_cli.reproduction.rows import PrintedRelease, ReleaseRow
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
+from pate_cli.words import Bound
 
 __all__ = ["table2"]
 
-_HEADER = ("data", "quantity")
-_RESULTS = ("as published", "charged correctly", "tight, upper", "tight, unbiased")
+_HEADER = ("data", "figure", "epsilon", "labels", "order", "beta", "sigma_SS", "smooth")
+_TARGET_NAMES = {Bound.TWO_TAIL: "tested target", Bound.CONDITIONAL: "tested, conditional"}
 
 _NOTES = (
+    "Labels: what the labels alone cost, before the release is paid for. Smooth: smooth "
+    "sensitivity in nats. Epsilon is that of everything published, with its standard deviation "
+    "over the draw where there is one.",
     "As published: expected epsilon, and the noisy release charged by Theorem 23, which is false "
     "for order * beta above about 1/4; every row the paper prints is above.",
     "Charged correctly: the same release charged its exact divergence. The expectation over the "
-    "first step that both columns start from is still no guarantee.",
-    "Tight: every row charged whether or not it is answered, order, beta and sigma_SS by the "
-    "public rule. Upper is below the true value with probability delta/10 only; unbiased half of "
-    "the time. Mean and sd are over the draw.",
-    "Labels only, any votes: the data-independent epsilon of the labels alone.",
+    "first step that both lines start from is still no guarantee.",
+    f"Tested target: the smallest one that passes with a chance of {LIKELY:.1%}; a refusal costs "
+    "as much. It holds for all votes. Conditional: with the sharper bound, where it takes seconds.",
+    "Worst case: the epsilon of the labels alone, for all votes, always met.",
+    "Upper release: every row charged whether or not it is answered, order, beta and sigma_SS by "
+    "the public rule; below the true value with probability delta/10 only.",
     "These figures depend on the votes and are no private release of them.",
 )
 
-
-_ORDER, _BETA, _SIGMA = "order", "beta", "sigma_SS"
-_ANSWERS, _LABELS = "expected answers", "epsilon of the labels"
-_SMOOTH, _RELEASED, _ANY = "smooth sensitivity", "released epsilon", "labels only, any votes"
-_QUANTITIES = (_ORDER, _BETA, _SIGMA, _ANSWERS, _LABELS, _SMOOTH, _RELEASED, _ANY)
-_Cells: TypeAlias = dict[str, str]  # quantity → what stands in a column for it
 
 # Two figures printed with two decimals, and parameters with three digits.
 _ROUNDING = 0.02
@@ -67,7 +67,7 @@ class _Computed:
     published: PublishedRelease | None
     correct: PublishedRelease | None
     failure: str
-    tight: TightFigures
+    offered: Offered
 
 
 def table2(
@@ -76,9 +76,9 @@ def table2(
     *,
     progress: Progress,
     notes: Sequence[str] = (),
+    quick: bool = False,
 ) -> Table:
-    """Compute every row whose votes are in `folder`; arguments as in `table1`."""
-    compared = any(row.printed is not None for row in rows)
+    """Compute every row whose votes are in `folder`; arguments as in `table1` and `offered`."""
     results = []
     for row in rows:
         progress(f"Table 2: {row.dataset}")
@@ -86,23 +86,23 @@ def table2(
             attempt(
                 row,
                 name=row.dataset,
-                kind="released epsilon",
+                kind="printed" if row.printed else "epsilon",
                 rest=(_printed_release(row.printed),) if row.printed else (),
                 folder=folder,
-                compute=partial(_result, row, folder),
+                compute=partial(_result, row, folder, quick=quick),
             )
         )
     return Table(
         name="table2",
         title="Table 2",
-        header=(*_HEADER, *(("printed",) if compared else ()), *_RESULTS),
+        header=_HEADER,
         results=tuple(results),
         notes=(*notes, *_NOTES),
     )
 
 
-def _result(row: ReleaseRow, folder: VoteFolder) -> RowResult:
-    found = _compute(row, folder)
+def _result(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> RowResult:
+    found = _compute(row, folder, quick=quick)
     return RowResult(
         name=row.dataset,
         status=Status.INVALID if found.failure else Status.RAN,
@@ -112,7 +112,7 @@ def _result(row: ReleaseRow, folder: VoteFolder) -> RowResult:
     )
 
 
-def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
+def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> _Computed:
     rounds = tuple(folder.ask(round_) for round_ in row.rounds)
     answers, cost = expected_run(rounds, TABLE_ORDERS)
     best = best_epsilon(cost, TABLE_ORDERS, row.delta)
@@ -142,12 +142,14 @@ def _compute(row: ReleaseRow, folder: VoteFolder) -> _Computed:
         published=published,
         correct=correct,
         failure=failure,
-        tight=tight_figures(rounds, delta=row.delta),
+        offered=offered(rounds, delta=row.delta, quick=quick),
     )
 
 
 def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
-    remarks = [remark for asked in found.rounds for remark in asked.votes.remarks]
+    asked = sum(len(asked.votes.counts) for asked in found.rounds)
+    remarks = [f"{found.answers:.2f} of {asked} queries are expected to be answered"]
+    remarks += [remark for asked in found.rounds for remark in asked.votes.remarks]
     if found.failure:
         remarks.append(found.failure)
     if row.printed is not None and found.published is not None:
@@ -159,7 +161,7 @@ def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
         ]
         if rounded:
             remarks.append(
-                f"the table rounds beta to {', '.join(rounded)}. The published column uses the "
+                f"the table rounds beta to {', '.join(rounded)}. The line as published has the "
                 "unrounded beta, whose smooth sensitivity is the printed one, and the sigma_SS "
                 "that is best for it; the correct charge takes both as printed."
             )
@@ -172,6 +174,11 @@ def _remarks(row: ReleaseRow, found: _Computed) -> list[str]:
         )
     if row.printed is not None:
         remarks += _inconsistency(row.printed)
+    if not found.offered.targets:
+        remarks.append(
+            "no target for all rounds can be tested before the first of them: what the later ones "
+            "ask depends on its labels"
+        )
     return remarks
 
 
@@ -189,34 +196,32 @@ def _inconsistency(printed: PrintedRelease) -> list[str]:
 
 
 def _lines(row: ReleaseRow, found: _Computed) -> tuple[tuple[str, ...], ...]:
-    """A line for every quantity: data, quantity, printed if there is such, and the four results."""
-    columns = [
-        *([] if row.printed is None else [_printed_cells(row.printed)]),
-        _published_cells(found, found.published),
-        _published_cells(found, found.correct),
-        _tight_cells(found.tight, found.tight.upper),
-        _tight_cells(found.tight, found.tight.unbiased),
+    """A line for every figure; the first of them names the data."""
+    lines = [
+        *([] if row.printed is None else [_printed_line(row.printed)]),
+        _published_line("as published", found, found.published),
+        _published_line("charged correctly", found, found.correct),
+        *(
+            (_TARGET_NAMES[bound], _up(target), *("-",) * 5)
+            for bound, target in found.offered.targets.items()
+        ),
+        _worst_line(found.offered.worst),
+        _upper_line(found.offered.upper),
     ]
-    return tuple(
-        (
-            "" if number else row.dataset,
-            quantity,
-            *(cells.get(quantity, "-") for cells in columns),
-        )
-        for number, quantity in enumerate(_QUANTITIES)
+    names = (row.dataset, *("",) * (len(lines) - 1))
+    return tuple((name, *line) for name, line in zip(names, lines, strict=True))
+
+
+def _printed_line(release: PrintedRelease) -> tuple[str, ...]:
+    return (
+        "printed",
+        _printed_release(release),
+        f"{release.expected_epsilon:#.3g}",
+        f"{release.order:g}",
+        _list(release.betas, "g"),
+        _list(release.sigmas, "g"),
+        _list(release.smooth, "g"),
     )
-
-
-def _printed_cells(release: PrintedRelease) -> _Cells:
-    """What the paper prints."""
-    return {
-        _ORDER: f"{release.order:g}",
-        _BETA: _list(release.betas, "g"),
-        _SIGMA: _list(release.sigmas, "g"),
-        _LABELS: f"{release.expected_epsilon:#.3g}",
-        _SMOOTH: _list(release.smooth, "g"),
-        _RELEASED: _printed_release(release),
-    }
 
 
 def _printed_release(release: PrintedRelease) -> str:
@@ -224,34 +229,46 @@ def _printed_release(release: PrintedRelease) -> str:
     return f"{release.epsilon:.2f} ± {release.sd:.3f}"
 
 
-def _published_cells(found: _Computed, release: PublishedRelease | None) -> _Cells:
-    """The paper's release; where a condition failed, the expectations alone."""
-    expected = {_ANSWERS: f"{found.answers:.2f}", _LABELS: f"{found.epsilon:.3f}"}
+def _published_line(
+    name: str, found: _Computed, release: PublishedRelease | None
+) -> tuple[str, ...]:
+    """The paper's release; where a condition failed, the expectation alone."""
+    labels = f"{found.epsilon:.3f}"
     if release is None:
-        return expected | {_RELEASED: "condition fails"}
-    return expected | _released(release.parameters, release.smooth, release.mean, release.sd)
+        return (name, "condition fails", labels, f"{found.order:g}", *("-",) * 3)
+    return (
+        name,
+        f"{release.mean:.3f} ± {release.sd:.3f}" if math.isfinite(release.mean) else "infinite",
+        labels,
+        f"{found.order:g}",
+        _list(release.parameters.betas, ".5g"),
+        _list(release.parameters.sigmas, ".4g"),
+        _list(release.smooth, ".4g"),
+    )
 
 
-def _tight_cells(figures: TightFigures, release: TightRelease) -> _Cells:
+def _worst_line(worst: DataIndependentCost) -> tuple[str, ...]:
+    shown = _up(worst.epsilon)
+    order = "-" if worst.order is None else f"{worst.order:.3g}"
+    return ("worst case", shown, shown, order, *("-",) * 3)
+
+
+def _upper_line(release: UpperRelease) -> tuple[str, ...]:
     plan = release.plan
-    parameters = ReleaseParameters(plan.order, (plan.beta,), (plan.sigma,))
-    return {
-        _LABELS: f"{release.before:.3f}",
-        _ANY: f"{figures.data_independent.epsilon:.3f}",
-        **_released(parameters, (release.smooth,), release.mean, release.sd),
-    }
+    return (
+        "upper release",
+        f"{release.mean:.3f} ± {release.sd:.3f}",
+        f"{release.before:.3f}",
+        f"{plan.order:g}",
+        f"{plan.beta:.5g}",
+        f"{plan.sigma:.4g}",
+        f"{release.smooth:.4g}",
+    )
 
 
-def _released(
-    parameters: ReleaseParameters, smooth: tuple[float, ...], mean: float, sd: float
-) -> _Cells:
-    return {
-        _ORDER: f"{parameters.order:g}",
-        _BETA: _list(parameters.betas, ".5g"),
-        _SIGMA: _list(parameters.sigmas, ".4g"),
-        _SMOOTH: _list(smooth, ".4g"),
-        _RELEASED: f"{mean:.3f} ± {sd:.3f}" if math.isfinite(mean) else "infinite",
-    }
+def _up(epsilon: float) -> str:
+    """A bound is not printed below itself."""
+    return f"{round_up(epsilon, digits=3):.3f}"
 
 
 def _list(values: Iterable[float], style: str) -> str:
@@ -282,7 +299,9 @@ def _data(row: ReleaseRow, found: _Computed) -> dict[str, Any]:
         **({} if row.printed is None else {"printed": asdict(row.printed)}),
         "as_published": _published_data(found.published),
         "charged_correctly": _published_data(found.correct),
-        "tight": _tight_data(found.tight),
+        "tested_target": _targets_data(found.offered),
+        "worst_case": asdict(found.offered.worst),
+        "upper_release": _upper_data(found.offered.upper),
     }
 
 
@@ -301,17 +320,20 @@ def _published_data(release: PublishedRelease | None) -> dict[str, Any] | None:
     }
 
 
-def _tight_data(tight: TightFigures) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        release.plan.kind.value: {
-            "order": release.plan.order,
-            "beta": release.plan.beta,
-            "sigma": release.plan.sigma,
-            "labels_epsilon": release.before,
-            "smooth_sensitivity": release.smooth,
-            "epsilon": release.mean,
-            "sd": release.sd,
-        }
-        for release in (tight.upper, tight.unbiased)
+def _targets_data(found: Offered) -> dict[str, Any] | None:
+    if not found.targets:
+        return None
+    by_bound = {bound.value: target for bound, target in found.targets.items()}
+    return {"pass_probability": LIKELY, "smallest_epsilon": by_bound}
+
+
+def _upper_data(release: UpperRelease) -> dict[str, Any]:
+    return {
+        "order": release.plan.order,
+        "beta": release.plan.beta,
+        "sigma": release.plan.sigma,
+        "labels_epsilon": release.before,
+        "smooth_sensitivity": release.smooth,
+        "epsilon": release.mean,
+        "sd": release.sd,
     }
-    return data | {"data_independent": asdict(tight.data_independent)}

@@ -1,4 +1,4 @@
-"""The tight columns against the same run through the engine, and rounds against one another."""
+"""What is offered against the same run through the engine, and rounds against one another."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from pate_cli.disclosure.door import release
+from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import Noise
-from pate_cli.reproduction.release import tight_figures
+from pate_cli.pricing.prospect import Chances
+from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, Histograms
 from pate_cli.run import TightAccount, run
 from pate_cli.votes import VoteBatch
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, ReleaseKind
 
 PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}
 
@@ -41,48 +44,67 @@ class Fixed:
         return np.full(shape, self.value)
 
 
-def test_mean_and_deviation_are_those_of_what_aggregate_publishes(asked):
+def test_what_is_offered_is_what_aggregate_publishes(asked):
     """At N = 0 a run publishes the mean, at N = 1 a standard deviation more, rounded up."""
     plain = asked()
     counts = plain.votes.counts
-    figures = tight_figures([plain], delta=1e-5)
+    figures = offered([plain], delta=1e-5, quick=True)
     mechanism = ConfidentGNMax(teachers=120, classes=5, **PARAMETERS)
     batch = VoteBatch(0, np.arange(len(counts)), counts)
-    for found in (figures.upper, figures.unbiased):
-        undrawn = replace(found.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
-        done = run(
-            [batch],
-            mechanism,
-            TightAccount(mechanism, undrawn),
-            queries=len(counts),
-            max_answers=len(counts),
-            noise=Noise.from_seed(1),
-        )
-        at = [release(done.ledger, found.plan, Fixed(n)).sanitized.epsilon for n in (0.0, 1.0)]
-        assert found.mean <= at[0] < found.mean + 1.01e-4
-        assert found.mean + found.sd <= at[1] < found.mean + found.sd + 1.01e-4
-        public = done.report.data_independent.labels_epsilon
-        assert figures.data_independent.epsilon == pytest.approx(public, abs=1.01e-4)
-    assert figures.upper.plan.kind is ReleaseKind.UPPER
-    assert figures.upper.mean - figures.upper.before > 3 * figures.upper.sd
+    upper = figures.upper
+    undrawn = replace(upper.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
+    done = run(
+        [batch],
+        mechanism,
+        TightAccount(mechanism, undrawn),
+        queries=len(counts),
+        max_answers=len(counts),
+        noise=Noise.from_seed(1),
+    )
+    at = [release(done.ledger, upper.plan, Fixed(n)).sanitized.epsilon for n in (0.0, 1.0)]
+    assert upper.mean <= at[0] < upper.mean + 1.01e-4
+    assert upper.mean + upper.sd <= at[1] < upper.mean + upper.sd + 1.01e-4
+    public = done.report.data_independent.labels_epsilon
+    assert figures.worst.epsilon == pytest.approx(public, abs=1.01e-4)
+    assert upper.plan.kind is ReleaseKind.UPPER
+    assert upper.mean - upper.before > 3 * upper.sd
+
+
+def test_targets_are_the_least_that_are_likely_to_pass(draw):
+    counts = draw(teachers=20, classes=3, queries=30)
+    parameters = {"threshold": 16.0, "sigma1": 12.0, "sigma2": 4.0}
+    votes = Histograms("votes.npy", counts, 20, None, None)
+    figures = offered([Asked(votes, parameters, None)], delta=1e-5)
+    mechanism = ConfidentGNMax(teachers=20, classes=3, **parameters)
+    assert list(figures.targets) == [Bound.TWO_TAIL, Bound.CONDITIONAL]
+    two_tail, conditional = figures.targets.values()
+    assert conditional < two_tail < figures.worst.epsilon
+    for bound, target in figures.targets.items():
+        profile = VoteProfile(states_for(bound, mechanism, highest_order=100.0))
+        profile.add(mechanism, counts)
+        chances = Chances(mechanism, profile, queries=30, max_answers=30)
+
+        def chance(epsilon, chances=chances):
+            return chances.of(TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon))
+
+        assert chance(target) >= LIKELY > chance(0.997 * target)
 
 
 def test_two_rounds_are_charged_once_each(asked):
     first, second = asked(), asked(seed=2)
-    both = tight_figures([first, second], delta=1e-5)
-    apart = [tight_figures([each], delta=1e-5) for each in (first, second)]
-    assert both.unbiased.mean < sum(figures.unbiased.mean for figures in apart)
-    assert both.unbiased.mean > max(figures.unbiased.mean for figures in apart)
+    both = offered([first, second], delta=1e-5, quick=True)
+    apart = [offered([each], delta=1e-5, quick=True).upper.mean for each in (first, second)]
+    assert max(apart) < both.upper.mean < sum(apart)
+    # What the second round asks depends on labels of the first: no test comes before all of it.
+    assert both.targets == {}
     # The two rounds are the one run of all their rows.
     counts = np.concatenate([first.votes.counts, second.votes.counts])
     whole = Asked(Histograms("votes.npy", counts, 120, None, None), PARAMETERS, None)
-    together = tight_figures([whole], delta=1e-5)
-    assert both.unbiased.plan == together.unbiased.plan
-    assert both.unbiased.mean == pytest.approx(together.unbiased.mean, rel=1e-9)
-    assert both.unbiased.smooth == pytest.approx(together.unbiased.smooth, rel=1e-9)
-    assert both.data_independent.epsilon == pytest.approx(
-        together.data_independent.epsilon, rel=1e-9
-    )
+    together = offered([whole], delta=1e-5, quick=True)
+    assert both.upper.plan == together.upper.plan
+    assert both.upper.mean == pytest.approx(together.upper.mean, rel=1e-9)
+    assert both.upper.smooth == pytest.approx(together.upper.smooth, rel=1e-9)
+    assert both.worst.epsilon == pytest.approx(together.worst.epsilon, rel=1e-9)
 
 
 def test_a_student_who_agrees_makes_the_round_cheaper(asked):
@@ -91,6 +113,6 @@ def test_a_student_who_agrees_makes_the_round_cheaper(asked):
     share = plain.votes.counts / 120
     told = asked(queries=100, scores=(plain.votes.counts - 120 * share).max(axis=1))
     assert (
-        tight_figures([told], delta=1e-5).unbiased.before
-        < tight_figures([plain], delta=1e-5).unbiased.before
+        offered([told], delta=1e-5, quick=True).upper.before
+        < offered([plain], delta=1e-5, quick=True).upper.before
     )

@@ -43,7 +43,7 @@ def test_table_1_on_the_authors_mnist_votes(authors, run):
 
 
 def test_table_2_on_the_authors_mnist_votes(authors, run):
-    code, out, _ = run("table2", "--votes", authors, "--json")
+    code, out, _ = run("table2", "--quick", "--votes", authors, "--json")
     assert code == 0
     mnist = rows(out)["MNIST"]
     assert mnist["status"] == "ran"
@@ -60,22 +60,31 @@ def test_table_2_on_the_authors_mnist_votes(authors, run):
     assert correct["betas"] == [0.0329]
     assert round(correct["smooth_sensitivity"][0], 5) == 0.06169
     assert round(correct["epsilon"], 3) == 3.606
-    tight = mnist["tight"]
-    # The draw alone makes the correct charge of the published release dearer than either of these.
-    assert tight["unbiased"]["epsilon"] + 2 * tight["unbiased"]["sd"] < published["epsilon"]
-    assert tight["upper"]["epsilon"] + 2 * tight["upper"]["sd"] < correct["epsilon"]
-    assert tight["data_independent"]["epsilon"] == pytest.approx(3.2973, abs=1e-3)
+    targets = mnist["tested_target"]["smallest_epsilon"]
+    assert targets == {"two-tail": pytest.approx(1.3534, abs=2e-4)}
+    assert mnist["worst_case"]["epsilon"] == pytest.approx(2.0499, abs=2e-4)
+    upper = mnist["upper_release"]
+    assert round(upper["epsilon"], 3) == 2.331
+    assert round(upper["sd"], 3) == 0.096
     assert mnist["printed"]["epsilon"] == 2.52
 
 
 def test_table_2_text_shows_the_printed_figures_beside(authors, run):
-    code, out, _ = run("table2", "--votes", authors)
+    code, out, _ = run("table2", "--quick", "--votes", authors)
     assert code == 0
-    assert line(out, "released epsilon  ")[:4] == (
-        ["released epsilon", "2.52 ± 0.385", "2.516 ± 0.385", "3.606 ± 0.384"]
+    assert line(out, "MNIST", "printed  ")[2:] == (
+        ["2.52 ± 0.385", "2.00", "14", "0.0329", "6.23", "0.0618"]
     )
+    assert line(out, "as published  ")[:3] == ["as published", "2.516 ± 0.385", "1.999"]
+    assert line(out, "charged correctly  ")[:3] == ["charged correctly", "3.606 ± 0.384", "1.999"]
+    assert line(out, "tested target  ")[:3] == ["tested target", "1.354", "-"]
+    assert line(out, "worst case  ")[:2] == ["worst case", "2.050"]
+    assert "MNIST: 282.72 of 640 queries are expected to be answered" in out
     assert "0.0329 (for 0.46/14 = 0.032857)" in out
     assert "\x1b" not in out
+    # It fits a terminal of 100 columns.
+    rows_of_text = [text for text in out.splitlines() if text and not text.startswith("- ")]
+    assert max(map(len, rows_of_text)) <= 100
 
 
 # Other votes under the authors' names.
@@ -97,7 +106,7 @@ def stand_ins(tmp_path, draw, save):
 
 
 def test_other_files_are_used_and_flagged(stand_ins, run):
-    code, out, _ = run("table2", "--votes", stand_ins, "--json")
+    code, out, _ = run("table2", "--quick", "--votes", stand_ins, "--json")
     assert code == 0
     found = rows(out)
     adult = found["Adult"]
@@ -109,9 +118,11 @@ def test_other_files_are_used_and_flagged(stand_ins, run):
         "Adult: adult_250_teachers.npy is not the authors' file (its sha256" in n for n in notes
     )
     assert any("adult_250_teachers.npy holds 120 rows, the table asks 1500" in n for n in notes)
-    glyph = found["Glyph, two-round interactive"]
+    glyph = found["Glyph, 2 rounds"]
     assert glyph["status"] == "ran"
-    assert glyph["tight"]["upper"]["epsilon"] > glyph["tight"]["unbiased"]["epsilon"] > 0
+    assert glyph["upper_release"]["epsilon"] > 0
+    assert glyph["tested_target"] is None
+    assert any(n.startswith("Glyph, 2 rounds: no target for all rounds") for n in notes)
     assert [asked["queries"] for asked in glyph["rounds"]] == [40, 30]
     assert [asked["student"] for asked in glyph["rounds"]] == [False, True]
     assert glyph["rounds"][0]["authentic"] is None
@@ -162,7 +173,7 @@ def test_bad_student_predictions_are_refused(stand_ins, save, run, spoil, reason
 def test_printed_figures_that_do_not_add_up_are_named(tmp_path, draw, save, run):
     """4.96 and Theorem 23 at β = .0533, σ = 4.88, order 7.5 are 5.50; Table 2 prints 5.45."""
     save(tmp_path, "svhn_250_teachers.npy", draw(teachers=250, classes=10, queries=100))
-    _, out, _ = run("table2", "--votes", tmp_path)
+    _, out, _ = run("table2", "--quick", "--votes", tmp_path)
     assert "- SVHN: the printed figures do not add up: 4.96 and the 0.535 of Theorem 23" in out
 
 
@@ -187,7 +198,7 @@ def test_no_row_at_all_is_exit_3(tmp_path, run, table):
 
 def test_an_unreadable_file_is_exit_3_though_others_ran(stand_ins, run):
     (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
-    code, out, _ = run("table2", "--votes", stand_ins, "--json")
+    code, out, _ = run("table2", "--quick", "--votes", stand_ins, "--json")
     assert code == 3
     assert rows(out)["SVHN"]["status"] == "votes unreadable"
     assert rows(out)["Adult"]["status"] == "ran"
@@ -230,25 +241,24 @@ def test_samples_have_no_printed_figures(samples, run):
 
 
 def test_samples_in_table_2(samples, run):
-    code, out, _ = run("table2", "--samples", samples)
-    text = out.splitlines()
-    assert "printed" not in text[2]
+    code, out, _ = run("table2", "--quick", "--samples", samples)
+    assert "printed" not in [cell for text in out.splitlines() for cell in text.split()[:2]]
     assert "no published figures to compare" in out
-    assert line(out, "a.parquet", "order")[0] == "a.parquet"
     # C6 fails for σ2 = 16 at the order that a.parquet leads to, and holds for b.npy: a row ran.
     assert code == 0
-    released = [shown for shown in text if "released epsilon" in shown]
+    released = [shown for shown in out.splitlines() if "as published  " in shown]
+    assert [shown.split()[0] for shown in released] == ["a.parquet", "b.npy"]
     assert ["condition fails" in shown for shown in released] == [True, False]
 
 
 def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):
     folder = tmp_path / "small"
     save(folder, "small.npy", draw(teachers=20, classes=3, queries=60))
-    code, out, _ = run("table2", "--samples", folder)
+    code, out, _ = run("table2", "--quick", "--samples", folder)
     assert code == 4
-    assert line(out, "released epsilon")[1:3] == ["condition fails", "condition fails"]
+    assert line(out, "as published  ")[2] == "condition fails"
     assert "smooth sensitivity is not valid at order" in out
-    code, out, _ = run("table2", "--samples", folder, "--json")
+    code, out, _ = run("table2", "--quick", "--samples", folder, "--json")
     assert code == 4
     row = rows(out)["small.npy"]
     assert row["status"] == "a condition fails"
@@ -257,7 +267,7 @@ def test_a_failing_condition_is_said_and_is_exit_4(tmp_path, draw, save, run):
     assert "C6" in row["failed_condition"]
     # What does not rest on the condition is still there.
     assert row["expected_epsilon"] > 0
-    assert row["tight"]["upper"]["epsilon"] > 0
+    assert row["upper_release"]["epsilon"] > 0
 
 
 def test_an_ambiguous_sample_is_read_as_counts(tmp_path, save, run):
@@ -289,13 +299,14 @@ def test_rich_on_a_terminal(samples, monkeypatch, run):
 
 def test_a_stream_without_unicode_and_a_reader_that_leaves(samples):
     (samples / "b.npy").unlink()
-    command = [sys.executable, "-m", "pate_cli.reproduction", "table2", "--samples", str(samples)]
+    command = [sys.executable, "-m", "pate_cli.reproduction"]
+    command += ["table2", "--quick", "--samples", str(samples)]
     plain = os.environ | {"PYTHONIOENCODING": "ascii"}
     said = subprocess.run(command, capture_output=True, env=plain, check=False)
     assert said.returncode == 4
     assert said.stderr == b""
     assert b" +- " in said.stdout
-    command[3] = "table1"
+    command[3:5] = ["table1"]
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as gone:

@@ -1,0 +1,233 @@
+"""How many answers an ε buys, by each way to an ε that may be published: a table of its own.
+
+Every way is tuned on the votes themselves over one small grid of settings, so the figures compare
+the ways and promise nothing: on private votes they would be secret, and settings fixed beforehand
+do worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+from pate_cli.errors import PateError
+from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
+from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
+from pate_cli.reproduction.vote_folder import VoteFolder
+from pate_cli.tuning import Goal, Grid, Outcome, Search, VoteSample
+from pate_cli.words import DELTA, MIN_AGREEMENT, ReleaseKind
+
+__all__ = ["TARGETS", "VotesOf", "answers", "grid_for"]
+
+TARGETS: Final = (1.0, 1.5, 2.0, 3.0)
+"""The ε's of the table."""
+
+# In units of the number of teachers; few enough that a search prices all of them.
+_THRESHOLDS = (0.4, 1.0)
+_SIGMAS1 = (0.2, 0.5, 0.9)
+_SIGMAS2 = (0.12, 0.16, 0.24, 0.32)
+
+_TESTED, _WORST, _PAPER = "tested target", "worst case", "published, corrected"
+_WAYS = {
+    _TESTED: ReleaseKind.TARGET,
+    _WORST: ReleaseKind.NONE,
+    "upper release": ReleaseKind.UPPER,
+}
+
+_NOTES = (
+    f"Expected answers at an epsilon of at most so much, delta {DELTA:g}, at least "
+    f"{MIN_AGREEMENT:.0%} of them equal to the plurality. A dash: nothing on the grid gives any.",
+    "Each figure is the best over rows and "
+    f"{len(_THRESHOLDS) * len(_SIGMAS1) * len(_SIGMAS2)} settings, T = "
+    f"{'|'.join(map(str, _THRESHOLDS))}, sigma1 = {'|'.join(map(str, _SIGMAS1))}, sigma2 = "
+    f"{'|'.join(map(str, _SIGMAS2))} times the number of teachers, tuned on these very votes: "
+    "optimistic, and secret where the votes are private. What is found at a smaller epsilon counts "
+    "at a larger one.",
+    "Tested target: answers times the chance that they pass; a refusal costs half the target. "
+    "Holds for all votes. Where the worst case allows more, it always passes.",
+    "Worst case: labels alone, for all votes, with a public cap on answers where it helps.",
+    "Upper release: mean plus two standard deviations of what is released; about these votes.",
+    "Published, corrected: the published analysis, its draw charged correctly, with the best beta "
+    "and sigma_SS for that; mean plus two standard deviations. An expectation, not a guarantee.",
+)
+
+
+@dataclass(frozen=True)
+class VotesOf:
+    """One vote file."""
+
+    folder: VoteFolder
+    name: str
+
+    @property
+    def dataset(self) -> str:
+        """What the table calls it."""
+        return self.name
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file alone."""
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """Expected answers and how they come about; or why there are none."""
+
+    answers: float
+    how: dict[str, Any]
+
+    @classmethod
+    def without(cls, reason: str) -> _Cell:
+        return cls(0.0, {"reason": reason})
+
+    @property
+    def text(self) -> str:
+        return f"{self.answers:.1f}" if self.answers > 0.0 else "-"
+
+
+def grid_for(teachers: int) -> Grid:
+    """The settings that are tried, in votes."""
+
+    def scaled(shares: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(round(share * teachers, 6) for share in shares)
+
+    return Grid(scaled(_THRESHOLDS), scaled(_SIGMAS1), scaled(_SIGMAS2))
+
+
+def answers(
+    rows: Sequence[VotesOf],
+    *,
+    progress: Progress,
+    notes: Sequence[str] = (),
+    targets: Sequence[float] = TARGETS,
+    grid: Callable[[int], Grid] = grid_for,
+) -> Table:
+    """Compute every row.
+
+    Args:
+        rows: vote files, each all of whose rows may be asked.
+        progress: called with a few words before each search.
+        notes: what else the reader has to know.
+        targets: ε's, ascending.
+        grid: the settings for a number of teachers.
+    """
+    results = [
+        attempt(
+            row,
+            name=row.name,
+            kind="answers",
+            rest=(),
+            folder=row.folder,
+            compute=partial(_result, row, progress=progress, targets=targets, grid=grid),
+        )
+        for row in rows
+    ]
+    return Table(
+        name="answers",
+        title="Expected answers by epsilon",
+        header=("data", "epsilon at most", *(f"{target:g}" for target in targets)),
+        results=tuple(results),
+        notes=(*notes, *_NOTES),
+    )
+
+
+def _result(
+    row: VotesOf, *, progress: Progress, targets: Sequence[float], grid: Callable[[int], Grid]
+) -> RowResult:
+    votes = row.folder.read(row.name, None)
+    sample, settings = VoteSample(votes.counts, votes.teachers), grid(votes.teachers)
+
+    def searched(way: str, target: float) -> _Cell:
+        progress(f"Answers: {row.name}, {way}, epsilon {target:g}")
+        goal = Goal(release=_WAYS[way], target_epsilon=target)
+        winner = Search(sample, settings, goal).run(extras=False).winner
+        return _Cell.without("nothing was found") if winner is None else _tuned(winner)
+
+    found = {way: _ascending(partial(searched, way), targets) for way in _WAYS}
+    # A target that labels meet whatever the votes passes always.
+    pairs = zip(found[_TESTED], found[_WORST], strict=True)
+    found[_TESTED] = [max(pair, key=lambda cell: cell.answers) for pair in pairs]
+    progress(f"Answers: {row.name}, {_PAPER}")
+    paper = PaperBudget(sample, settings, delta=DELTA)
+
+    def published(target: float) -> _Cell:
+        best = paper.best(Goal(target_epsilon=target))
+        return (
+            _Cell.without("no setting of the grid gives an answer")
+            if best is None
+            else _as_in_paper(best)
+        )
+
+    found[_PAPER] = _ascending(published, targets)
+    names = (row.name, *("",) * (len(found) - 1))
+    missing = [
+        f"{row.name}, {way} at {target:g}: {cell.how['reason']}"
+        for way, cells in found.items()
+        for target, cell in zip(targets, cells, strict=True)
+        if cell.answers == 0.0
+    ]
+    return RowResult(
+        name=row.name,
+        status=Status.RAN,
+        lines=tuple(
+            (name, way, *(cell.text for cell in cells))
+            for name, (way, cells) in zip(names, found.items(), strict=True)
+        ),
+        data={
+            "queries": sample.queries,
+            "teachers": sample.teachers,
+            "classes": sample.classes,
+            "delta": DELTA,
+            "min_agreement": MIN_AGREEMENT,
+            **{
+                way: [
+                    {"epsilon": target, "answers": cell.answers, **cell.how}
+                    for target, cell in zip(targets, cells, strict=True)
+                ]
+                for way, cells in found.items()
+            },
+        },
+        notes=(*(f"{row.name}: {remark}" for remark in votes.remarks), *missing),
+    )
+
+
+def _ascending(cell_of: Callable[[float], _Cell], targets: Sequence[float]) -> list[_Cell]:
+    """A cell for each ε; what is had at a smaller one is had at a larger one as well."""
+    cells: list[_Cell] = []
+    for target in targets:
+        try:
+            cell = cell_of(target)
+        except PateError as error:
+            cell = _Cell.without(str(error))
+        if cells and cells[-1].answers > cell.answers:
+            cell = cells[-1]
+        cells.append(cell)
+    return cells
+
+
+def _tuned(winner: Outcome) -> _Cell:
+    how = {
+        **asdict(winner.setting),
+        "queries": winner.queries,
+        "max_answers": winner.max_answers,
+        "pass_probability": winner.chance,
+        "agreement": winner.expected.agreement,
+    }
+    return _Cell(winner.expected.answers, how)
+
+
+def _as_in_paper(best: PaperOutcome) -> _Cell:
+    how = {
+        **asdict(best.setting),
+        "queries": best.queries,
+        "order": best.release.order,
+        "beta": best.release.beta,
+        "sigma_release": best.release.sigma,
+        "mean": best.release.mean,
+        "sd": best.release.sd,
+        "agreement": best.expected.agreement,
+    }
+    return _Cell(best.expected.answers, how)

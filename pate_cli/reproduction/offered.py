@@ -1,0 +1,150 @@
+"""What `pate` offers for the rounds of Table 2: tested target, worst case, upper release."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.sensitivity import distances_for
+from pate_cli.arrays import Floats
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.target import LIKELY, TargetPlan
+from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.pricing.prospect import Chances, smallest_target
+from pate_cli.reproduction.vote_folder import Asked
+from pate_cli.words import Bound, ReleaseKind
+
+__all__ = ["Offered", "UpperRelease", "offered"]
+
+# The conditional bound takes a second an order for so many histograms of ten classes; that of two
+# classes is quick.
+_MOST_CONDITIONAL = 1_000
+# Orders of targets down to this share of the worst case are on one lattice.
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class UpperRelease:
+    """The noisy upper bound, by the public rule.
+
+    Attributes:
+        plan: λ, β, σ_SS, chosen without looking at the votes.
+        before: ε of the labels at λ, before the draw is paid for.
+        smooth: SS_β, nats.
+        mean, sd: of the ε that is released, over the draw.
+    """
+
+    plan: ReleasePlan
+    before: float
+    smooth: float
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Offered:
+    """Three ways to an ε for the same labels.
+
+    Attributes:
+        targets: by bound, the smallest target that is `LIKELY` to pass, η = ε; nats. A bound that
+            takes too long is left out, and all of them where there are several rounds.
+        worst: ε of the labels for all votes.
+        upper: what is released instead.
+    """
+
+    targets: Mapping[Bound, float]
+    worst: DataIndependentCost
+    upper: UpperRelease
+
+
+def offered(rounds: Sequence[Asked], *, delta: float, quick: bool = False) -> Offered:
+    """Price rounds of Confident- or Interactive-GNMax, whose every row is asked, without a cap.
+
+    The order of the release is fixed before the first vote, as adaptive rounds need, and the
+    rounds are released as one sum. A target is tested before the first label, so one for all of
+    several rounds cannot know what is asked after it.
+
+    Args:
+        rounds: the votes and parameters of each.
+        delta: δ of every ε, in (0, 1).
+        quick: leave out the conditional bound, which takes longer than all the rest.
+    """
+    scored = [_scored(asked) for asked in rounds]
+    sizes = [(mechanism, len(score)) for mechanism, score in scored]
+    spent = [Spending(mechanism, queries, queries) for mechanism, queries in sizes]
+    worst = data_independent_cost(spent, delta=delta, plan=None)
+    bounds = [] if len(rounds) > 1 or rounds[0].scores is not None else [Bound.TWO_TAIL]
+    if bounds and not quick and _affordable(rounds[0]):
+        bounds.append(Bound.CONDITIONAL)
+    return Offered(
+        targets=_targets(rounds[0], scored[0][0], bounds, delta=delta, worst=worst),
+        worst=worst,
+        upper=_upper(choose_plan_for(ReleaseKind.UPPER, sizes, delta=delta), scored),
+    )
+
+
+def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
+    """A mechanism and the scores [queries, 2] of the rows it was asked."""
+    counts = asked.votes.counts
+    kind = ConfidentGNMax if asked.scores is None else InteractiveGNMax
+    mechanism = kind(teachers=asked.votes.teachers, classes=counts.shape[1], **asked.parameters)
+    if asked.scores is None:
+        return mechanism, mechanism.score(counts)
+    losing = mechanism.argmax.score(counts)[:, 0]
+    return mechanism, np.column_stack([asked.scores, losing])
+
+
+def _affordable(asked: Asked) -> bool:
+    queries, classes = asked.votes.counts.shape
+    return classes == 2 or queries <= _MOST_CONDITIONAL
+
+
+def _targets(
+    asked: Asked,
+    mechanism: ConfidentGNMax,
+    bounds: Sequence[Bound],
+    *,
+    delta: float,
+    worst: DataIndependentCost,
+) -> dict[Bound, float]:
+    """By bound; a search starts where the one before it ended."""
+    counts, always = asked.votes.counts, round_up(worst.epsilon)
+    found: dict[Bound, float] = {}
+    near = always
+    for bound in bounds:
+        plan = TargetPlan.of(near, delta=delta, refusal_epsilon=near)
+        highest = float(plan.at(_LEAST_SHARE * always).orders[-1])
+        profile = VoteProfile(states_for(bound, mechanism, highest_order=highest))
+        profile.add(mechanism, counts)
+        chances = Chances(mechanism, profile, queries=len(counts), max_answers=len(counts))
+        found[bound] = near = smallest_target(chances, plan, LIKELY, always=always)
+    return found
+
+
+def _upper(plan: ReleasePlan, rounds: Sequence[tuple[ConfidentGNMax, Floats]]) -> UpperRelease:
+    # A neighbour is a record that one teacher of every round may have seen.
+    teachers = max(mechanism.teachers for mechanism, _ in rounds)
+    distances = np.arange(distances_for(plan.beta, teachers=teachers))
+    prices = []
+    for mechanism, score in rounds:
+        table = mechanism.cost_table(plan.order)
+        prices.append(table.price(Tally.of(mechanism.cells(score, table)), distances))
+    total = functools.reduce(operator.add, prices)
+    mean, sd = plan.moments(total)
+    return UpperRelease(
+        plan=plan,
+        before=max(total.rdp + plan.overhead - plan.release_rdp, 0.0),
+        smooth=total.smooth(plan.beta),
+        mean=mean,
+        sd=sd,
+    )

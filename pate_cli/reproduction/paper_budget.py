@@ -1,0 +1,128 @@
+"""How many answers the published analysis gives within an ε once its release is charged correctly.
+
+The expected cost of the labels at an order fixed beforehand, the conversion of the paper's Theorem
+5, and its noisy release with β and σ_SS that are best for what a draw truly costs: mean plus two
+standard deviations must not exceed ε. That expectations and published sensitivities bound nothing
+strictly is left out of account, so this is the best that can be said for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pate_cli.accounting.cost_table import Price
+from pate_cli.disclosure.best import BestRelease, best_release
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.errors import ValidityError
+from pate_cli.published.account import PublishedPlan, published_price
+from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
+from pate_cli.words import ReleaseKind
+
+__all__ = ["PaperBudget", "PaperOutcome"]
+
+_ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0)
+# Shares of the rows at which a release is priced as if all rows were alike, to choose by.
+_SHARES = np.geomspace(0.001, 1.0, 30)
+# So many of the choices are priced exactly, on their own first rows.
+_FINALISTS = 4
+# A price says at which order; β and σ_SS are chosen for it afterwards.
+_NO_BETA, _NO_SIGMA = 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class PaperOutcome:
+    """A setting, its rows and its release, within an ε. SECRET on private votes.
+
+    Attributes:
+        setting: T, σ1, σ2.
+        queries: rows that are asked.
+        release: λ, β, σ_SS, mean and standard deviation of what is published.
+        expected: the labels it is expected to give.
+    """
+
+    setting: Setting
+    queries: int
+    release: BestRelease
+    expected: Yield
+
+
+class PaperBudget:
+    """Every setting of a grid at nine orders, priced once for all targets."""
+
+    def __init__(self, sample: VoteSample, grid: Grid, *, delta: float) -> None:
+        """Settings at which C5 or C6 fails are passed over."""
+        self._sample, self._delta = sample, delta
+        self._known = [
+            (setting, order, values)
+            for setting in map(grid.at, grid.places())
+            for order in _ORDERS
+            if (values := self._values(setting, order)) is not None
+        ]
+
+    def best(self, goal: Goal) -> PaperOutcome | None:
+        """The most expected answers within the goal's target; None if no setting has any."""
+        target = goal.target_epsilon or 0.0
+        ranked: list[tuple[float, Setting, float, int]] = []
+        for setting, order, values in self._known:
+            shares = _SHARES[np.array(values) <= target]
+            if shares.size == 0:
+                continue
+            rows = max(int(shares[-1] * self._sample.queries), 1)
+            expected = self._sample.yields(setting, rows)
+            if expected.agreement >= goal.min_agreement:
+                ranked.append((expected.answers, setting, order, rows))
+        ranked.sort(key=lambda choice: choice[0], reverse=True)
+        found = [
+            outcome
+            for _, setting, order, rows in ranked[:_FINALISTS]
+            if (outcome := self._exact(setting, order, target, start=rows)) is not None
+            and outcome.expected.agreement >= goal.min_agreement
+        ]
+        return max(found, key=lambda outcome: outcome.expected.answers, default=None)
+
+    def _values(self, setting: Setting, order: float) -> Sequence[float] | None:
+        """What each share of the rows would publish; None where a condition fails."""
+        try:
+            price = self._price(setting, order, self._sample.queries)
+        except ValidityError:
+            return None
+        found = [self._release(price.scaled(share), order) for share in _SHARES.tolist()]
+        return [math.inf if release is None else release.value for release in found]
+
+    def _exact(
+        self, setting: Setting, order: float, target: float, *, start: int
+    ) -> PaperOutcome | None:
+        """The most first rows whose own price is within the target; it grows with the rows."""
+        low, high, rows = 0, self._sample.queries + 1, start
+        fits: BestRelease | None = None
+        while high - low > max(1, low // 200):
+            release = self._release(self._price(setting, order, rows), order)
+            if release is not None and release.value <= target:
+                low, fits = rows, release
+                rows = min(rows + max(rows // 10, 1), (rows + high) // 2)
+            else:
+                high = rows
+                rows = (low + high) // 2
+        if fits is None:
+            return None
+        return PaperOutcome(setting, low, fits, self._sample.yields(setting, low))
+
+    def _price(self, setting: Setting, order: float, rows: int) -> Price:
+        mechanism = self._sample.mechanism(setting)
+        plan = PublishedPlan.of(
+            ReleasePlan(ReleaseKind.NONE, self._delta, order, _NO_BETA, _NO_SIGMA)
+        )
+        return published_price([(mechanism, self._sample.counts[:rows])], mechanism, plan)
+
+    def _release(self, price: Price, order: float) -> BestRelease | None:
+        return best_release(
+            ReleaseKind.UNBIASED,
+            price,
+            order=order,
+            delta=self._delta,
+            conversion=-math.log(self._delta) / (order - 1.0),
+        )

@@ -5,11 +5,11 @@ of the rows at which the reference ensemble of `rule` would pass nearly always, 
 at worst, whatever the votes.
 
 The share, 0.7, was picked on 40 synthetic ensembles (50 to 3,000 teachers, 2 to 50 classes, mean
-agreement 0.6 to 0.97, confident and gnmax) at ε = 0.8, 1.5, 2 and 3. With it 5% of the runs would be
-refused, and the expected answers are 58% of those at the number of rows that is best in hindsight.
-Reference ensembles of another agreement (0.65 to 0.85) or spread, each with its best share, come to
-59% at twice as many refusals: what is missing is how well the teachers at hand agree, which no public
-rule may know.
+agreement 0.6 to 0.97, confident and gnmax) at ε = 0.8, 1.5, 2 and 3. With it 5% of the runs would
+be refused, and the expected answers are 58% of those at the number of rows that is best in
+hindsight. Reference ensembles of another agreement (0.65 to 0.85) or spread, each with its best
+share, come to 59% at twice as many refusals: what is missing is how well the teachers at hand
+agree, which no public rule may know.
 """
 
 from __future__ import annotations

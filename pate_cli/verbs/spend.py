@@ -236,9 +236,9 @@ class _Target:
         Raises:
             UnreachableError: the target is out of reach, or a composition exceeds it.
         """
-        asked.check_delta()
         plan, mechanism = self.plan, asked.mechanism
         if isinstance(mechanism, ComposedMechanism):
+            asked.check_delta()
             composed = ComposedAccount(mechanism, queries=asked.queries, delta=plan.delta)
             quoted = composed.quote(queries=asked.queries, max_answers=asked.max_answers)
             if quoted.epsilon > plan.epsilon:
@@ -249,6 +249,7 @@ class _Target:
             return asked, composed
         if not rows_given:
             asked = asked.by_rule(plan)
+        asked.check_delta()
         return asked, TargetAccount(
             asked.scored,
             plan,

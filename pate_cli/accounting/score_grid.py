@@ -16,7 +16,7 @@ from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import ParameterError
 
-__all__ = ["COARSE", "FINE", "Resolution", "ScoreGrid"]
+__all__ = ["COARSE", "FINE", "QUICK", "Resolution", "ScoreGrid"]
 
 
 _MOST_NODES = 4_000_000
@@ -30,15 +30,18 @@ class Resolution:
         step: largest step between nodes; rounding up costs about (step/2)·|d log F/dz|.
         block: largest width of the blocks that sensitivities at a distance are maxima over.
         per_sigma: blocks of plurality counts per σ1.
+        quick: leave out of the costs what makes them sharper and takes long.
     """
 
     step: float
     block: float
     per_sigma: int
+    quick: bool = False
 
 
 FINE = Resolution(step=0.0025, block=0.015, per_sigma=50)
 COARSE = Resolution(step=0.02, block=0.06, per_sigma=16)
+QUICK = Resolution(step=0.02, block=0.06, per_sigma=16, quick=True)
 
 
 @dataclass(frozen=True)

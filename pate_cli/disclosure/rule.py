@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
-from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.arrays import Counts, Floats
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
@@ -86,7 +86,7 @@ class _Reference:
         distances = sparse_distances(float(betas.min()), teachers=self.teachers, most=_DISTANCES)
         prices = []
         for mechanism, score, queries in self.rounds:
-            table = mechanism.cost_table(order, COARSE)
+            table = mechanism.cost_table(order, QUICK)
             tally = Tally.of(mechanism.cells(score, table))
             prices.append(table.price(tally, distances).scaled(queries / tally.queries))
         total = functools.reduce(operator.add, prices)

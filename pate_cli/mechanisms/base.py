@@ -283,6 +283,10 @@ class OneScoreMechanism(ScoredMechanism):
     def bound(self, scores: Floats, order: float) -> Floats:
         """F at scores [scores], nats: non-decreasing but for the slack of a search."""
 
+    def quick_bound(self, scores: Floats, order: float) -> Floats:
+        """The same or more, sooner: for choices."""
+        return self.bound(scores, order)
+
     @abstractmethod
     def loss_of(self, scores: Floats) -> Floats:
         """Pr[the plurality loses] at scores, [scores]."""
@@ -319,7 +323,8 @@ class OneScoreMechanism(ScoredMechanism):
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=self.score_lipschitz, resolution=resolution
         )
-        return ScoreTable(order, grid, lambda scores: self.bound(scores, order))
+        bound = self.quick_bound if resolution.quick else self.bound
+        return ScoreTable(order, grid, lambda scores: bound(scores, order))
 
     def cells(self, score: Floats, table: CostTable) -> Ints:
         """(0, k) for scores [queries, 1]."""

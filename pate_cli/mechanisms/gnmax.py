@@ -85,11 +85,14 @@ class GNMax(OneScoreMechanism):
         )
 
     def bound(self, scores: Floats, order: float) -> Floats:
-        """F at scores: two-tail (exact for two classes), or what any votes cost if that is less."""
+        """F at scores, or what any votes cost if that is less."""
+        worst = self.worst_answer(np.array([order]))[0]
+        return np.minimum(self.quick_bound(scores, order), worst)
+
+    def quick_bound(self, scores: Floats, order: float) -> Floats:
+        """F at scores: two-tail, exact for two classes."""
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
-        orders = np.array([order])
-        cost = rdp(scores, sigma=self._sigma, orders=orders)[0]
-        return np.minimum(cost, self.worst_answer(orders)[0])
+        return rdp(scores, sigma=self._sigma, orders=np.array([order]))[0]
 
     def vote_states(self, counts: Counts) -> Ints:
         """The histograms, classes in descending order of votes, [queries, classes]."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price, ScoreTable, Tally
-from pate_cli.accounting.score_grid import COARSE
+from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import (
     distances_for,
     local_sensitivity_blocks,
@@ -325,7 +325,7 @@ class SanitizedPricing:
             return None
         thinned, scale = self._thinned, self._scale
         rows = self._rows_at(setting, order)
-        table = _quick_table(thinned.mechanism(setting).cost_table(order, COARSE), rows.argmax)
+        table = _quick_table(thinned.mechanism(setting).cost_table(order, QUICK), rows.argmax)
         prices = _CoarsePrices(self._release, table, rows, scale=scale)
         asked = thinned.queries
         if goal.answers is not None:
@@ -356,7 +356,7 @@ class SanitizedPricing:
         known = self._rows.get(key)
         if known is None:
             mechanism = self._thinned.mechanism(setting)
-            table = mechanism.cost_table(order, COARSE)
+            table = mechanism.cost_table(order, QUICK)
             cells = mechanism.cells(self._thinned.score(setting), table)
             flat, place = np.unique(
                 cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True

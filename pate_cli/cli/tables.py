@@ -5,6 +5,7 @@ rich itself is imported with the first table: most results go to a pipe or to a 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,12 +74,13 @@ def _print_target(console: Console, target: dict[str, Any]) -> None:
         f"[bold]{epsilon:.4f}[/] ({float(chance):.1%})"
         for chance, epsilon in target["smallest_epsilon"].items()
     )
+    chance = math.floor(1e4 * target["pass_probability"]) / 1e4
     rows = str(target["passing_queries"])
     if target["passing_queries"] == target["looked_at"]:
         rows = f"all {rows}"
     console.print(
         f"target {target['epsilon']:g}: {target['queries']} queries pass with probability "
-        f"[bold]{target['pass_probability']:.4f}[/]; a refusal costs {target['refusal_epsilon']:g}"
+        f"[bold]{chance:.4f}[/]; a refusal costs {target['refusal_epsilon']:g}"
     )
     console.print(f"smallest target that passes, by chance: {least}")
     console.print(

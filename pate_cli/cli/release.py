@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -66,6 +63,7 @@ def release(
     one from any of the same rounds is refused (exit 7). Keep these records with the ledgers.
     """
     import pate_cli as pate
+    from pate_cli.files.lock import alone
     from pate_cli.ledger import Ledger, SpendRecord, record_beside
 
     if no_spend and (again or spend is not None):
@@ -77,7 +75,7 @@ def release(
     beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
     shared = [] if spend is None or spend.resolve() in beside else [spend]
     records = [*beside, *shared]
-    with _alone(records), output.outputs() as out:
+    with alone(records), output.outputs() as out:
         known = functools.reduce(operator.or_, map(SpendRecord.read, records), SpendRecord())
         # The records of what is spent are put in place before what spends it.
         for place in records:
@@ -106,26 +104,3 @@ def release(
     )
     if not done.report.sound:
         output.note(f"warning: {done.report.summary}")
-
-
-@contextlib.contextmanager
-def _alone(records: list[Path]) -> Iterator[None]:
-    """Hold the records' folders, so that two releases at once cannot both find them unspent."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system; the check itself still stands
-        yield
-        return
-    # In one order everywhere, so that two releases never wait for each other.
-    folders = {
-        (at.st_dev, at.st_ino): path.parent
-        for path in records
-        if path.parent.is_dir()
-        for at in [path.parent.stat()]
-    }
-    with contextlib.ExitStack() as held:
-        for _, folder in sorted(folders.items()):
-            opened = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, opened)
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        yield

@@ -7,10 +7,12 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 
 from pate_cli.checks import check_positive
 from pate_cli.disclosure.report import Spent
 from pate_cli.errors import UnreachableError
+from pate_cli.files.lock import alone
 from pate_cli.files.transaction import Outputs
 from pate_cli.ledger import Attempt, Outcome, SpendRecord
 
@@ -41,20 +43,12 @@ class AttemptBook:
             UnreachableError: earlier attempts and this one together cost more than `budget`.
             LedgerError: the record is damaged.
         """
-        self._path = path
+        self._path = None if path is None else Path(path)
+        self._budget = None if budget is None else check_positive("`budget`", budget)
         self._attempt = Attempt(
             secrets.token_hex(16), epsilon, delta, refusal_epsilon, Outcome.PENDING
         )
-        self._record = SpendRecord() if path is None else SpendRecord.read(path)
-        earlier, _ = self._record.spent
-        if budget is None:
-            return
-        check_positive("`budget`", budget)
-        if earlier + epsilon > budget + _ROUND_OFF:
-            raise UnreachableError(
-                f"the budget is {budget:g} and earlier attempts have spent {earlier:g}: an attempt "
-                f"at {epsilon:g} would exceed it; at most {max(budget - earlier, 0.0):g} is left"
-            )
+        self._check(SpendRecord() if path is None else SpendRecord.read(path))
 
     @contextlib.contextmanager
     def under_way(self) -> Iterator[None]:
@@ -62,23 +56,47 @@ class AttemptBook:
 
         Nothing has been drawn then, so nothing was spent.
         """
-        self._write(self._record.attempted(self._attempt))
+        with self._record() as record:
+            self._check(record)
+            self._write(record.attempted(self._attempt))
         try:
             yield
         except BaseException:
-            self._write(self._record.without(self._attempt))
+            with self._record() as record:
+                self._write(record.without(self._attempt))
             raise
 
     def ended(self, *, passed: bool) -> Spent | None:
         """Note how it ended; what all attempts cost together."""
         outcome = Outcome.PASSED if passed else Outcome.REFUSED
         self._attempt = replace(self._attempt, outcome=outcome)
-        record = self._record.attempted(self._attempt)
-        self._write(record)
+        with self._record() as earlier:
+            record = earlier.attempted(self._attempt)
+            self._write(record)
         if self._path is None:
             return None
         epsilon, delta = record.spent
         return Spent(len(record.attempts), float(f"{epsilon:.9g}"), float(f"{delta:.9g}"))
+
+    def _check(self, record: SpendRecord) -> None:
+        """UnreachableError where this attempt and those of the record exceed the budget."""
+        earlier, _ = record.spent
+        if self._budget is None or earlier + self._attempt.epsilon <= self._budget + _ROUND_OFF:
+            return
+        raise UnreachableError(
+            f"the budget is {self._budget:g} and earlier attempts have spent {earlier:g}: an "
+            f"attempt at {self._attempt.epsilon:g} would exceed it; at most "
+            f"{max(self._budget - earlier, 0.0):g} is left"
+        )
+
+    @contextlib.contextmanager
+    def _record(self) -> Iterator[SpendRecord]:
+        """The record as it stands, which nobody else changes meanwhile."""
+        if self._path is None:
+            yield SpendRecord()
+            return
+        with alone([self._path]):
+            yield SpendRecord.read(self._path)
 
     def _write(self, record: SpendRecord) -> None:
         if self._path is None:

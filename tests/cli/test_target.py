@@ -13,8 +13,10 @@ import pytest
 
 from pate_cli.disclosure.profile import VoteProfile, lattice_states
 from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.errors import UnreachableError
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.noise import Noise
+from pate_cli.verbs.attempts import AttemptBook
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
@@ -138,6 +140,23 @@ def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
     record.write_text(record.read_text().replace('"passed"', '"pending"'))
     words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
     assert pate("aggregate", votes, *words).exit_code == 5
+
+
+def test_attempts_at_the_same_moment_know_of_each_other(tmp_path):
+    """All are opened on an empty record; two fit the budget, and neither forgets the other."""
+    path = tmp_path / "record.json"
+    words = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5}
+    one, other, third = (AttemptBook(path, **words, budget=2.0) for _ in range(3))
+    with one.under_way(), other.under_way():
+        assert [attempt["outcome"] for attempt in attempts(path)] == ["pending"] * 2
+        with pytest.raises(UnreachableError), third.under_way():
+            pass
+    assert one.ended(passed=False).epsilon == 1.5  # the other is still pending
+    assert other.ended(passed=True).epsilon == 1.5
+    assert [attempt["outcome"] for attempt in attempts(path)] == ["refused", "passed"]
+    # What was left by the refusal is there for the third.
+    with pytest.raises(UnreachableError, match=r"0\.5 is left"), third.under_way():
+        pass
 
 
 KILLED = """

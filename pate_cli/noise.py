@@ -38,10 +38,11 @@ with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the 
   leave each of them: they count as `STEPS` = 10^4 draws, which is their number where a standard
   deviation of the release is up to 0.05 nats.
 
-The additive part is *not* negligible beside any delta: `smallest_delta` is a hundred times that
-part at eps = 10, and runs at a smaller delta are refused. So the delta of a report is short by a
-hundredth at most up to eps = 10, and by e^(eps - 10) hundredths beyond, where an epsilon promises
-next to nothing.
+The additive part is *not* negligible beside any delta: `smallest_delta` is ten times that part, at
+the eps of the labels for all votes plus one, which is room for a sanitized draw, and 10 at most;
+runs at a smaller delta are refused. So the delta of a report is short by a tenth at most up to
+eps = 10, and mostly by far less, and by e^(eps - 10) tenths beyond, where an epsilon promises next
+to nothing.
 
 **Why the low bits of a double do not leak here.** Mironov (2012, "On significance of the least
 significant bits for differential privacy") reads the count off the *released* value count + noise,
@@ -82,8 +83,9 @@ NARROW: Final = 2.0**-13
 STEPS: Final = 10_000
 """For how many draws a published epsilon counts."""
 
-_MULTIPLE = 100.0
-_EPSILON = 10.0
+_MULTIPLE = 10.0
+LARGEST_EPSILON: Final = 10.0
+"""Beyond it an ε promises next to nothing."""
 
 TAIL_MASS: Final = 2.0**-64
 """Mass of the ideal law beyond the largest possible draw, both sides together, per draw."""
@@ -165,17 +167,19 @@ class Noise:
         return draws.reshape(sizes)
 
 
-def smallest_delta(draws: int, *, cell: float = CELL) -> float:
+def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
     """The least δ at which a run may be charged, rounded up to two digits.
 
-    A hundred times (draws·cell + STEPS·CELL)(1 + e^10): what the noise of floating-point numbers
-    adds to δ is a hundredth of δ at most wherever ε is up to 10 (see the module's text).
+    Ten times (draws·cell + STEPS·CELL)(1 + e^ε): what the noise of floating-point numbers adds to
+    δ is a tenth of δ at most (see the module's text).
 
     Args:
         draws: numbers drawn for labels, ≥ 0.
         cell: how coarse they are, CELL or more.
+        epsilon: what everything released costs together, nats; 10 counts for more.
     """
-    least = _MULTIPLE * (draws * cell + STEPS * CELL) * (1.0 + math.exp(_EPSILON))
+    most = math.exp(min(epsilon, LARGEST_EPSILON))
+    least = _MULTIPLE * (draws * cell + STEPS * CELL) * (1.0 + most)
     unit = 10.0 ** (math.floor(math.log10(least)) - 1)
     return float(f"{math.ceil(least / unit) * unit:.1e}")
 

@@ -275,9 +275,11 @@ def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):
 
 def test_rounds_together_need_a_larger_delta_than_each():
     rounds = [
-        pate.aggregate(DEMO, "gnmax", order=8, release="none", delta=2.7e-9, seed=seed).ledger
+        pate.aggregate(
+            DEMO, "gnmax", order=8, release="none", sigma2=10, delta=2.7e-10, seed=seed
+        ).ledger
         for seed in (1, 2)
     ]
-    assert pate.release(rounds[0], seed=3).report.delta == 2.7e-9
+    assert pate.release(rounds[0], seed=3).report.delta == 2.7e-10
     with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
         pate.release(rounds, seed=3)

@@ -23,7 +23,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.ledger import Draw
 from pate_cli.mechanisms.base import ScoredMechanism
 
-__all__ = ["DataIndependentCost", "Spending", "data_independent_cost"]
+__all__ = ["DataIndependentCost", "Spending", "data_independent_cost", "roomy_epsilon"]
 
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
@@ -52,6 +52,11 @@ class DataIndependentCost:
     epsilon: float
     order: float | None
     method: str
+
+
+def roomy_epsilon(spent: Sequence[Spending], *, delta: float) -> float:
+    """About what all that may be released costs for all votes: the labels, and 1 for a draw."""
+    return 1.0 + data_independent_cost(spent, delta=delta, plan=None).epsilon
 
 
 def data_independent_cost(

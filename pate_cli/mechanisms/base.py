@@ -23,7 +23,7 @@ from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.arrays import Counts, Floats, Ints, LabelArray
 from pate_cli.checks import check_ensemble
 from pate_cli.errors import UsageError
-from pate_cli.noise import CELL, Noise, smallest_delta
+from pate_cli.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.words import MechanismName
 
 __all__ = [
@@ -131,12 +131,13 @@ class Mechanism(Labeller):
         """How coarse the draws are that its labels hang on: see pate_cli.noise."""
         return CELL
 
-    def smallest_delta(self, queries: int) -> float:
+    def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
         """The least δ that this many queries may be charged at, for what floating-point noise adds.
 
-        Every mechanism draws at most m + 1 numbers a query.
+        Every mechanism draws at most m + 1 numbers a query. `epsilon` as in `noise.smallest_delta`.
         """
-        return smallest_delta(queries * (self.classes + 1), cell=self.noise_cell)
+        draws = queries * (self.classes + 1)
+        return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
 
     def start(self) -> Labeller:
         """What labels a run from its first row on; itself where rows do not depend on others."""

@@ -235,8 +235,7 @@ class TargetAccount:
         self._queries, self._max_answers = queries, max_answers
         self.spent: Spent | None = None
         self.public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta)
-        # Refused now rather than after the votes were read.
-        states_for(bound, mechanism, highest_order=float(plan.orders[-1]))
+        self._states = states_for(bound, mechanism, highest_order=float(plan.orders[-1]))
         if self.needed:
             plan.check_reachable()
 
@@ -252,8 +251,7 @@ class TargetAccount:
         progress: Callable[[int], None] = lambda _rows: None,
     ) -> bool:
         """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
-        states = states_for(self._bound, self._mechanism, highest_order=float(self.plan.orders[-1]))
-        profile = VoteProfile(states)
+        profile = VoteProfile(self._states)
         ceiling = self._mechanism.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=self.plan.orders
         )

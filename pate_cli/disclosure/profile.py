@@ -23,7 +23,7 @@ __all__ = [
     "states_for",
 ]
 
-# Costs of single states are kept for another look while they are no more numbers than this.
+# Costs of single states are kept for other prefixes while they are no more numbers than this.
 _MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.
 _CHUNK = 50_000
@@ -136,7 +136,7 @@ class VoteProfile:
         total = np.zeros(DISTANCES)
         if order in self._kept:
             return self._kept[order] @ weights
-        if DISTANCES * len(states) <= _MOST_KEPT / (1 + len(self._kept)):
+        if self._in_order and DISTANCES * len(states) <= _MOST_KEPT / (1 + len(self._kept)):
             self._kept[order] = self._states.costs(order, states)
             return self._kept[order] @ weights
         for start in range(0, len(states), _CHUNK):

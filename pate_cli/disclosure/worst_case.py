@@ -22,8 +22,15 @@ from pate_cli.accounting.gnss import largest_order
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.ledger import Draw
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.noise import LARGEST_EPSILON
 
-__all__ = ["DataIndependentCost", "Spending", "data_independent_cost", "roomy_epsilon"]
+__all__ = [
+    "DataIndependentCost",
+    "Spending",
+    "data_independent_cost",
+    "least_delta",
+    "roomy_epsilon",
+]
 
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
@@ -57,6 +64,19 @@ class DataIndependentCost:
 def roomy_epsilon(spent: Sequence[Spending], *, delta: float) -> float:
     """About what all that may be released costs for all votes: the labels, and 1 for a draw."""
     return 1.0 + data_independent_cost(spent, delta=delta, plan=None).epsilon
+
+
+def least_delta(spent: Sequence[Spending], *, delta: float) -> float:
+    """The least δ at which these rounds may be charged, for what floating-point noise adds.
+
+    Their ε is asked for only where `delta` is below what would do for any.
+    """
+
+    def at(epsilon: float) -> float:
+        return sum(each.mechanism.smallest_delta(each.queries, epsilon=epsilon) for each in spent)
+
+    least = at(LARGEST_EPSILON)
+    return at(roomy_epsilon(spent, delta=delta)) if 0.0 < delta < least else least
 
 
 def data_independent_cost(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import ScoreTable
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.arrays import Floats, Ints
@@ -127,7 +127,7 @@ class TestedPricing:
         if fixed:
             rows = rough.queries
             chances = Chances(mechanism, profile, queries=rows, max_answers=rows)
-            least = smallest_target(chances, plan, LIKELY, always=_up(always(rows)))
+            least = smallest_target(chances, plan, LIKELY, always=round_up(always(rows)))
             plan = TargetPlan.of(least, delta=self._delta)
             found = self._outcome(setting, rows, plan, LIKELY, exact=True)
             return replace(found, data_independent=always(rows))
@@ -252,8 +252,3 @@ class TestedPricing:
             target=plan,
             chance=chance,
         )
-
-
-def _up(epsilon: float) -> float:
-    """Rounded up to the fourth decimal, as it is printed."""
-    return math.ceil(epsilon * 1e4 - 1e-9) / 1e4

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 from pate_cli.arrays import Counts
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
-from pate_cli.disclosure.worst_case import Spending, roomy_epsilon
+from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.noise import LARGEST_EPSILON
 from pate_cli.run import Account, ComposedAccount, TightAccount, WorstCaseAccount
 from pate_cli.votes import Queries, VoteBatch, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
@@ -61,11 +60,12 @@ class Asked:
 
     def check_delta(self) -> None:
         """ParameterError for a δ beside which floating-point noise is not negligible."""
-        mechanism, most = self.mechanism, LARGEST_EPSILON
-        if isinstance(mechanism, ScoredMechanism) and 0.0 < self.delta < 1.0:
+        mechanism = self.mechanism
+        if isinstance(mechanism, ScoredMechanism):
             spent = [Spending(mechanism, self.queries, self.max_answers)]
-            most = roomy_epsilon(spent, delta=self.delta)
-        least = mechanism.smallest_delta(self.queries, epsilon=most)
+            least = least_delta(spent, delta=self.delta)
+        else:
+            least = mechanism.smallest_delta(self.queries)
         if 0.0 < self.delta < least:
             raise ParameterError(
                 f"`delta` must be at least {least:g} for {self.queries} queries over "

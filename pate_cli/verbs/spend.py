@@ -14,7 +14,7 @@ from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, roomy_epsilon
+from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.errors import (
     ParameterError,
     RefusedError,
@@ -391,8 +391,7 @@ def release(
         Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
         for done in total.rounds
     ]
-    most = roomy_epsilon(spent, delta=total.delta)
-    least = sum(each.mechanism.smallest_delta(each.queries, epsilon=most) for each in spent)
+    least = least_delta(spent, delta=total.delta)
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "

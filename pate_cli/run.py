@@ -20,6 +20,7 @@ from pate_cli.arrays import Counts
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
+    public_quote,
     quote,
     release,
     release_composed,
@@ -37,7 +38,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.votes import VoteBatch
-from pate_cli.words import Bound, PublicFact, ReleaseKind
+from pate_cli.words import Bound, PublicFact
 
 __all__ = [
     "Account",
@@ -307,15 +308,14 @@ class TargetAccount:
                 Reference(self._mechanism).chance(plan, queries) if self.needed else 1.0
             ),
         )
-        return Quote(
-            mechanism=self._mechanism.parameters(),
+        price = public_quote(
+            self._mechanism,
+            self.public,
             delta=plan.delta,
             queries=queries,
             max_answers=max_answers,
-            planned_release={"release": ReleaseKind.NONE.value},
-            data_independent=self.public,
-            target=outlook,
         )
+        return replace(price, target=outlook)
 
     def _report(self, done: Round, *, passed: bool, private: bool) -> Report:
         return release_tested(
@@ -350,13 +350,12 @@ class WorstCaseAccount:
 
     def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The price, before anything is spent."""
-        return Quote(
-            mechanism=self._mechanism.parameters(),
+        return public_quote(
+            self._mechanism,
+            self._public,
             delta=self._delta,
             queries=queries,
             max_answers=max_answers,
-            planned_release={"release": ReleaseKind.NONE.value},
-            data_independent=self._public,
         )
 
 

@@ -22,17 +22,17 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized, Spent, Tested
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost, spendings
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
-from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.words import Bound, PublicFact, ReleaseKind
 
 __all__ = [
     "composed_quote",
     "for_all_votes",
+    "public_quote",
     "quote",
     "release",
     "release_composed",
@@ -85,10 +85,7 @@ def release(
     sanitized = Sanitized(release=plan.kind.value)
     if plan.publishes_draw:
         sanitized = _sanitized(ledger, plan, noise, prior)
-    spent = [
-        Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
-        for done in ledger.rounds
-    ]
+    spent = spendings(ledger.rounds)
     public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior)
     epsilon = plan.headline(sanitized.epsilon, public.epsilon)
     return _report(
@@ -127,19 +124,9 @@ def release_composed(
         "This epsilon promises practically nothing. Ask fewer queries, allow fewer refusals, lower "
         "--query-epsilon, or use --mechanism confident, whose cost grows more slowly."
     )
-    return _report(
-        [done],
-        analysis="composition",
-        epsilon=public.epsilon,
-        delta=cost.delta,
-        kind=ReleaseKind.NONE,
-        private=private,
-        sound=True,
-        sanitized=Sanitized(release=ReleaseKind.NONE.value),
-        public=public,
-        earlier=0,
-        recorded=True,
-        warnings=(*warnings, *([hollow] if public.epsilon > _MEANINGLESS else [])),
+    found = (*warnings, *([hollow] if public.epsilon > _MEANINGLESS else []))
+    return _whatever_the_votes(
+        done, public, analysis="composition", delta=cost.delta, private=private, warnings=found
     )
 
 
@@ -223,20 +210,7 @@ def release_public(
         target: a target that they meet without a test.
         spent: all attempts in the spend record.
     """
-    report = _report(
-        [done],
-        analysis="tight",
-        epsilon=public.epsilon,
-        delta=delta,
-        kind=ReleaseKind.NONE,
-        private=private,
-        sound=True,
-        sanitized=Sanitized(release=ReleaseKind.NONE.value),
-        public=public,
-        earlier=0,
-        recorded=True,
-        warnings=(),
-    )
+    report = _whatever_the_votes(done, public, analysis="tight", delta=delta, private=private)
     met = ""
     if target is not None and private and report.sound:
         met = f" The target {target:g} is met without a test."
@@ -265,14 +239,49 @@ def composed_quote(
     mechanism: ComposedMechanism, cost: Composition, *, queries: int, max_answers: int
 ) -> Quote:
     """The same for a run whose (ε, δ) is a composition."""
+    price = public_quote(
+        mechanism, _composed(cost), delta=cost.delta, queries=queries, max_answers=max_answers
+    )
+    return replace(price, threshold=mechanism.threshold)
+
+
+def public_quote(
+    mechanism: Mechanism, public: DataIndependent, *, delta: float, queries: int, max_answers: int
+) -> Quote:
+    """The same for a run about which nothing is to be sanitized."""
     return Quote(
         mechanism=mechanism.parameters(),
-        delta=cost.delta,
+        delta=delta,
         queries=queries,
         max_answers=max_answers,
         planned_release={"release": ReleaseKind.NONE.value},
-        data_independent=_composed(cost),
-        threshold=mechanism.threshold,
+        data_independent=public,
+    )
+
+
+def _whatever_the_votes(
+    done: Round,
+    public: DataIndependent,
+    *,
+    analysis: str,
+    delta: float,
+    private: bool,
+    warnings: tuple[str, ...] = (),
+) -> Report:
+    """The report of a run about which nothing is sanitized."""
+    return _report(
+        [done],
+        analysis=analysis,
+        epsilon=public.epsilon,
+        delta=delta,
+        kind=ReleaseKind.NONE,
+        private=private,
+        sound=True,
+        sanitized=Sanitized(release=ReleaseKind.NONE.value),
+        public=public,
+        earlier=0,
+        recorded=True,
+        warnings=warnings,
     )
 
 

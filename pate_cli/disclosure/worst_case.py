@@ -20,7 +20,8 @@ from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.ledger import Draw
+from pate_cli.ledger import Draw, Round
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.noise import LARGEST_EPSILON
 
@@ -30,6 +31,7 @@ __all__ = [
     "data_independent_cost",
     "least_delta",
     "roomy_epsilon",
+    "spendings",
 ]
 
 
@@ -44,6 +46,14 @@ class Spending:
     mechanism: ScoredMechanism
     queries: int
     max_answers: int
+
+
+def spendings(rounds: Sequence[Round]) -> list[Spending]:
+    """What rounds have asked, by their public facts."""
+    return [
+        Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
+        for done in rounds
+    ]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, least_delta
+from pate_cli.disclosure.worst_case import least_delta, spendings
 from pate_cli.errors import (
     ParameterError,
     RefusedError,
@@ -23,7 +23,7 @@ from pate_cli.errors import (
     UsageError,
 )
 from pate_cli.ledger import Ledger, SpendRecord
-from pate_cli.mechanisms import MechanismChoice, scored_from_parameters
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import Noise
 from pate_cli.run import Account, Aggregation, ComposedAccount, TargetAccount, run
@@ -115,19 +115,17 @@ def aggregate(
         max_answers=max_answers,
         delta=delta,
     ) as asked:
-        if target is None:
-            account = asked.account(
-                release,
-                order,
-                beta,
-                sigma_release,
-                analysis=Analysis(analysis),
-                published=as_published,
-                ledger=keep_ledger,
-            )
-        else:
-            target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
-            asked, account = target.account(asked, rows_given=max_queries is not None)
+        drawn = (release, order, beta, sigma_release)
+        asked, account = _charged(
+            asked,
+            target,
+            drawn,
+            analysis=Analysis(analysis),
+            published=as_published,
+            ledger=keep_ledger,
+            rows_given=max_queries is not None,
+        )
+        if target is not None:
             target.decide(asked, account, noise, progress=progress)
         return run(
             asked.file.batches(limit=asked.queries),
@@ -185,24 +183,43 @@ def quote(
         max_answers=max_answers,
         delta=delta,
     ) as asked:
-        if target is None:
-            account = asked.account(
-                release,
-                order,
-                beta,
-                sigma_release,
-                analysis=Analysis(analysis),
-                published=as_published,
-                ledger=keep_ledger,
-            )
-        else:
-            target.refuse_beside(release, order, beta, sigma_release, analysis=analysis)
-            asked, account = target.account(asked, rows_given=max_queries is not None)
+        drawn = (release, order, beta, sigma_release)
+        asked, account = _charged(
+            asked,
+            target,
+            drawn,
+            analysis=Analysis(analysis),
+            published=as_published,
+            ledger=keep_ledger,
+            rows_given=max_queries is not None,
+        )
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
         price = account.quote(queries=asked.queries, max_answers=asked.max_answers)
         warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
         return replace(price, sound=not warnings, warnings=warnings)
+
+
+_Drawn: TypeAlias = tuple[ReleaseKind | str | None, float | None, float | None, float | None]
+"""What is said about a sanitized release: its kind, λ, β and σ_SS."""
+
+
+def _charged(
+    asked: Asked,
+    target: _Target | None,
+    drawn: _Drawn,
+    *,
+    analysis: Analysis,
+    published: bool,
+    ledger: bool,
+    rows_given: bool,
+) -> tuple[Asked, Account]:
+    """How a run is charged, fixed before any vote is seen, and the rows that it asks."""
+    if target is None:
+        account = asked.account(*drawn, analysis=analysis, published=published, ledger=ledger)
+        return asked, account
+    target.refuse_beside(drawn, analysis=analysis)
+    return target.account(asked, rows_given=rows_given)
 
 
 @dataclass(frozen=True)
@@ -214,11 +231,9 @@ class _Target:
     budget: float | None
     record: str | PathLike[str] | None
 
-    def refuse_beside(
-        self, *release: ReleaseKind | str | float | None, analysis: Analysis | str
-    ) -> None:
+    def refuse_beside(self, drawn: _Drawn, *, analysis: Analysis) -> None:
         """UsageError for what contradicts a target."""
-        kind, *numbers = release
+        kind, *numbers = drawn
         names = ("order", "beta", "sigma_release")
         given = [name for name, number in zip(names, numbers, strict=True) if number is not None]
         if kind not in (None, ReleaseKind.TARGET):
@@ -228,7 +243,7 @@ class _Target:
                 f"`{given[0]}` does not go with `target_epsilon`: nothing is sanitized; the target "
                 "itself is published"
             )
-        if Analysis(analysis) is not Analysis.TIGHT:
+        if analysis is not Analysis.TIGHT:
             raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
 
     def account(self, asked: Asked, *, rows_given: bool) -> tuple[Asked, Account]:
@@ -375,9 +390,10 @@ def release(
             raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
         order = float(total.orders[0])
     total.row(order)
+    spent = spendings(total.rounds)
     plan = choose_plan_for(
         kind,
-        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
+        [(each.mechanism, each.queries) for each in spent],
         delta=total.delta,
         order=float(order),
         beta=beta,
@@ -387,10 +403,6 @@ def release(
         from pate_cli.published.account import PublishedPlan
 
         plan = PublishedPlan.of(plan, as_published=as_published)
-    spent = [
-        Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
-        for done in total.rounds
-    ]
     least = least_delta(spent, delta=total.delta)
     if total.delta < least:
         raise ParameterError(

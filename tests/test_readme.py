@@ -86,12 +86,19 @@ def test_the_example_is_what_the_program_prints():
     assert len(shown.split("$ head")[1].splitlines()) == len(fresh.split("$ head")[1].splitlines())
 
 
+# Standard deviations of what two_rounds.py prints, from 40 runs: a student learns from noisy labels,
+# and so what round two reinforces moves by more than noise alone. What is fixed has none.
+_ROUND_SPREADS = [0.0, 5.8, 0.0, 3.5, 3.6, 0.0, 6.3, 0.0, 8.0, 2.8, 2.5, 0.26, 0.0]
+
+
 def test_the_two_rounds_are_what_their_script_prints():
     (words, numbers), (fresh_words, fresh_numbers) = map(
         _run, (_block("two-rounds"), readme_blocks.two_rounds())
     )
     assert words == fresh_words, "run: make docs"
-    assert numbers == pytest.approx(fresh_numbers, rel=0.6)
+    # Two runs differ by ten of these, seven of their difference's, less than once in 1e10.
+    apart = np.abs(np.subtract(numbers, fresh_numbers))
+    assert np.all(apart <= 10.0 * np.array(_ROUND_SPREADS)), (numbers, fresh_numbers)
 
 
 def _exit_codes(kind=PateError):

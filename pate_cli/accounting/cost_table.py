@@ -7,6 +7,7 @@ always 0 for mechanisms that do not look at it) and a column k on a `ScoreGrid`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Tally:
     make no difference.
 
     Attributes:
-        cells: distinct (v, k), [occupied, 2], sorted.
+        cells: distinct (v, k), [occupied, 2], or other numbers, sorted.
         weights: queries in each, [occupied].
     """
 
@@ -53,10 +54,17 @@ class Tally:
     @classmethod
     def of(cls, cells: Ints, weights: Ints | None = None) -> Tally:
         """Count cells given one a query, or with weights."""
-        distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
-        each = np.ones(len(cells), dtype=np.int64) if weights is None else weights
-        total = np.bincount(inverse.reshape(-1), weights=each, minlength=len(distinct))
-        return cls(distinct, np.rint(total).astype(np.int64))
+        if not len(cells):
+            return cls(cells, np.zeros(0, dtype=np.int64))
+        keys, cells_of = _keyed(cells)
+        if weights is None:
+            distinct, total = np.unique(keys, return_counts=True)
+        else:
+            order = np.argsort(keys, kind="stable")
+            ordered = keys[order]
+            starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+            distinct, total = ordered[starts], np.add.reduceat(weights[order], starts)
+        return cls(cells_of(distinct), total)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally.of(
@@ -68,6 +76,17 @@ class Tally:
     def queries(self) -> int:
         """Number of queries counted."""
         return int(self.weights.sum())
+
+
+def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
+    """A number for each cell, in the order of cells, and the way back: numbers sort far sooner."""
+    low = cells.min(axis=0)
+    sizes = tuple((cells.max(axis=0) - low + 1).tolist())
+    if math.prod(sizes) < np.iinfo(np.int64).max:
+        keys = np.ravel_multi_index(tuple((cells - low).T), sizes)
+        return keys, lambda found: np.stack(np.unravel_index(found, sizes), axis=1) + low
+    distinct, places = np.unique(cells, axis=0, return_inverse=True)
+    return places.reshape(-1), lambda found: distinct[found]
 
 
 @dataclass(frozen=True, eq=False)

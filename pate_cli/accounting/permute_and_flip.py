@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, plurality_gaps
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_positive
 
@@ -74,7 +74,7 @@ def flip_log_q(counts: Counts, *, scale: float) -> Floats:
         ParameterError: a bad scale, or counts that are not two-dimensional with two classes.
     """
     scale = check_positive("exponential scale", scale)
-    gaps, inverse = np.unique(plurality_gaps(counts)[:, 1:], axis=0, return_inverse=True)
+    gaps, inverse = np.unique(loser_gaps(counts), axis=0, return_inverse=True)
     nodes, weights = _panels(gaps.shape[1])
     log_q = np.empty(len(gaps))
     step = max(1, _CHUNK // (nodes.size * gaps.shape[1]))

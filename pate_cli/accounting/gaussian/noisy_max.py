@@ -8,9 +8,12 @@ summed over the losers (1 − Pr[i* wins] would cancel). With t measured from th
 integrand is exp(Σ_j log Φ(t + g_j)) · Σ_{i ≠ i*} (φ/Φ)(t + g_i), where g_j = (n_i* − n_j)/σ are
 gaps: positive terms only, tabulated over the integer gaps n_i* − n_j. The trapezoid rule converges
 faster than any power of its step on such entire integrands, but m factors Φ near a tie make the
-integrand narrow and steep: the step shrinks like m^{−1/4}. A loser at gap g wins around
-t = −g/2 with Gaussian decay e^{−(t + g/2)²} about it, so nodes from 9 below −g/2 (g the runner-up's
-gap; farther losers add less than e^{−81} of the total beyond) to 9 above the top lose nothing.
+integrand narrow and steep: the step shrinks like m^{−1/4}. A loser at gap g wins around t = −g/2
+with Gaussian decay e^{−(t + g/2)²} about it, and as φ(t + g) far above, from g²/4 at the peak: with
+the runner-up's g, nodes from 5.75 below −g/2 (e^{−33}) to √(58 + 4 log(m − 1) + g²/2) − g lose
+nothing.
+A class is passed over where it adds nothing: without it q is the chance that the plurality loses to
+the others, which is less by the chance that it wins, Φ(−g_j/√2) at most, where q ≥ Φ(−g/√2).
 
 The score is z = Φ⁻¹(q). Since q = min_i (1 − Pr[i wins]), and a Gaussian trade-off function moves
 each Φ⁻¹(1 − Pr[i wins]) by at most μ = √2/σ when one vote moves, z is μ-Lipschitz in votes. The
@@ -20,11 +23,13 @@ union bound of Proposition 7, with its cap, is not a usable score: one vote can 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
@@ -32,7 +37,7 @@ __all__ = [
     "LOWEST_SCORE",
     "SCORE_ERROR",
     "argmax_score_range",
-    "plurality_gaps",
+    "loser_gaps",
     "score_lipschitz",
     "score_range",
     "scores",
@@ -47,12 +52,22 @@ SCORE_ERROR = 1e-9
 # Φ(z) leaves the normal floating-point numbers below; scores are clamped here at the latest.
 LOWEST_SCORE = -37.0
 
-_WIDEST_STEP = 0.2
-_CLASSES_AT_WIDEST = 50
-_MARGIN = 9.0
+# The step of the trapezoid rule for so many classes, in units of σ.
+_STEP = 0.2
+_CLASSES_AT_STEP = 50
+# Nodes go from so far below −g/2 to where the exponent has fallen by half of this, and twice the
+# logarithm of the losers, from its peak: they share what is beyond, and z is steep where q nears 1.
+_LEFT = 5.75
+_RIGHT = 58.0
+# All classes that are passed over win together less often than this beside the runner-up.
+_DROPPED = 1e-13
 _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
-# Rows × nodes × classes looked at in one go; bounds memory, not results.
-_CHUNK = 4_000_000
+# Histogram entries, and numbers of their integrands, looked at in one go; they bound memory, and
+# what is worked on stays in cache.
+_BLOCK = 2_000_000
+_CHUNK = 250_000
+# Up to here there is a row of tables for every gap, beyond for those that occur.
+_MOST_LEVELS = 4096
 
 
 def score_lipschitz(sigma: float) -> float:
@@ -115,54 +130,6 @@ def worst_scores(*, teachers: int, classes: int, sigma: float) -> Floats:
     return np.maximum(ndtri_exp(log_q), LOWEST_SCORE) + SCORE_ERROR
 
 
-def plurality_gaps(counts: Counts) -> Counts:
-    """Gaps to the plurality in votes, ascending, its own zero first: [rows, classes].
-
-    ParameterError for counts that are not two-dimensional with two classes.
-    """
-    counts = np.asarray(counts, dtype=np.int64)
-    if counts.ndim != 2 or counts.shape[1] < 2:
-        raise ParameterError(
-            f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
-        )
-    ordered = -np.sort(-counts, axis=1)
-    return ordered[:, :1] - ordered
-
-
-def _log_union(gaps: Counts, sigma: float) -> Floats:
-    """log of Σ Φ(−g/√2) over the losers, an upper bound on log q (Proposition 7)."""
-    runner_up = log_ndtr(-gaps[:, 1] / (sigma * np.sqrt(2.0)))
-    return runner_up + np.log(gaps.shape[1] - 1)
-
-
-def _step(classes: int) -> float:
-    """Step of the trapezoid rule, in units of σ."""
-    return _WIDEST_STEP * float(min(1.0, (_CLASSES_AT_WIDEST / classes) ** 0.25))
-
-
-def _log_q(gaps: Counts, sigma: float) -> Floats:
-    """log q by the trapezoid rule for gaps sorted in ascending order, [rows]."""
-    half = gaps[:, 1].max() / (2.0 * sigma)
-    step = _step(gaps.shape[1])
-    nodes = np.arange(-half - _MARGIN, _MARGIN + step, step)
-    levels, index = np.unique(gaps, return_inverse=True)
-    shifted = nodes[None, :] + levels[:, None] / sigma
-    log_cdf = log_ndtr(shifted)
-    hazard = np.exp(-0.5 * shifted**2 - _LOG_ROOT_2PI - log_cdf)
-    index = index.reshape(gaps.shape)
-    log_stay = log_cdf[index[:, 0]]
-    lose = np.zeros_like(log_stay)
-    for column in range(1, gaps.shape[1]):
-        log_stay = log_stay + log_cdf[index[:, column]]
-        lose += hazard[index[:, column]]
-    # The integrand peaks far below 1 for wide gaps, so scale by its own largest term.
-    with np.errstate(divide="ignore"):  # the hazard may underflow far above the top
-        log_terms = log_stay + np.log(lose)
-    peak = log_terms.max(axis=1, keepdims=True)
-    total = np.exp(log_terms - peak).sum(axis=1)
-    return np.asarray(peak[:, 0] + np.log(total) + np.log(step), dtype=np.float64)
-
-
 def scores(counts: Counts, *, sigma: float, floor: float = LOWEST_SCORE) -> Floats:
     """z = Φ⁻¹(Pr[the plurality loses]) per query.
 
@@ -179,17 +146,90 @@ def scores(counts: Counts, *, sigma: float, floor: float = LOWEST_SCORE) -> Floa
         ParameterError: a bad sigma, or counts that are not two-dimensional with two classes.
     """
     sigma = check_positive("sigma", sigma)
-    gaps = plurality_gaps(counts)
-    if gaps.shape[1] == 2:
-        exact = -gaps[:, 1] / (sigma * np.sqrt(2.0))
-        return np.asarray(np.maximum(exact, floor), dtype=np.float64)
-    result = np.full(gaps.shape[0], floor)
-    near = np.flatnonzero(_log_union(gaps, sigma) >= log_ndtr(floor))
-    # Similar gaps side by side, so that each chunk's node range is as short as it can be.
-    near = near[np.argsort(gaps[near, 1], kind="stable")]
-    widest = 2.0 * _MARGIN + (gaps[near, 1].max() / (2.0 * sigma) if near.size else 0.0)
-    rows = max(1, int(_CHUNK * _step(gaps.shape[1]) / (widest * gaps.shape[1]))) if near.size else 1
-    for start in range(0, near.size, rows):
-        part = near[start : start + rows]
-        result[part] = np.maximum(ndtri_exp(_log_q(gaps[part], sigma)), floor)
-    return result
+    counts = np.asarray(counts)
+    rows = max(1, _BLOCK // max(1, counts.shape[-1]))
+    parts = (loser_gaps(counts[start : start + rows]) for start in range(0, len(counts) or 1, rows))
+    return np.concatenate([_scores(gaps, sigma, floor) for gaps in parts])
+
+
+def loser_gaps(counts: Counts) -> Ints:
+    """What the losers lack to the plurality, in votes, ascending: [rows, classes − 1].
+
+    ParameterError for counts that are not two-dimensional with two classes.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    if counts.ndim != 2 or counts.shape[1] < 2:
+        raise ParameterError(
+            f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
+        )
+    ordered = np.sort(counts, axis=1)
+    return ordered[:, -1:] - ordered[:, -2::-1]
+
+
+def _scores(gaps: Ints, sigma: float, floor: float) -> Floats:
+    runner_up = -gaps[:, 0] / (sigma * np.sqrt(2.0))
+    if gaps.shape[1] == 1:
+        return np.maximum(runner_up, floor)
+    log_runner_up = log_ndtr(runner_up)
+    found = np.full(len(gaps), floor)
+    # By the union bound, Proposition 7, all others are below the floor.
+    near = np.flatnonzero(log_runner_up + math.log(gaps.shape[1]) >= log_ndtr(floor))
+    # Similar gaps side by side, so that the nodes that matter are as few as they can be.
+    near = near[np.argsort(gaps[near, 0], kind="stable")]
+    if near.size:
+        share = log_runner_up[near] + math.log(_DROPPED / gaps.shape[1])
+        reach = np.ceil(-np.sqrt(2.0) * sigma * ndtri_exp(share))
+        log_q = np.concatenate(list(_log_q(gaps[near], reach, sigma)))
+        found[near] = np.maximum(ndtri_exp(log_q), floor)
+    return found
+
+
+def _log_q(gaps: Ints, reach: Floats, sigma: float) -> Iterator[Floats]:
+    """log q by the trapezoid rule, a few rows at a time.
+
+    Args:
+        gaps: rows in ascending order, and by the first, [rows, losers].
+        reach: losers with this gap or more are passed over, [rows].
+        sigma: standard deviation of the noise (counts).
+    """
+    step = _STEP * (_CLASSES_AT_STEP / (gaps.shape[1] + 1)) ** 0.25
+    nearest, right = gaps[:, 0] / sigma, _RIGHT + 4.0 * math.log(gaps.shape[1])
+    first, last = -0.5 * nearest - _LEFT, np.sqrt(right + 0.5 * nearest**2) - nearest
+    nodes = step * np.arange(math.floor(first[-1] / step), math.ceil(last[0] / step) + 1)
+    top = int(min(gaps.max() + 1, reach[-1]))
+    levels = np.arange(top) if top <= _MOST_LEVELS else np.unique(gaps)
+    place = gaps if top <= _MOST_LEVELS else np.searchsorted(levels, gaps)
+    place = np.where(gaps < reach[:, None], place, len(levels))
+    # One row a level: log Φ at the nodes, then φ/Φ; no mark of those that are passed over.
+    shifted = nodes + levels[:, None] / sigma
+    log_cdf = log_ndtr(shifted)
+    hazard = np.exp(-0.5 * shifted**2 - _LOG_ROOT_2PI - log_cdf)
+    table = np.pad(np.stack([log_cdf, hazard], axis=1), ((0, 1), (0, 0), (0, 0)))
+    own = log_ndtr(nodes)
+    rows = max(1, _CHUNK // (2 * nodes.size + gaps.shape[1]))
+    for start in range(0, len(gaps), rows):
+        part = slice(start, start + rows)
+        used = slice(
+            int(np.searchsorted(nodes, first[part][-1])), int(np.searchsorted(nodes, last[part][0]))
+        )
+        narrow = np.ascontiguousarray(table[:, :, used]).reshape(len(table), -1)
+        sums = _tallied(place[part], len(levels)) @ narrow
+        log_stay, lose = np.split(sums, 2, axis=1)
+        peak = 0.125 * nearest[start] ** 2  # half of −log q, lest it be out of range
+        log_stay += own[used] + peak
+        yield np.log(step * np.einsum("ij,ij->i", np.exp(log_stay), lose)) - peak
+
+
+def _tallied(place: Ints, levels: int) -> Any:
+    """How many losers of each row have each gap, sparse, [rows, levels + 1]."""
+    from scipy.sparse import csr_array
+
+    rows, losers = place.shape
+    if losers > levels + 1:
+        keys = place + np.arange(rows)[:, None] * (levels + 1)
+        tally = np.bincount(keys.ravel(), minlength=rows * (levels + 1))
+        return csr_array(tally.reshape(rows, levels + 1).astype(np.float64))
+    losers = int((place < levels).sum(axis=1).max())  # the others come after
+    ends = np.arange(rows + 1) * losers
+    kept = place[:, :losers].ravel()
+    return csr_array((np.ones(kept.size), kept, ends), shape=(rows, levels + 1))

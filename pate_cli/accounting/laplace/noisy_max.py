@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, plurality_gaps
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_positive
 
@@ -119,11 +119,11 @@ def laplace_log_q(counts: Counts, *, scale: float) -> Floats:
         ParameterError: a bad scale, or counts that are not two-dimensional with two classes.
     """
     scale = check_positive("Laplace scale", scale)
-    gaps = plurality_gaps(counts)
-    if gaps.shape[1] == 2:
-        return two_class_log_q(gaps[:, 1] / scale)
+    gaps = loser_gaps(counts)
+    if gaps.shape[1] == 1:
+        return two_class_log_q(gaps[:, 0] / scale)
     distinct, inverse = np.unique(gaps, axis=0, return_inverse=True)
-    return _log_q(distinct, scale)[inverse.reshape(-1)]
+    return _log_q(np.pad(distinct, ((0, 0), (1, 0))), scale)[inverse.reshape(-1)]
 
 
 def laplace_scores(counts: Counts, *, scale: float, floor: float = LOWEST_SCORE) -> Floats:
@@ -143,8 +143,8 @@ def laplace_scores(counts: Counts, *, scale: float, floor: float = LOWEST_SCORE)
     """
     scale = check_positive("Laplace scale", scale)
     counts = np.asarray(counts, dtype=np.int64)
-    gaps = plurality_gaps(counts)
-    union = two_class_log_q(gaps[:, 1] / scale) + np.log(gaps.shape[1] - 1)
+    gaps = loser_gaps(counts)
+    union = two_class_log_q(gaps[:, 0] / scale) + np.log(gaps.shape[1])
     result = np.full(gaps.shape[0], float(floor))
     near = np.flatnonzero(union + _LOG_2 >= floor)
     if near.size:
@@ -188,7 +188,7 @@ class _Levels:
 
 
 def _log_q(gaps: Counts, scale: float) -> Floats:
-    """log q for distinct rows of gaps with at least three classes."""
+    """log q for distinct rows of gaps, the plurality's own 0 first, of at least three classes."""
     levels = _Levels.of(gaps, scale)
     scaled = _above_the_top(levels) + _plateau(levels, gaps.shape[1])
     scaled += _between_kinks(levels, gaps.shape[1]) + _below_all(levels, gaps.shape[1])

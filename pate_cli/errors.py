@@ -60,6 +60,12 @@ class SpentError(PateError):
     exit_code = 7
 
 
+class EngineError(PateError):
+    """The work cannot be done where it should be: workers die, or a cluster is not there."""
+
+    exit_code = 9
+
+
 class RefusedError(PateError):
     """A tested budget came out against the labels; `report` is what may be published about it."""
 

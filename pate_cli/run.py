@@ -7,16 +7,16 @@ a composition (`ComposedAccount`), or that of the published analysis, which keep
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Counts, LabelArray
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
@@ -28,16 +28,18 @@ from pate_cli.disclosure.door import (
     release_tested,
 )
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.profile import States, VoteProfile, states_for
 from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
-from pate_cli.labels import NO_LABEL, Labels, concatenate
+from pate_cli.labels import NO_LABEL, SOURCES, Labels
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
+from pate_cli.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import VoteBatch
+from pate_cli.votes.checks import Ids
 from pate_cli.words import Bound, PublicFact
 
 __all__ = [
@@ -55,14 +57,25 @@ __all__ = [
 ]
 
 
+Keep: TypeAlias = Callable[[Any, Counts], Any]
+"""What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
+
+_TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"))
+
+
 class Account(Protocol):
     """What is kept of the votes while they are labelled, and what it says in the end. SECRET."""
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
-        """Charge a batch of histograms; the mechanism is bound to its rows."""
+    @property
+    def keep(self) -> Keep | None:
+        """Applied to every batch, wherever that is labelled; None where nothing is kept."""
         ...
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def add(self, kept: Any) -> None:
+        """Charge what was kept of a batch; batches come in order."""
+        ...
+
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The public report, drawn once, and the ledger if there is one."""
         ...
 
@@ -84,7 +97,8 @@ class Aggregation:
     """Everything a run produces.
 
     Attributes:
-        labels: released labels with the mechanism's public parameters. Public.
+        labels: released labels with the mechanism's public parameters; none where they were
+            written while they were drawn. Public.
         report: what may be published about them. Public.
         ledger: what they cost; None where nothing was kept of the votes. SECRET.
     """
@@ -95,91 +109,139 @@ class Aggregation:
 
 
 def run(
-    batches: Iterable[VoteBatch],
+    passes: Passes,
     mechanism: Mechanism,
     account: Account,
     *,
     queries: int,
     max_answers: int,
-    noise: Noise,
-    progress: Callable[[int], None] = lambda _rows: None,
+    key: RunKey,
+    write: Callable[[Labels], None],
+    progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
-) -> Aggregation:
-    """Label every row in order, stopping at the public cap; charge *all* rows; release.
+) -> Settlement:
+    """Label every row, stopping at the public cap; charge *all* rows; release.
 
     Rows after the stop get no label and are charged all the same: charging up to a stop that
     depends on the votes is not RDP.
 
     Args:
-        batches: exactly the `queries` histograms to be asked, in order.
+        passes: over exactly the `queries` histograms to be asked.
         mechanism: the aggregator.
         account: how it is charged, fixed before any vote was seen.
         queries: k1, fixed before any vote was seen.
         max_answers: k2, the public cap on answers.
-        noise: the source of all noise.
-        progress: called with the number of rows of each finished batch.
+        key: what all noise follows from.
+        write: given the labels, a batch at a time and in order; they must not leave before `run`
+            returns.
+        progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
 
     Raises:
-        VoteError: from the batches, at the first row that is no vote, or when there are fewer
+        VoteError: from the passes, at the first row that is no vote, or when there are fewer
             or more rows than `queries`.
     """
-    tables: list[Labels] = []
-    for batch, bound, table in label_batches(
-        batches, mechanism, noise=noise, max_answers=max_answers
+    cap = min(max_answers, queries)
+    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    asked = answers = 0
+    for drawn, kept in label_batches(
+        passes, mechanism, key=key, max_answers=cap, keep=account.keep, progress=progress
     ):
-        account.add(bound, batch.counts)
-        tables.append(table)
-        progress(len(table))
-    asked = sum(len(table) for table in tables)
+        account.add(kept)
+        asked, answers = asked + len(drawn), answers + drawn.answers
+        write(replace(drawn, metadata=metadata))
     if asked != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {asked}")
     done = Round(
-        id=secrets.token_hex(16),
+        id=key.name("round"),
         mechanism=mechanism.parameters(),
         queries=queries,
-        max_answers=min(max_answers, queries),
-        answers=sum(int(np.sum(table.sources == "teachers")) for table in tables),
+        max_answers=cap,
+        answers=answers,
         read_off=tuple(read_off),
     )
-    settled = account.settle(done, noise, warnings)
-    labels = replace(concatenate(tables), metadata=_metadata(settled.report))
-    return Aggregation(labels, settled.report, settled.ledger)
+    return account.settle(done, key, warnings)
+
+
+def _metadata(
+    mechanism: Mechanism, *, queries: int, max_answers: int, private: bool
+) -> dict[str, str]:
+    """The public parameters that a file of labels carries."""
+    metadata = {name: str(value) for name, value in mechanism.parameters().items()}
+    metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
+    return metadata | {"private": str(private).lower()}
 
 
 def label_batches(
-    batches: Iterable[VoteBatch], mechanism: Mechanism, *, noise: Noise, max_answers: int
-) -> Iterator[tuple[VoteBatch, Mechanism, Labels]]:
-    """Label rows in order until the public cap on answers is reached; the rest stay without.
+    passes: Passes,
+    mechanism: Mechanism,
+    *,
+    key: RunKey,
+    max_answers: int,
+    keep: Keep | None = None,
+    progress: Callable[[int], None] = nothing_seen,
+) -> Iterator[tuple[Labels, Any]]:
+    """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
 
     Where the teachers give no answer before the stop, the mechanism's own public label, if it has
-    one, takes its place. Yields each batch with the mechanism bound to its rows.
+    one, takes its place. Yields each batch with what was kept of it.
     """
-    run_under_way = mechanism.start()
+    under_way = mechanism.start()
+    in_order = under_way is not mechanism
+    look = _Label(key, keep, under_way if in_order else None)
     answered = 0
-    for batch in batches:
-        bound = mechanism.for_rows(batch.ids, batch.first_row)
-        labeller: Labeller = bound if run_under_way is mechanism else run_under_way
-        labels = labeller.label(batch.counts, noise).astype(np.int64)
-        hits = labels != NO_LABEL
-        asked = answered + np.cumsum(hits) - hits < max_answers
-        labels[~asked] = NO_LABEL
-        answered += int(np.count_nonzero(labels != NO_LABEL))
-        sources = np.where(labels == NO_LABEL, "none", "teachers")
-        student = bound.fallback()
+    for drawn in passes.over(mechanism, look, progress=progress, in_order=in_order):
+        labels, sources = drawn.labels, drawn.sources
+        hits = sources == _TEACHERS
+        if answered + np.count_nonzero(hits) >= max_answers:
+            stopped = answered + np.cumsum(hits) - hits >= max_answers
+            labels[stopped], sources[stopped] = NO_LABEL, _NOBODY
+        table = Labels(ids=np.asarray(drawn.ids), labels=labels, sources=sources)
+        answered += table.answers
+        yield table, drawn.kept
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    """A batch as if no cap had been reached."""
+
+    ids: Ids
+    labels: LabelArray
+    sources: NDArray[np.uint8]
+    kept: Any
+
+
+@dataclass(frozen=True)
+class _Label:
+    """Labels and what is kept of a batch; rows that depend on others have a labeller under way."""
+
+    key: RunKey
+    keep: Keep | None
+    under_way: Labeller | None
+
+    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Labelled:
+        labeller = self.under_way or mechanism
+        noise = self.key.rows(batch.first_row, labeller.draws)
+        labels = labeller.label(batch.counts, noise)
+        sources = np.where(labels == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+        student = mechanism.fallback()
         if student is not None:
-            free = (labels == NO_LABEL) & (student != NO_LABEL) & asked
-            labels[free], sources[free] = student[free], "student"
-        yield batch, bound, Labels(ids=np.asarray(batch.ids), labels=labels, sources=sources)
+            free = (labels == NO_LABEL) & (student != NO_LABEL)
+            labels[free], sources[free] = student[free], _STUDENT
+        kept = None if self.keep is None else self.keep(mechanism, batch.counts)
+        return _Labelled(batch.ids, labels, sources, kept)
 
 
-def _metadata(report: Report) -> dict[str, str]:
-    """The public parameters that a file of labels carries."""
-    metadata = {name: str(value) for name, value in report.mechanism.items()}
-    metadata |= {"queries": str(report.queries), "max_answers": str(report.max_answers)}
-    return metadata | {"private": str(report.private).lower()}
+@dataclass(frozen=True)
+class _TallyStates:
+    """Queries counted by their states."""
+
+    states: States
+
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Tally:
+        return Tally.of(self.states.of(mechanism, batch.counts))
 
 
 class TightAccount:
@@ -191,12 +253,16 @@ class TightAccount:
         self._table = mechanism.cost_table(plan.order)
         self._tally = Tally.empty()
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
-        """Tally a batch under the mechanism bound to its rows."""
-        bound: Any = mechanism  # of the kind this account was opened for
-        self._tally += bound.tally(counts, self._table)
+    @property
+    def keep(self) -> Keep:
+        """The cells of queries."""
+        return TallyCells(self._table.grid)
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def add(self, kept: Tally) -> None:
+        """Add the tally of a batch."""
+        self._tally += kept
+
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """Charge all rows, draw once, and note the draw in the ledger."""
         plan = self._plan
         ledger = charge(
@@ -205,9 +271,9 @@ class TightAccount:
             done,
             delta=plan.delta,
             distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
-            private=noise.private,
+            private=key.private,
         )
-        return settle(ledger, plan, noise, warnings)
+        return settle(ledger, plan, key, warnings)
 
     def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
@@ -245,24 +311,22 @@ class TargetAccount:
         """Whether a coin must be drawn, since the labels could cost more than the target."""
         return self.public.epsilon > self.plan.epsilon
 
-    def passes(
+    def test(
         self,
-        batches: Iterable[VoteBatch],
-        noise: Noise,
-        progress: Callable[[int], None] = lambda _rows: None,
+        passes: Passes,
+        key: RunKey,
+        progress: Callable[[int], None] = nothing_seen,
     ) -> bool:
         """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
         profile = VoteProfile(self._states)
         ceiling = self._mechanism.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=self.plan.orders
         )
-        asked: Any = self._mechanism  # bound to rows it stays of its kind
-        for batch in batches:
-            profile.add(asked.for_rows(batch.ids, batch.first_row), batch.counts)
-            progress(len(batch.counts))
+        for tally in passes.over(self._mechanism, _TallyStates(self._states), progress=progress):
+            profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        return not noise.comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
+        return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
     def refused(self, *, private: bool, read_off: Sequence[PublicFact] = ()) -> Report:
         """The public report of a refusal; `read_off` as in `run`."""
@@ -276,19 +340,21 @@ class TargetAccount:
         )
         return self._report(done, passed=False, private=private)
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+    keep = None
+
+    def add(self, kept: Any) -> None:
         """Nothing: what labels may cost is settled before they are drawn."""
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The report of labels that passed, or that needed no test; there is no ledger."""
         if self.needed:
-            report = self._report(done, passed=True, private=noise.private)
+            report = self._report(done, passed=True, private=key.private)
         else:
             report = release_public(
                 done,
                 self.public,
                 delta=self.plan.delta,
-                private=noise.private,
+                private=key.private,
                 target=self.plan.epsilon,
                 spent=self.spent,
             )
@@ -339,13 +405,15 @@ class WorstCaseAccount:
         self._mechanism, self._delta = mechanism, delta
         self._public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=delta)
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+    keep = None
+
+    def add(self, kept: Any) -> None:
         """Nothing: the cost does not depend on the votes."""
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The report, without a ledger."""
         del warnings
-        report = release_public(done, self._public, delta=self._delta, private=noise.private)
+        report = release_public(done, self._public, delta=self._delta, private=key.private)
         return Settlement(report, None)
 
     def quote(self, *, queries: int, max_answers: int) -> Quote:
@@ -367,12 +435,14 @@ class ComposedAccount:
         self._mechanism = mechanism
         self._cost = mechanism.privacy(queries, delta)
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
+    keep = None
+
+    def add(self, kept: Any) -> None:
         """Nothing: the cost does not depend on the votes."""
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The report, without a ledger."""
-        report = release_composed(done, self._cost, private=noise.private, warnings=warnings)
+        report = release_composed(done, self._cost, private=key.private, warnings=warnings)
         return Settlement(report, None)
 
     def quote(self, *, queries: int, max_answers: int) -> Quote:
@@ -380,9 +450,9 @@ class ComposedAccount:
         return composed_quote(self._mechanism, self._cost, queries=queries, max_answers=max_answers)
 
 
-def settle(ledger: Ledger, plan: ReleasePlan, noise: Noise, warnings: Sequence[str]) -> Settlement:
+def settle(ledger: Ledger, plan: ReleasePlan, key: RunKey, warnings: Sequence[str]) -> Settlement:
     """Release a run's own ledger; a draw that was published is remembered in it."""
-    report = release(ledger, plan, noise, warnings=warnings)
+    report = release(ledger, plan, key.aside("release"), warnings=warnings)
     return Settlement(report, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
 

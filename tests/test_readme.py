@@ -86,8 +86,8 @@ def test_the_example_is_what_the_program_prints():
     assert len(shown.split("$ head")[1].splitlines()) == len(fresh.split("$ head")[1].splitlines())
 
 
-# Standard deviations of what two_rounds.py prints, from 40 runs: a student learns from noisy labels,
-# and so what round two reinforces moves by more than noise alone. What is fixed has none.
+# Standard deviations of what two_rounds.py prints, from 40 runs: a student learns from noisy
+# labels, so what round two reinforces moves by more than noise alone. What is fixed has none.
 _ROUND_SPREADS = [0.0, 5.8, 0.0, 3.5, 3.6, 0.0, 6.3, 0.0, 8.0, 2.8, 2.5, 0.26, 0.0]
 
 

@@ -82,7 +82,7 @@ def labelled(mechanism, *, size=1000, cap=1000):
     if isinstance(mechanism, ComposedMechanism):
         return labels, sources, None
     table = mechanism.cost_table(5.0)
-    tallies = (bound.tally(batch.counts, table) for batch, bound, _ in parts)
+    tallies = (bound.tally(batch.counts, table.grid) for batch, bound, _ in parts)
     return labels, sources, sum(tallies, Tally.empty())
 
 

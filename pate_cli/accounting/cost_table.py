@@ -66,6 +66,15 @@ class Tally:
             distinct, total = ordered[starts], np.add.reduceat(weights[order], starts)
         return cls(cells_of(distinct), total)
 
+    @classmethod
+    def with_places(cls, cells: Ints) -> tuple[Tally, Ints]:
+        """Also which of the distinct cells each query is in, [queries]."""
+        if not len(cells):
+            return cls.of(cells), np.zeros(0, dtype=np.int64)
+        keys, cells_of = _keyed(cells)
+        distinct, places, total = np.unique(keys, return_inverse=True, return_counts=True)
+        return cls(cells_of(distinct), total), places.reshape(-1)
+
     def __add__(self, other: Tally) -> Tally:
         return Tally.of(
             np.concatenate([self.cells, other.cells]),
@@ -156,6 +165,10 @@ class CostTable(ABC):
     def cost(self, cells: Ints) -> Floats:
         """Cost of given cells (v, k), [cells], nats."""
 
+    @abstractmethod
+    def steps_of(self, cells: Ints) -> dict[str, Floats]:
+        """The same by step of the mechanism; nothing is computed but for these cells."""
+
     @cached_property
     def blocks(self) -> Floats:
         """The largest LS_0 in every block of the lattice, nats."""
@@ -239,7 +252,11 @@ class ScoreTable(CostTable):
         columns = self.grid.cells(scores)
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    def cost_of(self, scores: Floats) -> Floats:
-        """F̃ at scores, evaluated only at the nodes they are rounded up to."""
-        used, inverse = np.unique(self.grid.cells(scores), return_inverse=True)
+    def steps_of(self, cells: Ints) -> dict[str, Floats]:
+        """The one step there is."""
+        return {"argmax": self.cost_of(cells)}
+
+    def cost_of(self, cells: Ints) -> Floats:
+        """F̃ evaluated only at the nodes of these cells."""
+        used, inverse = np.unique(cells[:, 1], return_inverse=True)
         return np.maximum.accumulate(self.bound(self.grid.nodes()[used]))[inverse]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.score_grid import FINE, Resolution
+from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -17,7 +17,6 @@ from pate_cli.words import Bound
 __all__ = [
     "States",
     "VoteProfile",
-    "conditional_states",
     "lattice_states",
     "seconds_for",
     "states_for",
@@ -31,48 +30,66 @@ _CHUNK = 50_000
 _SOME_DISTANCES = np.array([*range(10), 11, 13, 15, 17, 20, 23, 27, 32, 38, 45, 54, DISTANCES - 1])
 
 
+class States(Protocol):
+    """What of a query decides its cost, and that of queries within so many votes of it."""
+
+    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+        """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
+        ...
+
+    def costs(self, order: float, states: Ints) -> Floats:
+        """Of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats."""
+        ...
+
+
 @dataclass(frozen=True)
-class States:
-    """What of a query decides its cost, and that of queries within so many votes of it.
+class LatticeStates:
+    """Cells of the lattice, for orders up to the highest; at lower ones its lowest cells merge.
 
     Attributes:
-        of: states of histograms under the mechanism bound to their rows, [queries, numbers].
-        costs: of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats.
+        mechanism: the aggregator.
+        grid: that of the highest order.
+        resolution: of the lattice.
     """
 
-    of: Callable[[ScoredMechanism, Counts], Ints]
-    costs: Callable[[float, Ints], Floats]
+    mechanism: ScoredMechanism
+    grid: ScoreGrid
+    resolution: Resolution
+
+    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+        """(row, k) per query."""
+        return mechanism.cells_of(counts, self.grid)
+
+    def costs(self, order: float, states: Ints) -> Floats:
+        """By the distance that votes can move a cell."""
+        table = self.mechanism.cost_table(order, self.resolution)
+        moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
+        return table.within(moved, np.arange(DISTANCES))
+
+
+@dataclass(frozen=True)
+class ConditionalStates:
+    """Whole histograms, and the bound that conditions on the classes no vote touched."""
+
+    mechanism: ScoredMechanism
+
+    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+        """As `vote_states`."""
+        return mechanism.vote_states(counts)
+
+    def costs(self, order: float, states: Ints) -> Floats:
+        """Distances between those computed cost what the next larger one does."""
+        next_larger = np.searchsorted(_SOME_DISTANCES, np.arange(DISTANCES))
+        found = self.mechanism.state_costs(states, order=order, distances=_SOME_DISTANCES)
+        return found[next_larger]
 
 
 def lattice_states(
     mechanism: ScoredMechanism, *, highest_order: float, resolution: Resolution = FINE
-) -> States:
-    """Cells of the lattice, for orders up to the highest; at lower ones its lowest cells merge."""
-    deepest = mechanism.cost_table(highest_order, resolution)
-
-    def of(bound: ScoredMechanism, counts: Counts) -> Ints:
-        return bound.cells(bound.score(counts), deepest)
-
-    def costs(order: float, cells: Ints) -> Floats:
-        table = mechanism.cost_table(order, resolution)
-        moved = np.column_stack([cells[:, 0], table.grid.merged(cells[:, 1], deepest.grid)])
-        return table.within(moved, np.arange(DISTANCES))
-
-    return States(of, costs)
-
-
-def conditional_states(mechanism: ScoredMechanism) -> States:
-    """Whole histograms, and the bound that conditions on the classes no vote touched."""
-    # Distances between those computed cost what the next larger one does.
-    next_larger = np.searchsorted(_SOME_DISTANCES, np.arange(DISTANCES))
-
-    def of(bound: ScoredMechanism, counts: Counts) -> Ints:
-        return bound.vote_states(counts)
-
-    def costs(order: float, states: Ints) -> Floats:
-        return mechanism.state_costs(states, order=order, distances=_SOME_DISTANCES)[next_larger]
-
-    return States(of, costs)
+) -> LatticeStates:
+    """Cells of the lattice, for orders up to the highest."""
+    grid = mechanism.cost_table(highest_order, resolution).grid
+    return LatticeStates(mechanism, grid, resolution)
 
 
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
@@ -84,7 +101,7 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
     if bound is Bound.TWO_TAIL:
         return lattice_states(mechanism, highest_order=highest_order)
     mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
-    return conditional_states(mechanism)
+    return ConditionalStates(mechanism)
 
 
 def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:
@@ -102,7 +119,7 @@ class VoteProfile:
 
     def __init__(self, states: States, *, in_order: bool = False) -> None:
         """Start with no votes; only with `in_order` may profiles of the first ones be asked for."""
-        self._states, self._in_order = states, in_order
+        self.states, self._in_order = states, in_order
         self._tally: Tally | None = None
         self._rows: list[Ints] = []
         """Once it has been asked for, the place of each query's state instead of the state."""
@@ -110,11 +127,17 @@ class VoteProfile:
 
     def add(self, mechanism: ScoredMechanism, counts: Counts) -> None:
         """More queries, with the mechanism bound to their rows."""
-        found = self._states.of(mechanism, counts)
+        self.add_rows(self.states.of(mechanism, counts))
+
+    def add_rows(self, states: Ints) -> None:
+        """More queries, by their states in order."""
         if self._in_order:
-            self._rows.append(found)
-        batch = Tally.of(found)
-        self._tally = batch if self._tally is None else self._tally + batch
+            self._rows.append(states)
+        self.add_tally(Tally.of(states))
+
+    def add_tally(self, tally: Tally) -> None:
+        """More queries, counted by their states; not with `in_order`."""
+        self._tally = tally if self._tally is None else self._tally + tally
 
     @property
     def queries(self) -> int:
@@ -137,11 +160,11 @@ class VoteProfile:
         if order in self._kept:
             return self._kept[order] @ weights
         if self._in_order and DISTANCES * len(states) <= _MOST_KEPT / (1 + len(self._kept)):
-            self._kept[order] = self._states.costs(order, states)
+            self._kept[order] = self.states.costs(order, states)
             return self._kept[order] @ weights
         for start in range(0, len(states), _CHUNK):
             part = slice(start, start + _CHUNK)
-            total += self._states.costs(order, states[part]) @ weights[part]
+            total += self.states.costs(order, states[part]) @ weights[part]
         return total
 
     def _places(self) -> Ints:

@@ -87,7 +87,7 @@ class _Reference:
         prices = []
         for mechanism, score, queries in self.rounds:
             table = mechanism.cost_table(order, QUICK)
-            tally = Tally.of(mechanism.cells(score, table))
+            tally = Tally.of(mechanism.cells(score, table.grid))
             prices.append(table.price(tally, distances).scaled(queries / tally.queries))
         total = functools.reduce(operator.add, prices)
         return best_release(self.kind, total, order=order, delta=self.delta, beta=beta, sigma=sigma)

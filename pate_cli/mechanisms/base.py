@@ -62,6 +62,11 @@ class RunShape:
 class Labeller(ABC):
     """What a run needs to label rows, batch by batch and in order."""
 
+    @property
+    @abstractmethod
+    def draws(self) -> int:
+        """Numbers that a query takes from the noise, whatever its votes."""
+
     def for_rows(self, ids: Any, first_row: int) -> Self:
         """The labeller with the public inputs of these rows; itself if it has none."""
         del ids, first_row
@@ -189,8 +194,11 @@ class ScoredMechanism(Mechanism):
         return self
 
     @abstractmethod
-    def score(self, counts: Counts) -> Floats:
-        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each."""
+    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each.
+
+        Of the last dimension, scores below the floor may be given as the floor, which is quicker.
+        """
 
     @property
     @abstractmethod
@@ -202,20 +210,40 @@ class ScoredMechanism(Mechanism):
         """The cost on its lattice at one order."""
 
     @abstractmethod
-    def cells(self, score: Floats, table: CostTable) -> Ints:
-        """Lattice cells of scores, [queries, 2]."""
+    def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
+        """Lattice cells (row, k) of scores, on the grid of some order, [queries, 2]."""
 
-    def tally(self, counts: Counts, table: CostTable) -> Tally:
+    def cells_of(self, counts: Counts, grid: ScoreGrid) -> Ints:
+        """Those of histograms; scores below the lowest node cost what it costs."""
+        return self.cells(self.score(counts, floor=grid.floor - grid.step), grid)
+
+    def tally(self, counts: Counts, grid: ScoreGrid) -> Tally:
         """The cells of histograms, counted. SECRET."""
-        return Tally.of(self.cells(self.score(counts), table))
+        return Tally.of(self.cells_of(counts, grid))
 
-    @abstractmethod
     def rdp(self, score: Floats, orders: Floats) -> Floats:
         """Cost of queries with these scores, [orders, queries], nats."""
+        return np.sum(list(self.steps(score, orders).values()), axis=0)
 
     def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
         """The same by step; steps add up to the cost."""
-        return {"argmax": self.rdp(score, orders)}
+        grid = self.cost_table(float(np.max(orders))).grid
+        tally, places = Tally.with_places(self.cells(score, grid))
+        steps = self.cell_steps(tally.cells, grid, orders)
+        return {step: costs[:, places] for step, costs in steps.items()}
+
+    def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
+        """The same for cells of a grid that reaches as far down as any of these orders'."""
+        self.prepare(orders)
+        costs = []
+        for order in orders.tolist():
+            table = self.cost_table(order)
+            columns = table.grid.merged(cells[:, 1], grid)
+            costs.append(table.steps_of(np.column_stack([cells[:, 0], columns])))
+        return {step: np.stack([each[step] for each in costs]) for step in costs[0]}
+
+    def prepare(self, orders: Floats) -> None:
+        """Compute for several orders at once what is quicker so, and keep it."""
 
     @abstractmethod
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
@@ -273,8 +301,8 @@ class OneScoreMechanism(ScoredMechanism):
         """How far a neighbour moves a computed score at most, its error included."""
 
     @abstractmethod
-    def scores(self, counts: Counts) -> Floats:
-        """The score per query, [queries]."""
+    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+        """The score per query, [queries]; `floor` as in `score`."""
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
@@ -314,9 +342,9 @@ class OneScoreMechanism(ScoredMechanism):
         """`score_lipschitz` alone."""
         return (self.score_lipschitz,)
 
-    def score(self, counts: Counts) -> Floats:
+    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
         """The score per query, [queries, 1]."""
-        return self.scores(counts)[:, None]
+        return self.scores(counts, floor=floor)[:, None]
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
         """F̃ on its grid at one order."""
@@ -327,16 +355,14 @@ class OneScoreMechanism(ScoredMechanism):
         bound = self.quick_bound if resolution.quick else self.bound
         return ScoreTable(order, grid, lambda scores: bound(scores, order))
 
-    def cells(self, score: Floats, table: CostTable) -> Ints:
+    def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(0, k) for scores [queries, 1]."""
-        columns = table.grid.cells(score[:, 0])
+        columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """F̃ at scores [queries, 1]: [orders, queries], nats."""
-        self.worst_answer(orders)  # all at once, which is quicker
-        tables = (self.cost_table(order) for order in orders.tolist())
-        return np.stack([table.cost_of(score[:, 0]) for table in tables])
+    def prepare(self, orders: Floats) -> None:
+        """The worst answers."""
+        self.worst_answer(orders)
 
     def loss_chance(self, counts: Counts) -> Floats:
         """Pr[an answer is not the plurality] per query, [queries]."""

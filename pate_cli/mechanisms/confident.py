@@ -18,7 +18,6 @@ from pate_cli.accounting.threshold import (
     PassMoments,
     cell_moments,
     chain_rdp,
-    threshold_rdp,
     worst_threshold_rdp,
 )
 from pate_cli.arrays import Counts, Floats, Ints, LabelArray
@@ -117,9 +116,15 @@ class ConfidentTable(CostTable):
 
     def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
-        return self.rdp_at(cells[:, 0], self.argmax.values[cells[:, 1]])
+        return self.chain(cells[:, 0], self.argmax.values[cells[:, 1]])
 
-    def rdp_at(self, rows: Ints, argmax_rdp: Floats) -> Floats:
+    def steps_of(self, cells: Ints) -> dict[str, Floats]:
+        """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
+        argmax_rdp = self.argmax.cost_of(cells)
+        whole, selecting = (self.chain(cells[:, 0], rdp) for rdp in (argmax_rdp, 0.0 * argmax_rdp))
+        return {"threshold": selecting, "argmax": np.maximum(whole - selecting, 0.0)}
+
+    def chain(self, rows: Ints, argmax_rdp: Floats) -> Floats:
         """ρ in given rows for given costs of the argmax, [queries] each."""
         used, inverse = np.unique(rows, return_inverse=True)
         moments = self._moments(self.votes.lowest(0, self.votes.rows)[used])
@@ -181,6 +186,11 @@ class ConfidentGNMax(ScoredMechanism):
             **GNMax.defaults(run, given),
         }
 
+    @property
+    def draws(self) -> int:
+        """One for the test, one a class."""
+        return self.classes + 1
+
     @cached_property
     def argmax(self) -> GNMax:
         """The second step on its own."""
@@ -222,9 +232,9 @@ class ConfidentGNMax(ScoredMechanism):
         """As GNMax: the second step does not know of the first."""
         return self.argmax.loss_chance(counts)
 
-    def score(self, counts: Counts) -> Floats:
+    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
         """(v, z) per query, [queries, 2]."""
-        return np.column_stack([self.test_score(counts), self.argmax.scores(counts)])
+        return np.column_stack([self.test_score(counts), self.argmax.scores(counts, floor=floor)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
@@ -242,29 +252,14 @@ class ConfidentGNMax(ScoredMechanism):
             rows_per_sigma=resolution.per_sigma,
         )
 
-    def cells(self, score: Floats, table: CostTable) -> Ints:
+    def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
         rows = self._vote_cells.index(score[:, 0])
-        return np.stack([rows, table.grid.cells(score[:, 1])], axis=1)
+        return np.stack([rows, grid.cells(score[:, 1])], axis=1)
 
-    def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """ρ at scores [queries, 2]: [orders, queries], nats."""
-        self.argmax.worst_answer(orders)  # all at once, which is quicker
-        rows = self._vote_cells.index(score[:, 0])
-        tables = (self.cost_table(order) for order in orders.tolist())
-        return np.stack([table.rdp_at(rows, table.argmax.cost_of(score[:, 1])) for table in tables])
-
-    def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
-        """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
-        selecting = threshold_rdp(
-            score[:, 0],
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            orders=orders,
-            teachers_per_record=self.teachers_per_record,
-        )
-        answering = np.maximum(self.rdp(score, orders) - selecting, 0.0)
-        return {"threshold": selecting, "argmax": answering}
+    def prepare(self, orders: Floats) -> None:
+        """The argmax's worst answers."""
+        self.argmax.prepare(orders)
 
     def vote_states(self, counts: Counts) -> Ints:
         """(row of v, the argmax's state) per query."""

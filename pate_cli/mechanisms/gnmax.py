@@ -10,7 +10,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.gaussian.conditional import conditional_rdp, conditional_seconds
-from pate_cli.accounting.gaussian.noisy_max import argmax_score_range, score_lipschitz, scores
+from pate_cli.accounting.gaussian.noisy_max import (
+    LOWEST_SCORE,
+    argmax_score_range,
+    score_lipschitz,
+    scores,
+)
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
@@ -70,9 +75,14 @@ class GNMax(OneScoreMechanism):
         """k√2/σ2, widened by the error of the quadrature."""
         return score_lipschitz(self._sigma)
 
-    def scores(self, counts: Counts) -> Floats:
+    @property
+    def draws(self) -> int:
+        """One a class."""
+        return self.classes
+
+    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
         """z per query, [queries]."""
-        return scores(counts, sigma=self.sigma2)
+        return scores(counts, sigma=self.sigma2, floor=max(floor, LOWEST_SCORE))
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores whose cost is below 1e-14 to that of an m-fold tie."""

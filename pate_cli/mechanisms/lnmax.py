@@ -82,9 +82,14 @@ class LNMax(OneScoreMechanism):
         """2k/b, widened by the error of the quadrature."""
         return laplace_score_lipschitz(self._scale)
 
-    def scores(self, counts: Counts) -> Floats:
+    @property
+    def draws(self) -> int:
+        """One a class."""
+        return self.classes
+
+    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
         """ψ(q) per query, [queries]."""
-        return laplace_scores(counts, scale=self.laplace_scale)
+        return laplace_scores(counts, scale=self.laplace_scale, floor=max(floor, LOWEST_SCORE))
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores of negligible cost, F being at most a multiple of e^{ψ + λ ε0}."""

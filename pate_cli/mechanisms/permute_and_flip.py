@@ -82,8 +82,14 @@ class PermuteAndFlip(OneScoreMechanism):
         """2k/b, widened by the error of the quadrature."""
         return flip_score_lipschitz(self.exponential_scale / self.teachers_per_record)
 
-    def scores(self, counts: Counts) -> Floats:
+    @property
+    def draws(self) -> int:
+        """One a class."""
+        return self.classes
+
+    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
         """log q per query, [queries]."""
+        del floor
         return flip_log_q(counts, scale=self.exponential_scale)
 
     def score_range(self, order: float) -> tuple[float, float]:

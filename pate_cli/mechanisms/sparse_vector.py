@@ -130,6 +130,11 @@ class SparseVector(ComposedMechanism):
         """The δ of one epoch: the probability that a query at distance 0 is answered first."""
         return sparse_vector_leak(query_epsilon=self.query_epsilon, threshold=self.threshold)
 
+    @property
+    def draws(self) -> int:
+        """Two: see SparseVectorLabeller."""
+        return 2
+
     def start(self) -> SparseVectorLabeller:
         """A labeller that has refused nothing yet; give it the batches in order."""
         return SparseVectorLabeller(self)
@@ -188,6 +193,11 @@ class SparseVectorLabeller(Labeller):
     mechanism: SparseVector
     refused: int = 0
     _threshold: float | None = field(default=None, init=False, repr=False)
+
+    @property
+    def draws(self) -> int:
+        """Two."""
+        return self.mechanism.draws
 
     @property
     def stopped(self) -> bool:

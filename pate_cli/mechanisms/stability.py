@@ -98,6 +98,11 @@ class Stability(ComposedMechanism):
         """The δ of one query: the probability that a query at distance 0 is answered."""
         return stability_leak(query_epsilon=self.query_epsilon, threshold=self.threshold)
 
+    @property
+    def draws(self) -> int:
+        """One."""
+        return 1
+
     def label(self, counts: Counts, noise: Noise) -> LabelArray:
         """The plurality of every stable histogram, NO_LABEL elsewhere; one draw a row."""
         distance = self._distance(counts)

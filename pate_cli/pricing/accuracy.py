@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
-from pate_cli.mechanisms.base import OneScoreMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import OneScoreMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
+from pate_cli.passes import Passes
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.results import Result, row_columns
-from pate_cli.votes.side_files import UNKNOWN
+from pate_cli.votes import VoteBatch
+from pate_cli.votes.side_files import UNKNOWN, Truth
 
 __all__ = ["NOISE_SHARES", "Accuracy", "AccuracyPoint", "measure_accuracy"]
 
@@ -24,7 +25,6 @@ NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the noise on a count, in units of the number of teachers."""
 
 _DRAWS = 20
-_SEED = 20180224
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class Accuracy(Result):
 
 
 def measure_accuracy(
-    batches: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]],
+    passes: Passes,
+    truth: Truth,
     *,
     teachers: int,
     classes: int,
@@ -86,8 +87,8 @@ def measure_accuracy(
     """LNMax and GNMax at equal standard deviations: Figure 4 (left) of the ICLR 2018 paper.
 
     Args:
-        batches: (counts [rows, classes], true labels [rows], −1 where unknown), read afresh by
-            every call.
+        passes: over the queries.
+        truth: their true labels.
         teachers, classes, teachers_per_record: of the votes.
         delta: δ in (0, 1).
 
@@ -105,34 +106,43 @@ def measure_accuracy(
         # A Laplace variable of scale b has standard deviation √2 b.
         scale = float(deviation / np.sqrt(2.0))
         laplace = LNMax(laplace_scale=scale, **common)
-        points.append(_point(batches, laplace, scale, deviation, delta))
+        points.append(_point(passes, truth, laplace, scale, deviation, delta))
         gaussian = GNMax(sigma2=deviation, **common)
-        points.append(_point(batches, gaussian, deviation, deviation, delta))
+        points.append(_point(passes, truth, gaussian, deviation, deviation, delta))
     return points
 
 
+@dataclass(frozen=True)
+class _Right:
+    """How many labels of a batch are right, and of how many that is known."""
+
+    truth: Truth
+
+    def __call__(self, mechanism: OneScoreMechanism, batch: VoteBatch) -> tuple[int, int]:
+        wanted = self.truth.of(batch.ids, batch.first_row, classes=mechanism.classes)
+        right = 0
+        for seed in range(_DRAWS):
+            # These draws are for an estimate that stays secret; fixed seeds make it repeatable.
+            noise = RunKey.from_seed(seed).rows(batch.first_row, mechanism.draws)
+            labels = mechanism.label(batch.counts, noise)
+            right += int(np.count_nonzero((labels == wanted) & (wanted != UNKNOWN)))
+        return right, _DRAWS * int(np.count_nonzero(wanted != UNKNOWN))
+
+
 def _point(
-    batches: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]]],
+    passes: Passes,
+    truth: Truth,
     mechanism: OneScoreMechanism,
     parameter: float,
     deviation: float,
     delta: float,
 ) -> AccuracyPoint:
-    # These draws are for an estimate that stays secret; a fixed seed makes it repeatable.
-    noise = Noise.from_seed(_SEED)
     right = known = 0
-    for counts, truth in batches():
-        seen = truth != UNKNOWN
-        known += _DRAWS * int(seen.sum())
-        for _ in range(_DRAWS):
-            right += int((mechanism.label(counts, noise) == truth)[seen].sum())
+    for found, of in passes.over(mechanism, _Right(truth)):
+        right, known = right + found, known + of
     if known == 0:
         raise VoteError("no query of the votes has a true label")
-
-    def priced() -> Iterable[tuple[ScoredMechanism, NDArray[np.int64]]]:
-        return ((mechanism, counts) for counts, _ in batches())
-
-    cost = measure_cost(priced, orders=TIGHT_ORDERS, delta=delta)
+    cost = measure_cost(passes, mechanism, orders=TIGHT_ORDERS, delta=delta)
     return AccuracyPoint(
         mechanism=mechanism.name,
         deviation=deviation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Counts, Floats
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.pricing.cost import TIGHT_ORDERS, Batches, TightCost, expected_until, query_costs
+from pate_cli.passes import OnCounts, Passes
+from pate_cli.pricing.cost import TIGHT_ORDERS, PricedRows, QueryCosts, expected_until
 from pate_cli.results import Result, row_columns
 
 __all__ = ["Compared", "Comparison", "compare_composed", "compare_scored"]
@@ -76,26 +77,24 @@ class Compared(Result):
 
 
 def compare_scored(
-    batches: Batches, mechanism: ScoredMechanism, *, answers: float, delta: float
+    passes: Passes, mechanism: ScoredMechanism, *, answers: float, delta: float
 ) -> Comparison:
     """A mechanism with a Rényi cost: asked row by row until it is expected to have answered.
 
     Args:
-        batches: histograms in order, each with the mechanism bound to its rows.
+        passes: over the queries.
         mechanism: the aggregator.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
     rdp = np.zeros(TIGHT_ORDERS.size)
     asked, expected, agreeing = 0, 0.0, 0.0
-    for bound, counts in batches():
-        costs = query_costs(bound, counts, orders=TIGHT_ORDERS, analysis=TightCost())
+    for costs, losing in passes.over(mechanism, OnCounts(_costs_and_losses)):
         take = expected_until(costs.answer, answers - expected)
         rdp += costs.total[:, :take].sum(axis=1)
         asked += take
         expected += float(costs.answer[:take].sum())
-        winning = 1.0 - bound.loss_chance(counts[:take])
-        agreeing += float(costs.answer[:take] @ winning)
+        agreeing += float(costs.answer[:take] @ (1.0 - losing[:take]))
         if expected >= answers - 1e-9:
             break
     epsilon = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
@@ -114,8 +113,13 @@ def compare_scored(
     )
 
 
+def _costs_and_losses(mechanism: ScoredMechanism, counts: Counts) -> tuple[QueryCosts, Floats]:
+    """What each query of a batch costs, and how likely an answer to it is not the plurality."""
+    return PricedRows(TIGHT_ORDERS)(mechanism, counts), mechanism.loss_chance(counts)
+
+
 def compare_composed(
-    batches: Callable[[], Iterable[Counts]],
+    passes: Passes,
     build: Callable[[int], ComposedMechanism],
     *,
     answers: float,
@@ -124,14 +128,14 @@ def compare_composed(
     """A mechanism whose ε is a composition for all votes.
 
     Args:
-        batches: histograms in order.
+        passes: over the queries.
         build: the mechanism for a number of refusals to be afforded, if it counts them.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
     mechanism, asked, expected = build(1), 0, 0.0
     for _ in range(_ROUNDS):
-        asked, expected = _asked(mechanism, batches(), answers)
+        asked, expected = _asked(mechanism, passes, answers)
         refusals = max(1, int(np.ceil(asked - expected)))
         if mechanism.refusals in (None, refusals):
             break
@@ -154,13 +158,14 @@ def compare_composed(
     )
 
 
-def _asked(
-    mechanism: ComposedMechanism, batches: Iterable[Counts], answers: float
-) -> tuple[int, float]:
+def _answer_chance(mechanism: ComposedMechanism, counts: Counts) -> Floats:
+    return mechanism.answer_chance(counts)
+
+
+def _asked(mechanism: ComposedMechanism, passes: Passes, answers: float) -> tuple[int, float]:
     """Rows asked until so many answers are expected, and how many are."""
     asked, expected = 0, 0.0
-    for counts in batches:
-        chance = mechanism.answer_chance(counts)
+    for chance in passes.over(mechanism, OnCounts(_answer_chance)):
         take = expected_until(chance, answers - expected)
         asked, expected = asked + take, expected + float(chance[:take].sum())
         if expected >= answers - 1e-9:

@@ -6,20 +6,26 @@ what the selecting coin costs alone and "argmax" the rest. Another analysis may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.disclosure.worst_case import DataIndependentCost
+from pate_cli.errors import UsageError
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
+from pate_cli.passes import Passes
 from pate_cli.pricing.prospect import Prospect
 from pate_cli.results import Result
+from pate_cli.votes import VoteBatch
+from pate_cli.votes.checks import Ids
 from pate_cli.words import Analysis
 
 __all__ = [
@@ -27,11 +33,17 @@ __all__ = [
     "Cost",
     "CostAnalysis",
     "CostSummary",
+    "Priced",
+    "PricedRows",
     "QueryCosts",
+    "QueryKinds",
+    "RowCosts",
     "TightCost",
     "expected_until",
     "measure_cost",
+    "price_rows",
     "query_costs",
+    "rows_at",
 ]
 
 TIGHT_ORDERS = np.concatenate(
@@ -48,10 +60,6 @@ _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 
 
-Batches = Callable[[], Iterable[tuple[ScoredMechanism, Counts]]]
-"""Returns histograms afresh, each batch with the mechanism bound to its rows."""
-
-
 class CostAnalysis(Protocol):
     """How queries are charged and what that amounts to."""
 
@@ -63,9 +71,46 @@ class CostAnalysis(Protocol):
         """The cost of each query by step, [orders, queries], nats."""
         ...
 
+    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """All queries, priced."""
+        ...
+
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """ε at each order, [orders], nats."""
         ...
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What queries cost, and how often they are answered. SECRET.
+
+    Attributes:
+        steps: Σ over queries per step, [orders] each, nats.
+        answers: expected answers of the queries with a plurality of v, [v] ascending with
+            `pluralities`.
+        pluralities: every v that occurs (votes), [v].
+        single: from the index of an order to the cost of single queries there.
+    """
+
+    steps: dict[str, Floats]
+    pluralities: Ints
+    answers: Floats
+    single: Callable[[int], QueryKinds]
+
+
+@dataclass(frozen=True)
+class QueryKinds:
+    """Costs of queries that are alike in cost and plurality.
+
+    Attributes:
+        cost: of one of them, [kinds], nats.
+        plurality: max_j n_j, [kinds] (votes).
+        queries: how many there are, [kinds].
+    """
+
+    cost: Floats
+    plurality: Ints
+    queries: Ints
 
 
 class TightCost:
@@ -79,9 +124,73 @@ class TightCost:
         """Exact steps of the mechanism."""
         return mechanism.steps(mechanism.score(counts), orders)
 
+    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """By one pass: queries of one cell cost the same at every order."""
+        grid = mechanism.cost_table(float(np.max(orders))).grid
+        seen = _Seen.nothing()
+        for part in passes.over(mechanism, _SeeCells(grid)):
+            seen += part
+        cells = Tally.of(seen.kinds.cells[:, 1:], seen.kinds.weights)
+        steps = mechanism.cell_steps(cells.cells, grid, orders)
+
+        def single(place: int) -> QueryKinds:
+            alone = mechanism.cell_steps(seen.kinds.cells[:, 1:], grid, orders[place : place + 1])
+            cost = np.sum(list(alone.values()), axis=0)[0]
+            return QueryKinds(cost, seen.kinds.cells[:, 0], seen.kinds.weights)
+
+        return Priced(
+            {step: costs @ cells.weights for step, costs in steps.items()},
+            seen.pluralities,
+            seen.answers,
+            single,
+        )
+
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """By the sharp conversion; never negative."""
         return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Queries counted by (plurality, cell), and expected answers by plurality."""
+
+    kinds: Tally
+    pluralities: Ints
+    answers: Floats
+
+    @classmethod
+    def nothing(cls) -> _Seen:
+        return cls(
+            Tally.of(np.zeros((0, 3), dtype=np.int64)), np.zeros(0, dtype=np.int64), np.zeros(0)
+        )
+
+    def __add__(self, other: _Seen) -> _Seen:
+        return _Seen(
+            self.kinds + other.kinds,
+            *_summed(
+                np.concatenate([self.pluralities, other.pluralities]),
+                np.concatenate([self.answers, other.answers]),
+            ),
+        )
+
+
+def _summed(values: Ints, numbers: Floats) -> tuple[Ints, Floats]:
+    """Distinct values, ascending, and the sum of the numbers beside each."""
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(places, weights=numbers, minlength=distinct.size)
+
+
+@dataclass(frozen=True)
+class _SeeCells:
+    """What a batch adds to the cost of a file."""
+
+    grid: ScoreGrid
+
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> _Seen:
+        votes = plurality(batch.counts)
+        cells = mechanism.cells_of(batch.counts, self.grid)
+        kinds = Tally.of(np.column_stack([votes, cells]))
+        return _Seen(kinds, *_summed(votes, mechanism.answer_chance(batch.counts)))
 
 
 @dataclass(frozen=True)
@@ -116,6 +225,87 @@ def query_costs(
     return QueryCosts(steps, mechanism.answer_chance(counts), plurality(counts))
 
 
+@dataclass(frozen=True)
+class PricedRows:
+    """From histograms to the tight cost of each at these orders."""
+
+    orders: Floats
+
+    def __call__(self, mechanism: ScoredMechanism, counts: Counts) -> QueryCosts:
+        """The costs of a batch."""
+        return query_costs(mechanism, counts, orders=self.orders, analysis=TightCost())
+
+
+@dataclass(frozen=True)
+class _SeeRows:
+    """The costs of a batch row by row, with its ids; at more than one order only their sums."""
+
+    analysis: CostAnalysis
+    orders: Floats
+
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> tuple[Ids, QueryCosts]:
+        found = query_costs(mechanism, batch.counts, orders=self.orders, analysis=self.analysis)
+        if self.orders.size > 1:
+            sums = {step: costs.sum(axis=1) for step, costs in found.steps.items()}
+            found = replace(found, steps=sums)
+        return batch.ids, found
+
+
+def price_rows(
+    analysis: CostAnalysis, passes: Passes, mechanism: ScoredMechanism, orders: Floats
+) -> Priced:
+    """Queries priced one by one, for an analysis that has no cells."""
+    steps: dict[str, Floats] = {}
+    pluralities, answers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for _, part in passes.over(mechanism, _SeeRows(analysis, orders)):
+        for step, sums in part.steps.items():
+            steps[step] = steps.get(step, 0.0) + sums.reshape(orders.size, -1).sum(axis=1)
+        pluralities, answers = _summed(
+            np.concatenate([pluralities, part.plurality]), np.concatenate([answers, part.answer])
+        )
+
+    def single(place: int) -> QueryKinds:
+        rows = rows_at(analysis, passes, mechanism, order=float(orders[place]))
+        return QueryKinds(rows.total, rows.plurality, np.ones(rows.plurality.size, dtype=np.int64))
+
+    return Priced(steps, pluralities, answers, single)
+
+
+@dataclass(frozen=True)
+class RowCosts:
+    """Every query at one order. SECRET.
+
+    Attributes:
+        ids: [queries].
+        steps: cost of each by step, [queries], nats.
+        answer, plurality: as in `QueryCosts`.
+    """
+
+    ids: NDArray[Any]
+    steps: dict[str, Floats]
+    answer: Floats
+    plurality: Ints
+
+    @property
+    def total(self) -> Floats:
+        """Cost of each, [queries], nats."""
+        return np.sum(list(self.steps.values()), axis=0)
+
+
+def rows_at(
+    analysis: CostAnalysis, passes: Passes, mechanism: ScoredMechanism, *, order: float
+) -> RowCosts:
+    """The cost of every query at one order; all of them in memory."""
+    parts = list(passes.over(mechanism, _SeeRows(analysis, np.array([order]))))
+    steps = parts[0][1].steps
+    return RowCosts(
+        ids=np.concatenate([np.asarray(ids) for ids, _ in parts]),
+        steps={step: np.concatenate([part.steps[step][0] for _, part in parts]) for step in steps},
+        answer=np.concatenate([part.answer for _, part in parts]),
+        plurality=np.concatenate([part.plurality for _, part in parts]),
+    )
+
+
 def expected_until(chance: Floats, wanted: float) -> int:
     """How many rows are needed until Σ chance reaches what is wanted; all if it never does."""
     total = np.cumsum(chance)
@@ -129,39 +319,48 @@ class CostSummary:
     Attributes:
         orders: [orders].
         steps: Σ over queries per step, [orders] each, nats.
-        queries: rows priced.
-        expected_answers: Σ Pr[answer].
         epsilon: smallest ε over the orders, nats.
         order: where.
         at_edge: the best order is the first or last of several: a wider range may do better.
-        per_query: cost of each query at that order, [queries], nats.
-        answer, plurality: per query, as in `QueryCosts`.
+        kinds: cost of single queries at that order.
+        answers: expected answers by plurality, [v].
+        pluralities: every plurality that occurs (votes), [v].
     """
 
     orders: Floats
     steps: dict[str, Floats]
-    queries: int
-    expected_answers: float
     epsilon: float
     order: float
     at_edge: bool
-    per_query: dict[str, Floats]
-    answer: Floats
-    plurality: Ints
+    kinds: QueryKinds
+    answers: Floats
+    pluralities: Ints
+
+    @property
+    def queries(self) -> int:
+        """Rows priced."""
+        return int(self.kinds.queries.sum())
+
+    @property
+    def expected_answers(self) -> float:
+        """Σ Pr[answer]."""
+        return float(self.answers.sum())
 
     @property
     def rdp(self) -> Floats:
         """Total cost at each order, nats."""
         return np.sum(list(self.steps.values()), axis=0)
 
-    @property
-    def query_total(self) -> Floats:
-        """Cost of each query at the best order, nats."""
-        return np.sum(list(self.per_query.values()), axis=0)
-
     def quantiles(self) -> dict[str, float]:
-        """Quantiles of the cost per query, by their level."""
-        values = np.quantile(self.query_total, _QUANTILES)
+        """Quantiles of the cost per query, by their level, between queries linear."""
+        order = np.argsort(self.kinds.cost)
+        costs, upto = self.kinds.cost[order], np.cumsum(self.kinds.queries[order])
+        places = np.array(_QUANTILES) * (self.queries - 1)
+        below, above = (
+            costs[np.searchsorted(upto, rounded(places), side="right")]
+            for rounded in (np.floor, np.ceil)
+        )
+        values = below + (places - np.floor(places)) * (above - below)
         return {f"{level:g}": float(value) for level, value in zip(_QUANTILES, values, strict=True)}
 
     def histogram(self, teachers: int) -> list[dict[str, Any]]:
@@ -170,64 +369,60 @@ class CostSummary:
         Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
         """
         edges = np.unique(np.linspace(0, teachers, _BINS + 1).round().astype(np.int64))
-        index = np.clip(np.searchsorted(edges, self.plurality, "right") - 1, 0, edges.size - 2)
-        total = self.query_total
-        whole = max(float(total.sum()), np.finfo(float).tiny)
-        rows = []
-        for place in np.unique(index).tolist():
-            here = index == place
-            rows.append(
-                {
-                    "from": int(edges[place]),
-                    "to": int(edges[place + 1]),
-                    "queries": int(here.sum()),
-                    "expected_answers": float(self.answer[here].sum()),
-                    "mean_cost": float(total[here].mean()),
-                    "share_of_cost": float(total[here].sum()) / whole,
-                }
-            )
-        return rows
+
+        def summed(votes: Ints, numbers: Floats) -> Floats:
+            index = np.clip(np.searchsorted(edges, votes, "right") - 1, 0, edges.size - 2)
+            return np.bincount(index, weights=numbers, minlength=edges.size - 1)
+
+        kinds = self.kinds
+        queries = summed(kinds.plurality, kinds.queries.astype(np.float64))
+        answers = summed(self.pluralities, self.answers)
+        cost = summed(kinds.plurality, kinds.cost * kinds.queries)
+        whole = max(float(cost.sum()), np.finfo(float).tiny)
+        return [
+            {
+                "from": int(edges[place]),
+                "to": int(edges[place + 1]),
+                "queries": int(queries[place]),
+                "expected_answers": float(answers[place]),
+                "mean_cost": float(cost[place] / queries[place]),
+                "share_of_cost": float(cost[place]) / whole,
+            }
+            for place in np.flatnonzero(queries).tolist()
+        ]
 
 
 def measure_cost(
-    batches: Batches, *, orders: Floats, delta: float, analysis: CostAnalysis | None = None
+    passes: Passes,
+    mechanism: ScoredMechanism,
+    *,
+    orders: Floats,
+    delta: float,
+    analysis: CostAnalysis | None = None,
 ) -> CostSummary:
-    """Price votes in two passes: all orders in total, then each query at the best order.
+    """Price votes: all orders in total, then single queries at the best order.
 
     Args:
-        batches: the histograms; called twice.
+        passes: over the queries.
+        mechanism: the aggregator.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
         analysis: the tight one unless another is given.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     analysis = TightCost() if analysis is None else analysis
-    sums: dict[str, Floats] = {}
-    for mechanism, counts in batches():
-        costs = query_costs(mechanism, counts, orders=orders, analysis=analysis)
-        for step, cost in costs.steps.items():
-            sums[step] = sums.get(step, np.zeros(orders.size)) + cost.sum(axis=1)
-    rdp = np.sum(list(sums.values()), axis=0)
-    epsilon = analysis.epsilon(rdp, orders, delta)
+    priced = analysis.price(passes, mechanism, orders)
+    epsilon = analysis.epsilon(np.sum(list(priced.steps.values()), axis=0), orders, delta)
     best = int(np.argmin(epsilon))
-    at_best = [
-        query_costs(mechanism, counts, orders=orders[best : best + 1], analysis=analysis)
-        for mechanism, counts in batches()
-    ]
-    answer = np.concatenate([part.answer for part in at_best])
     return CostSummary(
         orders=orders,
-        steps=sums,
-        queries=answer.size,
-        expected_answers=float(answer.sum()),
+        steps=priced.steps,
         epsilon=float(epsilon[best]),
         order=float(orders[best]),
         at_edge=orders.size > 1 and best in (0, orders.size - 1),
-        per_query={
-            step: np.concatenate([part.steps[step][0] for part in at_best]) for step in sums
-        },
-        answer=answer,
-        plurality=np.concatenate([part.plurality for part in at_best]),
+        kinds=priced.single(best),
+        answers=priced.answers,
+        pluralities=priced.pluralities,
     )
 
 
@@ -242,7 +437,7 @@ class Cost(Result):
         max_answers: k2, the public cap on answers.
         delta: δ.
         for_all_votes: the data-independent ε of the labels alone.
-        ids: of the queries, [queries].
+        rows: every query at the best order; None where that was not asked for.
         target: how a target would fare, if one was stated.
     """
 
@@ -252,7 +447,7 @@ class Cost(Result):
     max_answers: int
     delta: float
     for_all_votes: DataIndependentCost
-    ids: NDArray[Any]
+    rows: RowCosts | None = None
     target: Prospect | None = None
 
     @property
@@ -292,14 +487,20 @@ class Cost(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row per query, at the best order."""
-        found = self.summary
+        """One row per query, at the best order.
+
+        Raises:
+            UsageError: costs by query were not asked for.
+        """
+        rows = self.rows
+        if rows is None:
+            raise UsageError("costs by query are not there; ask for them with `per_query`")
         return {
-            "query_id": self.ids,
-            "plurality": found.plurality,
-            "answer_probability": found.answer,
-            **{f"cost_{step}": values for step, values in found.per_query.items()},
-            "cost": found.query_total,
+            "query_id": rows.ids,
+            "plurality": rows.plurality,
+            "answer_probability": rows.answer,
+            **{f"cost_{step}": values for step, values in rows.steps.items()},
+            "cost": rows.total,
         }
 
     def headline(self) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
+from pate_cli.passes import OnCounts, Passes
+from pate_cli.pricing.cost import TIGHT_ORDERS, PricedRows
 
 __all__ = ["CostCurve", "measure_growth"]
 
@@ -30,7 +30,8 @@ class CostCurve:
 
 
 def measure_growth(
-    batches: Iterable[tuple[ScoredMechanism, Counts]],
+    passes: Passes,
+    mechanism: ScoredMechanism,
     *,
     delta: float,
     orders: Floats = TIGHT_ORDERS,
@@ -38,7 +39,8 @@ def measure_growth(
     """ε against expected answers: Figure 1 (middle) of the ICLR 2018 paper.
 
     Args:
-        batches: histograms in order, each with the mechanism bound to its rows.
+        passes: over the queries.
+        mechanism: the aggregator.
         delta: δ in (0, 1).
         orders: Rényi orders to choose from at every point, [orders].
     """
@@ -46,8 +48,7 @@ def measure_growth(
     answered = np.zeros(1)
     price = conversion_cost(orders, delta=check_delta(delta))[:, None]
     answers, epsilon = [], []
-    for mechanism, counts in batches:
-        costs = query_costs(mechanism, counts, orders=orders, analysis=TightCost())
+    for costs in passes.over(mechanism, OnCounts(PricedRows(orders))):
         rdp = spent + np.cumsum(costs.total, axis=1)
         so_far = answered + np.cumsum(costs.answer)
         answers.append(so_far)

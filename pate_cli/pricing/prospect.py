@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.passes import OnCounts, Passes
 from pate_cli.words import Bound
 
 __all__ = ["CHANCES", "Chances", "Prospect", "measure_prospect", "smallest_target"]
@@ -99,7 +100,7 @@ class Chances:
 
 
 def measure_prospect(
-    batches: Iterable[tuple[ScoredMechanism, Counts]],
+    passes: Passes,
     mechanism: ScoredMechanism,
     plan: TargetPlan,
     *,
@@ -110,8 +111,7 @@ def measure_prospect(
     """How a target would fare on votes of which the first so many are asked.
 
     Args:
-        batches: histograms in order, at least those that are asked, each batch with the mechanism
-            bound to its rows.
+        passes: over at least the queries that are asked.
         mechanism: the aggregator.
         plan: the target.
         bound: how the cost of the votes is bounded.
@@ -125,8 +125,8 @@ def measure_prospect(
         states_for(bound, mechanism, highest_order=float(plan.at(plan.epsilon / 8.0).orders[-1])),
         in_order=True,
     )
-    for bound_to_rows, counts in batches:
-        profile.add(bound_to_rows, counts)
+    for states in passes.over(mechanism, OnCounts(profile.states.of)):
+        profile.add_rows(states)
     chances = Chances(mechanism, profile, queries=queries, max_answers=max_answers)
     worst = data_independent_cost(
         [Spending(mechanism, queries, max_answers)], delta=plan.delta, plan=None

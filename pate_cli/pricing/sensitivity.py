@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,34 +11,31 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats
 from pate_cli.disclosure.best import BestRelease
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.passes import OnCounts, Passes, TallyCells
 from pate_cli.results import Result
 
 __all__ = ["Sensitivity", "price_votes"]
 
 
 def price_votes(
-    batches: Iterable[tuple[ScoredMechanism, Counts]],
-    mechanism: ScoredMechanism,
-    *,
-    order: float,
-    beta: float,
+    passes: Passes, mechanism: ScoredMechanism, *, order: float, beta: float
 ) -> tuple[Price, Floats]:
     """Cost and LS_d at one Rényi order over all queries, and the most they cost within d votes.
 
     Args:
-        batches: histograms, [rows, classes] at a time, each with the mechanism bound to its rows.
+        passes: over the queries.
         mechanism: the aggregator.
         order: λ > 1.
         beta: decides how many distances are kept.
     """
     table = mechanism.cost_table(order)
     tally = Tally.empty()
-    for bound, counts in batches:
-        tally += bound.tally(counts, table)
+    for part in passes.over(mechanism, OnCounts(TallyCells(table.grid))):
+        tally += part
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
     return table.price(tally, distances), table.profile(tally, distances)
 

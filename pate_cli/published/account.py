@@ -7,7 +7,7 @@ whoever wants it hands its account, plan and cost to the runs and prices that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -23,7 +23,9 @@ from pate_cli.disclosure.report import Quote
 from pate_cli.errors import UsageError
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
+from pate_cli.passes import OnCounts, Passes
+from pate_cli.pricing.cost import Priced, price_rows
 from pate_cli.run import Settlement, settle
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
@@ -219,9 +221,38 @@ class PublishedCost:
             )
         return known.steps(mechanism, counts, orders)
 
+    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """By two passes: the published costs depend on more of a query than its cell."""
+        return price_rows(self, passes, mechanism, orders)
+
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """Theorem 5."""
         return published.to_epsilon(rdp, orders=orders, delta=delta)
+
+
+@dataclass(frozen=True)
+class _Charges:
+    """Sums over some queries; see PublishedAccount."""
+
+    queries: int
+    rdp: Floats
+    sensitivity: Floats
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """From histograms to their charges at these orders."""
+
+    orders: Floats
+
+    def __call__(self, mechanism: Mechanism, counts: Counts) -> _Charges:
+        known = _KNOWN[mechanism.name]
+        steps = known.steps(mechanism, counts, self.orders)
+        sensitivity = np.zeros((self.orders.size, mechanism.teachers))
+        if known.sensitivity is not None:
+            for row, order in enumerate(self.orders.tolist()):
+                sensitivity[row] = known.sensitivity(mechanism, counts, order)
+        return _Charges(len(counts), np.sum(list(steps.values()), axis=0).sum(axis=1), sensitivity)
 
 
 class PublishedAccount:
@@ -243,15 +274,16 @@ class PublishedAccount:
         self.sensitivity = np.zeros((self.orders.size, mechanism.teachers))
         self.queries = 0
 
-    def add(self, mechanism: Mechanism, counts: Counts) -> None:
-        """Charge a batch of histograms to a mechanism bound to its rows."""
-        known = _KNOWN[mechanism.name]
-        self.queries += len(counts)
-        steps = known.steps(mechanism, counts, self.orders)
-        self.rdp += np.sum(list(steps.values()), axis=0).sum(axis=1)
-        if known.sensitivity is not None:
-            for row, order in enumerate(self.orders.tolist()):
-                self.sensitivity[row] += known.sensitivity(mechanism, counts, order)
+    @property
+    def keep(self) -> Callable[[Mechanism, Counts], _Charges]:
+        """Expected costs and sensitivities, summed over the queries of a batch."""
+        return _Charge(self.orders)
+
+    def add(self, kept: _Charges) -> None:
+        """Add those of a batch."""
+        self.queries += kept.queries
+        self.rdp += kept.rdp
+        self.sensitivity += kept.sensitivity
 
     @property
     def price(self) -> Price:
@@ -259,7 +291,7 @@ class PublishedAccount:
         curve = self.sensitivity[0]
         return Price(float(self.rdp[0]), np.arange(curve.size), curve, float(curve[-1]))
 
-    def settle(self, done: Round, noise: Noise, warnings: Sequence[str]) -> Settlement:
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The ledger of expectations, and what is released of it."""
         ledger = Ledger(
             analysis="paper",
@@ -270,22 +302,18 @@ class PublishedAccount:
             # The paper's maximum over distances ends with the number of teachers.
             ceiling=self.sensitivity[:, -1],
             rounds=(done,),
-            private=noise.private,
+            private=key.private,
         )
-        return settle(ledger, self._plan, noise, warnings)
+        return settle(ledger, self._plan, key, warnings)
 
     def quote(self, *, queries: int, max_answers: int) -> Quote:
         """The data-independent price of labels and release."""
         return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
 
 
-def published_price(
-    batches: Iterable[tuple[ScoredMechanism, Counts]],
-    mechanism: ScoredMechanism,
-    plan: PublishedPlan,
-) -> Price:
+def published_price(passes: Passes, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:
     """Expected cost and published sensitivity by distance (Algorithms 3–5) over all queries."""
     account = PublishedAccount(mechanism, plan)
-    for bound, counts in batches:
-        account.add(bound, counts)
+    for kept in passes.over(mechanism, OnCounts(account.keep)):
+        account.add(kept)
     return account.price

@@ -138,7 +138,7 @@ def _upper(plan: ReleasePlan, rounds: Sequence[tuple[ConfidentGNMax, Floats]]) -
     prices = []
     for mechanism, score in rounds:
         table = mechanism.cost_table(plan.order)
-        prices.append(table.price(Tally.of(mechanism.cells(score, table)), distances))
+        prices.append(table.price(Tally.of(mechanism.cells(score, table.grid)), distances))
     total = functools.reduce(operator.add, prices)
     mean, sd = plan.moments(total)
     return UpperRelease(

@@ -166,7 +166,7 @@ class _ExactPrices:
         self._sample, self._setting = sample, setting
         self._mechanism = sample.mechanism(setting)
         self._table = self._mechanism.cost_table(order)
-        self._cells = self._mechanism.cells(sample.score(setting), self._table)
+        self._cells = self._mechanism.cells(sample.score(setting), self._table.grid)
         few = release.distances(candidate_betas(order), _DISTANCES)
         best = release.best(self._table.price(self._tally(queries), few), order)
         self.plan = None if best is None else release.plan(best)
@@ -357,7 +357,7 @@ class SanitizedPricing:
         if known is None:
             mechanism = self._thinned.mechanism(setting)
             table = mechanism.cost_table(order, QUICK)
-            cells = mechanism.cells(self._thinned.score(setting), table)
+            cells = mechanism.cells(self._thinned.score(setting), table.grid)
             flat, place = np.unique(
                 cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True
             )

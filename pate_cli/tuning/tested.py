@@ -203,7 +203,7 @@ class TestedPricing:
     def _prices(self, setting: Setting) -> _Prices:
         mechanism = self._thinned.mechanism(setting)
         table = self._table(setting, _LADDER[-1])
-        cells = mechanism.cells(self._thinned.score(setting), table)
+        cells = mechanism.cells(self._thinned.score(setting), table.grid)
         flat, place = np.unique(cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True)
         distinct = np.stack(np.divmod(flat, table.grid.size), axis=1)
         known: dict[float, Floats] = {}

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pate_cli.arrays import Counts
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
+from pate_cli.engine import HERE, Engine, Processes
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.passes import FilePasses
 from pate_cli.run import Account, ComposedAccount, TightAccount, WorstCaseAccount
-from pate_cli.votes import Queries, VoteBatch, VoteFile, open_votes
+from pate_cli.votes import Queries, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
@@ -35,6 +36,7 @@ class Asked:
     queries: int
     max_answers: int
     delta: float
+    engine: Engine = HERE
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
@@ -78,20 +80,10 @@ class Asked:
         rows = Reference(self.scored).rows(plan, self.queries)
         return replace(self, queries=rows, max_answers=min(self.max_answers, rows))
 
-    def batches(
-        self,
-        mechanism: ScoredMechanism,
-        *,
-        seen: Callable[[VoteBatch], None] = lambda _batch: None,
-        queries: int | None = None,
-    ) -> Iterator[tuple[ScoredMechanism, Counts]]:
-        """The histograms, each batch with the mechanism bound to its rows, after `seen` saw it.
-
-        Those that are asked, or so many.
-        """
-        for batch in self.file.batches(limit=queries or self.queries):
-            seen(batch)
-            yield mechanism.for_rows(batch.ids, batch.first_row), batch.counts
+    @functools.cached_property
+    def passes(self) -> FilePasses:
+        """Over the rows that are asked."""
+        return FilePasses(self.file, self.queries, self.engine)
 
     def account(
         self,
@@ -155,6 +147,7 @@ def asking(
     max_queries: int | None,
     max_answers: int | None,
     delta: float,
+    workers: int = 1,
 ) -> Iterator[Asked]:
     """Open the votes and see to it that the mechanism fits them; the verbs explain the arguments.
 
@@ -167,9 +160,12 @@ def asking(
         choice = mechanism
     else:
         choice = choice_of(mechanism, parameters, teachers_per_record)
-    with open_votes(
-        votes, layout=layout, classes=classes, teachers=teachers, queries=listed
-    ) as file:
+    with (
+        Processes(workers) as engine,
+        open_votes(
+            votes, layout=layout, classes=classes, teachers=teachers, queries=listed
+        ) as file,
+    ):
         if isinstance(choice, Mechanism):
             for name in ("teachers", "classes"):
                 if getattr(choice, name) != getattr(file, name):
@@ -178,7 +174,7 @@ def asking(
                         f"{getattr(file, name)}"
                     )
         queries, cap = count(file, max_queries, max_answers)
-        yield Asked(file, choice, queries, cap, delta)
+        yield Asked(file, choice, queries, cap, delta, engine)
 
 
 def choice_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -10,19 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats
 from pate_cli.checks import check_orders
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.engine import Processes
 from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.passes import FilePasses
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost
+from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
@@ -34,7 +36,7 @@ from pate_cli.verbs.asked import (
     count,
     kind_of,
 )
-from pate_cli.votes import Queries, VoteBatch, open_votes
+from pate_cli.votes import Queries, open_votes
 from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import (
     DELTA,
@@ -57,11 +59,13 @@ def cost(
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
+    per_query: bool = True,
     analysis: Analysis | str = Analysis.TIGHT,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
     bound: Bound | str = Bound.TWO_TAIL,
     delta: float = DELTA,
+    workers: int = 1,
     max_queries: int | None = None,
     max_answers: int | None = None,
     teachers_per_record: int = 1,
@@ -75,6 +79,7 @@ def cost(
 
     Args:
         orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
+        per_query: also tell the cost of every query, all in memory.
         target_epsilon, refusal_epsilon, bound: also tell how `aggregate` would fare with them; the
             rows are those that it would ask.
 
@@ -99,19 +104,16 @@ def cost(
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
+        workers=workers,
     ) as asked:
         scored = asked.scored
         if plan is not None and max_queries is None:
             asked = asked.by_rule(plan)
         wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
-        ids: dict[int, Any] = {}  # by first row: the votes are read more than once
-
-        def seen(batch: VoteBatch) -> None:
-            ids[batch.first_row] = np.asarray(batch.ids)
-
-        summary = measure_cost(
-            lambda: asked.batches(scored, seen=seen), orders=wanted, delta=delta, analysis=charged
-        )
+        summary = measure_cost(asked.passes, scored, orders=wanted, delta=delta, analysis=charged)
+        rows = None
+        if per_query:
+            rows = rows_at(charged, asked.passes, scored, order=summary.order)
         spent = [Spending(scored, asked.queries, asked.max_answers)]
         return Cost(
             summary=summary,
@@ -120,7 +122,7 @@ def cost(
             max_answers=asked.max_answers,
             delta=delta,
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
-            ids=np.concatenate(list(ids.values())),
+            rows=rows,
             target=None if plan is None else _prospect(asked, plan, Bound(bound)),
         )
 
@@ -132,6 +134,7 @@ def compare(
     analysis: Analysis | str = Analysis.TIGHT,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     delta: float = DELTA,
+    workers: int = 1,
     max_queries: int | None = None,
     max_answers: int | None = None,
     teachers_per_record: int = 1,
@@ -159,10 +162,12 @@ def compare(
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
+        workers=workers,
     ) as asked:
         scored = asked.scored
         summary = measure_cost(
-            lambda: asked.batches(scored),
+            asked.passes,
+            scored,
             orders=_orders(orders, Analysis(analysis)),
             delta=delta,
             analysis=_cost_analysis(Analysis(analysis)),
@@ -181,6 +186,7 @@ def accuracy(
     truth: Truth | str | PathLike[str],
     *,
     delta: float = DELTA,
+    workers: int = 1,
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -193,17 +199,17 @@ def accuracy(
     SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
     """
     known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
-    with open_votes(
-        votes, layout=layout, classes=classes, teachers=teachers, queries=queries
-    ) as file:
+    with (
+        Processes(workers) as engine,
+        open_votes(
+            votes, layout=layout, classes=classes, teachers=teachers, queries=queries
+        ) as file,
+    ):
         asked, _ = count(file, max_queries, None)
 
-        def batches() -> Iterator[tuple[Counts, Any]]:
-            for batch in file.batches(limit=asked):
-                yield batch.counts, known.of(batch.ids, batch.first_row, classes=file.classes)
-
         points = measure_accuracy(
-            batches,
+            FilePasses(file, asked, engine),
+            known,
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,
@@ -217,6 +223,7 @@ def growth(
     mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
     *,
     delta: float = DELTA,
+    workers: int = 1,
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -227,16 +234,19 @@ def growth(
 ) -> dict[str, CostCurve]:
     """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET."""
     choice = choice_of(mechanism, parameters, teachers_per_record)
-    with open_votes(
-        votes, layout=layout, classes=classes, teachers=teachers, queries=queries
-    ) as file:
+    with (
+        Processes(workers) as engine,
+        open_votes(
+            votes, layout=layout, classes=classes, teachers=teachers, queries=queries
+        ) as file,
+    ):
         rows, _ = count(file, max_queries, None)
         curves = {}
         for name in CLASSES:
             other = choice.among(name)
-            asked = Asked(file, other, rows, rows, delta)
+            asked = Asked(file, other, rows, rows, delta, engine)
             if other.complete and not other.composed:
-                curves[name.value] = measure_growth(asked.batches(asked.scored), delta=delta)
+                curves[name.value] = measure_growth(asked.passes, asked.scored, delta=delta)
         return curves
 
 
@@ -249,6 +259,7 @@ def smooth_sensitivity(
     beta: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     delta: float = DELTA,
+    workers: int = 1,
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -279,6 +290,7 @@ def smooth_sensitivity(
         max_queries=max_queries,
         max_answers=None,
         delta=delta,
+        workers=workers,
     ) as asked:
         scored = asked.scored
         plan = choose_plan(
@@ -291,12 +303,10 @@ def smooth_sensitivity(
 
             verdicts = _conditions(scored, plan)
             plan = PublishedPlan.of(plan)
-            price = published_price(asked.batches(scored), scored, plan)
+            price = published_price(asked.passes, scored, plan)
             conversion = plan.conversion(delta - plan.delta_shift)
         else:
-            price, within = price_votes(
-                asked.batches(scored), scored, order=plan.order, beta=plan.beta
-            )
+            price, within = price_votes(asked.passes, scored, order=plan.order, beta=plan.beta)
         best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
         return Sensitivity(
             price, plan, best, scored.parameters(), asked.queries, within, tuple(verdicts)
@@ -309,7 +319,7 @@ def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
     rows = min(further * asked.queries, asked.file.queries)
     return measure_prospect(
-        asked.batches(scored, queries=rows),
+        replace(asked, queries=rows).passes,
         scored,
         plan,
         bound=bound,
@@ -344,12 +354,9 @@ def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparis
         def build(refusals: int) -> Any:
             return replace(asked, choice=choice.affording(refusals)).mechanism
 
-        def counts() -> Iterator[Counts]:
-            return (batch.counts for batch in asked.file.batches(limit=asked.queries))
-
-        return compare_composed(counts, build, answers=answers, delta=asked.delta)
+        return compare_composed(asked.passes, build, answers=answers, delta=asked.delta)
     scored = replace(asked, choice=choice).scored
-    return compare_scored(lambda: asked.batches(scored), scored, answers=answers, delta=asked.delta)
+    return compare_scored(asked.passes, scored, answers=answers, delta=asked.delta)
 
 
 def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str, Any]]:

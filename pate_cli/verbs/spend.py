@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypeAlias
@@ -22,10 +22,12 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
+from pate_cli.labels import NO_LABELS, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
+from pate_cli.passes import nothing_seen
 from pate_cli.run import Account, Aggregation, ComposedAccount, TargetAccount, run
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
@@ -60,7 +62,9 @@ def aggregate(
     teachers: int | None = None,
     queries: Queries | None = None,
     seed: int | None = None,
-    progress: Progress = lambda _rows: None,
+    workers: int = 1,
+    write: Callable[[Labels], None] | None = None,
+    progress: Progress = nothing_seen,
     **parameters: Any,
 ) -> Aggregation:
     """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
@@ -91,14 +95,18 @@ def aggregate(
             number of classes or, in long form with missing votes, the list of queries is not given
             but read off the votes, the report claims nothing.
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
-        progress: called with the number of rows of each finished batch.
+        workers: processes that share the work on a large file; labels do not depend on it. More
+            than one needs a main module that can be imported without doing anything.
+        write: given the labels a batch at a time, in order, each with the metadata of all; they are
+            then not kept, and must not leave before all is done.
+        progress: called with the number of rows of each finished part.
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
 
     Raises:
         RefusedError: the coin came out against the labels; it carries the public report.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
-    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+    key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
     target = _target(
         target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
     )
@@ -114,6 +122,7 @@ def aggregate(
         max_queries=max_queries,
         max_answers=max_answers,
         delta=delta,
+        workers=workers,
     ) as asked:
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
@@ -126,17 +135,21 @@ def aggregate(
             rows_given=max_queries is not None,
         )
         if target is not None:
-            target.decide(asked, account, noise, progress=progress)
-        return run(
-            asked.file.batches(limit=asked.queries),
+            target.decide(asked, account, key, progress=progress)
+        kept: list[Labels] = []
+        settled = run(
+            asked.passes,
             asked.mechanism,
             account,
             queries=asked.queries,
             max_answers=asked.max_answers,
-            noise=noise,
+            key=key,
+            write=kept.append if write is None else write,
             progress=progress,
             read_off=asked.file.read_off,
         )
+        labels = concatenate(kept) if write is None else None
+        return Aggregation(labels or NO_LABELS, settled.report, settled.ledger)
 
 
 def quote(
@@ -163,7 +176,7 @@ def quote(
     classes: int | None = None,
     teachers: int | None = None,
     queries: Queries | None = None,
-    progress: Progress = lambda _rows: None,
+    progress: Progress = nothing_seen,
     **parameters: Any,
 ) -> Quote:
     """What `aggregate` would cost for all votes; every row is checked, nothing drawn or spent."""
@@ -278,7 +291,7 @@ class _Target:
         self,
         asked: Asked,
         account: Account,
-        noise: Noise,
+        key: RunKey,
         *,
         progress: Progress,
     ) -> None:
@@ -302,8 +315,7 @@ class _Target:
             budget=self.budget,
         )
         with book.under_way():
-            rows = asked.file.batches(limit=asked.queries)
-            passed = tested is None or tested.passes(rows, noise, progress)
+            passed = tested is None or tested.test(asked.passes, key, progress)
         spent = book.ended(passed=passed)
         if isinstance(account, TargetAccount):
             account.spent = spent
@@ -311,7 +323,7 @@ class _Target:
             raise RefusedError(
                 f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
                 f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-                tested.refused(private=noise.private, read_off=asked.file.read_off),
+                tested.refused(private=key.private, read_off=asked.file.read_off),
             )
 
 
@@ -416,9 +428,9 @@ def release(
             f"these rounds were released before, {len(prior)} time(s); another draw costs "
             "privacy: publish the first report, or give `again` to be charged for all draws"
         )
-    noise = Noise.from_entropy() if seed is None else Noise.from_seed(seed)
+    key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
     report = release_ledger(
-        total, plan, noise, prior=[past.draw for past in prior], recorded=recorded
+        total, plan, key.aside("release"), prior=[past.draw for past in prior], recorded=recorded
     )
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))

@@ -73,7 +73,7 @@ def test_whole_scores_understate_the_largest_step():
     # The cost charged is the supremum over a cell a vote wide; its own changes are what counts.
     table = TRAP.cost_table(3.0)
     blocks = table.blocks
-    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), table)[:, 0]
+    rows = TRAP.cells(np.column_stack([fine, np.full(fine.size, -9.0)]), table.grid)[:, 0]
     charged = table.rows(0, table.lattice_rows)[rows, 0]
     inside = (fine >= -12.0) & (fine <= 12.0)
     assert np.all(charged[inside] >= cost[inside] - 1e-12)
@@ -117,7 +117,9 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(k, counts, share
     scores = bound.score(both)
     cost = np.min(bound.rdp(scores, np.array([order])))
     lattice = TABLES.setdefault(k, mechanism.cost_table(order))
-    assert cost == pytest.approx(lattice.cost(mechanism.cells(scores, lattice)).min(), rel=3e-6)
+    assert cost == pytest.approx(
+        lattice.cost(mechanism.cells(scores, lattice.grid)).min(), rel=3e-6
+    )
     v = (both - 12 * student).max(axis=1)
     np.testing.assert_array_equal(scores[:, 0], v)
     # The argmax is so noisy that the coin is nearly everything; it alone must be covered.
@@ -199,7 +201,7 @@ def test_no_student_label_after_the_stop(cap, size):
     assert done.report.answers == done.ledger.answers == cap
     # All rows are charged.
     table = mechanism.cost_table(3.0)
-    assert done.ledger.rdp[0] == table.price(mechanism.tally(counts, table), np.arange(1)).rdp
+    assert done.ledger.rdp[0] == table.price(mechanism.tally(counts, table.grid), np.arange(1)).rdp
 
 
 def test_a_student_who_agrees_costs_only_the_checks():

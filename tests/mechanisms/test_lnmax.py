@@ -37,7 +37,7 @@ def test_the_cost_on_the_lattice_is_the_bound_rounded_up(mechanism, order):
     orders, scale = np.array([order]), mechanism.laplace_scale
     lattice = mechanism.rdp(scores, orders)[0]
     table = mechanism.cost_table(order)
-    np.testing.assert_array_equal(lattice, table.cost(mechanism.cells(scores, table)))
+    np.testing.assert_array_equal(lattice, table.cost(mechanism.cells(scores, table.grid)))
     if mechanism.classes > 2:
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
         smooth = np.minimum(laplace_max_rdp(scores[:, 0], scale=scale, orders=orders)[0], worst)
@@ -45,7 +45,7 @@ def test_the_cost_on_the_lattice_is_the_bound_rounded_up(mechanism, order):
         clear = smooth > 1e-12
         assert np.all(lattice[clear] <= smooth[clear] * math.exp(2.0 * FINE.step))
     coarse = mechanism.cost_table(order, COARSE)
-    rounded = coarse.cost(mechanism.cells(scores, coarse))
+    rounded = coarse.cost(mechanism.cells(scores, coarse.grid))
     assert np.all(rounded >= lattice * math.exp(-2.0 * FINE.step))
 
 

@@ -82,7 +82,7 @@ class Ensemble:
 
     @cached_property
     def cells(self):
-        return self.mechanism.cells(self.scores, self.table)
+        return self.mechanism.cells(self.scores, self.table.grid)
 
     @cached_property
     def cost(self):
@@ -252,7 +252,7 @@ def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it():
     mechanism, order, beta = GNMax(6, 4, sigma2=20.0), 8.0, 0.02
     graph = Graph.of(6, 4)
     table = ScoreTable(order, mechanism.cost_table(order).grid, lambda z: np.exp(4.0 * z))
-    cells = mechanism.cells(mechanism.score(graph.histograms), table)
+    cells = mechanism.cells(mechanism.score(graph.histograms), table.grid)
     curves, ceiling = single_curves(table, cells, 7)
     here, there = graph.edges.T
     stopped = (curves[:, :2] * np.exp(-beta * np.arange(2))).max(axis=1)
@@ -286,7 +286,7 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
         tops = np.arange(20, 40)
         counts = np.column_stack([tops, 40 - tops, np.zeros_like(tops)])
         moved = counts + np.array([1, -1, 0])
-        pair = [mechanism.cells(mechanism.score(file), table) for file in (counts, moved)]
+        pair = [mechanism.cells(mechanism.score(file), table.grid) for file in (counts, moved)]
         gap = np.abs(table.cost(pair[0]) - table.cost(pair[1]))
         for cells_of_one in pair:
             assert np.all(gap <= blocks[0, cells_of_one[:, 1] // table.grid.block])

@@ -48,7 +48,7 @@ def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, *
     """The ledger of a run over these histograms, without its labels."""
     return charge(
         mechanism,
-        {order: mechanism.tally(counts, mechanism.cost_table(order)) for order in orders},
+        {order: mechanism.tally(counts, mechanism.cost_table(order).grid) for order in orders},
         round_of(mechanism, queries=len(counts), **done),
         delta=delta,
         distances=distances,

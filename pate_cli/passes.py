@@ -1,0 +1,151 @@
+"""Passes over the rows that are asked, range by range, on whatever engine there is.
+
+The ranges follow from the file alone, so that sums over them are the same to the last bit wherever
+they are done, and so are labels, whose noise belongs to rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.arrays import Counts
+from pate_cli.engine import HERE, Engine
+from pate_cli.errors import VoteError
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.votes import VoteBatch, VoteFile
+
+__all__ = ["FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
+
+_Found = TypeVar("_Found")
+
+Look = Callable[[Any, VoteBatch], _Found]
+"""What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
+
+# Entries of histograms or labels in a range: some seconds of work at most, half a second for few
+# classes.
+_ENTRIES: Final = 1 << 21
+# So many entries are worth a process of their own.
+_WORTH_A_PROCESS: Final = 1 << 22
+
+
+def nothing_seen(rows: int) -> None:
+    """Progress that nobody follows."""
+
+
+class Passes(Protocol):
+    """The rows that are asked; read once or more, always the same ones."""
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """What `look` makes of every batch, in order.
+
+        Args:
+            mechanism: bound to the rows of each batch before `look` sees it.
+            look: applied to (mechanism, batch).
+            progress: called with the number of rows of each finished range.
+            in_order: `look` must see the batches one after the other, in this process.
+
+        Raises:
+            VoteError: at the first row that is no vote, or where votes have changed since an
+                earlier pass.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class OnCounts(Generic[_Found]):
+    """A look at histograms alone.
+
+    Attributes:
+        of: applied to the mechanism bound to the rows and the histograms.
+    """
+
+    of: Callable[[Any, Counts], _Found]
+
+    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Found:
+        """What is made of a batch."""
+        return self.of(mechanism, batch.counts)
+
+
+@dataclass(frozen=True)
+class TallyCells:
+    """From histograms to their cells, counted.
+
+    Attributes:
+        grid: columns of the lattice.
+    """
+
+    grid: ScoreGrid
+
+    def __call__(self, mechanism: ScoredMechanism, counts: Counts) -> Tally:
+        """The tally of a batch."""
+        return mechanism.tally(counts, self.grid)
+
+
+@dataclass(eq=False)
+class FilePasses:
+    """The first rows of a file.
+
+    Attributes:
+        file: where they are.
+        queries: how many, fixed before any vote was seen.
+        engine: where the work is done.
+    """
+
+    file: VoteFile
+    queries: int
+    engine: Engine = HERE
+    _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """See Passes."""
+        ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
+        task = _OneRange(self.file, mechanism, look)
+        shared = self.file.portable and not in_order
+        shared &= self.queries * self.file.classes >= 2 * _WORTH_A_PROCESS
+        engine = self.engine if shared else HERE
+        for (start, stop), (found, digest) in zip(ranges, engine.map(task, ranges), strict=True):
+            if self._seen.setdefault(start, digest) != digest:
+                raise VoteError(f"{self.file.name}: rows {start} to {stop - 1} changed while read")
+            yield from found
+            progress(stop - start)
+
+
+@dataclass(frozen=True)
+class _OneRange:
+    """The work on one range."""
+
+    file: VoteFile
+    mechanism: Mechanism
+    look: Look[Any]
+
+    def __call__(self, rows: tuple[int, int]) -> tuple[list[Any], bytes]:
+        start, stop = rows
+        digest = hashlib.blake2b(digest_size=16)
+        found = []
+        for batch in self.file.batches(start=start, limit=stop - start):
+            digest.update(batch.counts)
+            ids = batch.ids
+            digest.update(ids if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+            found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
+        return found, digest.digest()

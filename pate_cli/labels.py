@@ -12,8 +12,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, BinaryIO, Final
+from types import MappingProxyType, TracebackType
+from typing import Any, BinaryIO, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,28 @@ NO_LABEL: Final = -1
 SOURCES: Final = ("teachers", "student", "none")
 """Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody."""
 
-_MAX_LABEL: Final = 2**31 - 1  # labels are int32 in the files
+_NONE: Final = SOURCES.index("none")
+_MAX_LABEL: Final = 2**31 - 1
 _ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
 _TEXT_ROWS: Final = 1 << 16  # rows of CSV or JSONL turned into text at a time
 _TEXT: Final = frozenset({str, np.str_})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
+
+_Columns: TypeAlias = tuple[NDArray[Any], NDArray[np.integer[Any]], NDArray[np.uint8]]
+"""Ids, labels and codes of sources: rows that were checked when their `Labels` was made."""
+
+
+class _Sources:
+    """The field `sources`: text to the reader, kept as codes of a byte."""
+
+    def __get__(self, table: Labels | None, kind: type[Labels]) -> NDArray[np.str_]:
+        if table is None:
+            raise AttributeError("sources")  # which tells the dataclass that there is no default
+        return np.array(SOURCES)[table.source_codes]
+
+    def __set__(self, table: Labels, sources: NDArray[Any]) -> None:
+        object.__setattr__(table, "source_codes", _codes(np.asarray(sources)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,58 +57,60 @@ class Labels(Result):
     """Labels of a run, or of a part of it; everything in it is public.
 
     ids: [queries] whole numbers (kept as int64) or text.
-    labels: [queries] int64 in [0, 2^31), or -1 where the query was refused.
-    sources: [queries] "teachers", "student" or "none"; "none" exactly where the label is -1.
+    labels: [queries] whole numbers in [0, 2^31), kept as int32; -1 where the query was refused.
+    sources: [queries] "teachers", "student" or "none", or uint8 places in SOURCES; "none" exactly
+        where the label is -1. Read back as text, made when asked for.
     metadata: public parameters of the mechanism, text to text.
+    source_codes: [queries] uint8, the sources as places in SOURCES.
     ParameterError when the columns do not fit this description or each other.
     """
 
     ids: NDArray[Any]
-    labels: NDArray[np.int64]
-    sources: NDArray[Any]
+    labels: NDArray[np.integer[Any]]
+    sources: _Sources = _Sources()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    source_codes: NDArray[np.uint8] = field(init=False)
 
     def __post_init__(self) -> None:
-        ids = _ids(self.ids)
-        labels = _labels(self.labels)
-        sources = np.asarray(self.sources)
-        if not (ids.shape == labels.shape == sources.shape and ids.ndim == 1):
+        ids, labels, codes = np.asarray(self.ids), np.asarray(self.labels), self.source_codes
+        if not (ids.shape == labels.shape == codes.shape and ids.ndim == 1):
             raise ParameterError(
                 "ids, labels and sources must be one column each, of one length, not of shapes"
-                f" {ids.shape}, {labels.shape} and {sources.shape}"
+                f" {ids.shape}, {labels.shape} and {codes.shape}"
             )
-        _refuse_row(~np.isin(sources, SOURCES), f"the source must be one of {', '.join(SOURCES)}")
+        ids, labels = _ids(ids), _labels(labels)
         _refuse_row(
-            (sources == "none") != (labels == NO_LABEL),
+            (codes == _NONE) != (labels == NO_LABEL),
             "the source must be none exactly where there is no label",
         )
-        if not all(isinstance(text, str) for item in self.metadata.items() for text in item):
-            raise ParameterError("metadata must map text to text")
         # Views of the caller's columns that nobody can write through, not copies of them.
-        for name, column in (("ids", ids), ("labels", labels), ("sources", sources)):
+        for name, column in (("ids", ids), ("labels", labels), ("source_codes", codes)):
             view = column.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+        object.__setattr__(self, "metadata", MappingProxyType(_public(self.metadata)))
 
     def __len__(self) -> int:
         return int(self.labels.size)
 
+    @property
+    def answers(self) -> int:
+        """How many labels come from the teachers."""
+        return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """query_id, label (masked where there is none) and source."""
-        labels = np.ma.masked_equal(self.labels.astype(np.int32), NO_LABEL)
+        labels = np.ma.masked_equal(self.labels, NO_LABEL)
         return {"query_id": self.ids, "label": labels, "source": self.sources}
 
     def to_dict(self) -> dict[str, Any]:
         """How many labels there are and who gave them, with the mechanism's parameters."""
-        counts = {source: int(np.sum(self.sources == source)) for source in SOURCES}
-        return {"queries": len(self), **counts, **self.metadata}
+        counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
+        return {"queries": len(self), **dict(zip(SOURCES, counts, strict=True)), **self.metadata}
 
     def to_arrow(self) -> Any:
         """query_id, label (null: no answer), source; the parameters are in the metadata."""
-        import pyarrow as pa
-
-        return _arrow(self, pa)
+        return _arrow([_columns(self)], _schema(self.metadata, whole=_whole(self)))
 
     def encode(self, path: str | os.PathLike[str]) -> bytes:
         """The file of this name, by its suffix; not .json, whose facts hold no labels."""
@@ -105,7 +123,7 @@ class Labels(Result):
 
     def headline(self) -> str:
         """How many of the queries were answered."""
-        return f"{int(np.sum(self.labels != NO_LABEL))} of {len(self)} queries labelled"
+        return f"{int(np.count_nonzero(self.labels != NO_LABEL))} of {len(self)} queries labelled"
 
 
 def concatenate(tables: Iterable[Labels]) -> Labels:
@@ -119,86 +137,256 @@ def concatenate(tables: Iterable[Labels]) -> Labels:
         raise ParameterError("there are no label tables to concatenate")
     if any(chunk.metadata != chunks[0].metadata for chunk in chunks):
         raise ParameterError("label tables of different mechanism parameters cannot be one table")
-    if len({chunk.ids.dtype.kind == "i" for chunk in chunks}) > 1:
+    if len({_whole(chunk) for chunk in chunks}) > 1:
         raise ParameterError("label tables with numbers and with text as ids cannot be one table")
-    return Labels(
-        ids=np.concatenate([chunk.ids for chunk in chunks]),
-        labels=np.concatenate([chunk.labels for chunk in chunks]),
-        sources=np.concatenate([chunk.sources for chunk in chunks]),
-        metadata=chunks[0].metadata,
-    )
+    return Labels(*_stacked(map(_columns, chunks)), chunks[0].metadata)
 
 
 def encode_labels(table: Labels, label_format: LabelFormat) -> bytes:
-    """The file of `table` in `label_format`, as bytes; see `write_labels`."""
+    """The file of `table` in `label_format`, as bytes; see `LabelWriter`."""
     file = io.BytesIO()
     write_labels(table, file, label_format)
     return file.getvalue()
 
 
 def write_labels(table: Labels, file: BinaryIO, label_format: LabelFormat) -> None:
-    """Write `table` to a binary file object.
+    """Write all of `table` to a binary file object; see `LabelWriter`."""
+    with LabelWriter(file, label_format, table.metadata, rows=len(table)) as writer:
+        writer.write(table)
+
+
+class LabelWriter:
+    """A file of labels, written as they come; how the rows are cut into tables leaves no trace.
 
     Parquet: query_id, label (nullable int32), source; metadata as JSON under the key `pate`.
     NPY: int32 [queries], -1 for none; ids, sources and metadata do not fit and are left out.
     CSV: header query_id,label,source; no label is an empty field; UTF-8, lines end in LF.
     JSONL: one object with the same three keys per line; no label is null; ASCII.
+
+    with LabelWriter(file, LabelFormat.PARQUET, {"sigma": "40"}) as writer:
+        for table in tables:
+            writer.write(table)
+
+    A file is whole only after `close`, which leaving the block without an error calls. At most a
+    row group of 2^20 rows is held back.
     """
-    if label_format is LabelFormat.PARQUET:
-        _write_parquet(table, file)
-    elif label_format is LabelFormat.NPY:
-        np.lib.format.write_array(file, table.labels.astype("<i4"), (1, 0), allow_pickle=False)
-    elif label_format is LabelFormat.CSV:
-        file.write(b"query_id,label,source\n")
-        _write_text(table, file, "{},{},{}\n", _csv_field, no_label="")
-    else:
-        row = '{{"query_id":{},"label":{},"source":"{}"}}\n'
-        _write_text(table, file, row, json.dumps, no_label="null")
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        label_format: LabelFormat,
+        metadata: Mapping[str, str],
+        *,
+        rows: int | None = None,
+    ) -> None:
+        """Begin the file.
+
+        Args:
+            file: a binary file object, written from where it stands and left open.
+            label_format: its format.
+            metadata: public parameters of the mechanism; those of the tables have no say.
+            rows: how many there will be; NPY, which begins with their number, needs it.
+
+        Raises:
+            ParameterError: metadata that are not text to text, or NPY without `rows`.
+        """
+        self._promised, self._written = rows, 0
+        self._whole: bool | None = None
+        self._open = True
+        public = _public(metadata)
+        self._body: _Body
+        if label_format is LabelFormat.PARQUET:
+            self._body = _Parquet(file, public)
+        elif label_format is not LabelFormat.NPY:
+            self._body = _Text(file, _TEXTS[label_format])
+        elif rows is None:
+            raise ParameterError("an NPY file begins with its length; give the number of `rows`")
+        else:
+            self._body = _Npy(file, rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def write(self, table: Labels) -> None:
+        """Append the rows of `table`.
+
+        ParameterError when its ids are text and earlier ones numbers or the other way round, when
+        there are more rows than promised, or when the file is closed.
+        """
+        if not self._open:
+            raise ParameterError("the file of labels is closed; write before closing it")
+        if self._whole is None:
+            self._whole = _whole(table)
+        elif self._whole != _whole(table):
+            raise ParameterError("numbers and text as query ids cannot be in one file")
+        if self._promised is not None and self._written + len(table) > self._promised:
+            raise ParameterError(
+                f"row {self._promised}: the file was to hold {self._promised} rows, not more"
+            )
+        self._body.write(table)
+        self._written += len(table)
+
+    def close(self) -> None:
+        """Finish the file; a second call does nothing.
+
+        ParameterError when there were fewer rows than promised: the file is then not whole.
+        """
+        if not self._open:
+            return
+        self._open = False
+        if self._promised is not None and self._written != self._promised:
+            raise ParameterError(
+                f"the file was to hold {self._promised} rows and got {self._written}"
+            )
+        self._body.close()
 
 
-def _arrow(table: Labels, pa: Any) -> Any:
-    whole = table.ids.dtype.kind == "i"
-    schema = pa.schema(
+class _Body(Protocol):
+    """The rows of a file in one format."""
+
+    def write(self, table: Labels) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Npy:
+    def __init__(self, file: BinaryIO, rows: int) -> None:
+        self._file = file
+        header = {"descr": "<i4", "fortran_order": False, "shape": (rows,)}
+        np.lib.format.write_array_header_1_0(file, header)
+
+    def write(self, table: Labels) -> None:
+        self._file.write(table.labels.astype("<i4", copy=False).tobytes())
+
+    def close(self) -> None:
+        pass
+
+
+class _Text:
+    def __init__(self, file: BinaryIO, style: _Style) -> None:
+        self._file, self._style = file, style
+        file.write(style.header)
+
+    def write(self, table: Labels) -> None:
+        for start in range(0, len(table), _TEXT_ROWS):
+            self._file.write(_lines(table, slice(start, start + _TEXT_ROWS), self._style).encode())
+
+    def close(self) -> None:
+        pass
+
+
+class _Parquet:
+    """Rows are held back until a row group is full, so that no table leaves its own mark."""
+
+    def __init__(self, file: BinaryIO, metadata: Mapping[str, str]) -> None:
+        self._sink = _Sink(file)
+        self._metadata = metadata
+        self._held: list[_Columns] = []
+        self._rows = 0
+        self._writer: Any = None
+
+    def write(self, table: Labels) -> None:
+        if self._writer is None:
+            self._begin(whole=_whole(table))
+        start = 0
+        while start < len(table):
+            stop = min(len(table), start + _ROW_GROUP - self._rows)
+            self._held.append(_columns(table, slice(start, stop)))
+            self._rows += stop - start
+            start = stop
+            if self._rows == _ROW_GROUP:
+                self._flush()
+
+    def close(self) -> None:
+        if self._writer is None:
+            self._begin(whole=True)
+        if self._rows:
+            self._flush()
+        self._call(self._writer.close)
+
+    def _begin(self, *, whole: bool) -> None:
+        import pyarrow.parquet as pq
+
+        self._schema = _schema(self._metadata, whole=whole)
+        options = {"version": "2.6", "compression": "zstd", "use_dictionary": ["source"]}
+        self._writer = self._call(pq.ParquetWriter, self._sink, self._schema, **options)
+
+    def _flush(self) -> None:
+        group = _arrow(self._held, self._schema)
+        self._held, self._rows = [], 0
+        self._call(self._writer.write_table, group, row_group_size=_ROW_GROUP)
+
+    def _call(self, step: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        self._sink.live = True
+        try:
+            return step(*given, **options)
+        finally:
+            self._sink.live = False
+
+
+class _Sink(io.RawIOBase):
+    """A file for as long as it is `live`: a Parquet writer that is given up would end it whole."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.live = False
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if self.live:
+            self._file.write(data)
+        return len(data)
+
+
+@dataclass(frozen=True)
+class _Style:
+    """How a format of lines writes a row: an id, then everything behind it."""
+
+    header: bytes
+    ids: Callable[[list[Any]], Iterable[str]]
+    before: str
+    behind: str
+    no_label: str
+
+
+def _lines(table: Labels, part: slice, style: _Style) -> str:
+    """The rows of `part`, each with its line end."""
+    labels, codes = table.labels[part].astype(np.int64), table.source_codes[part]
+    # What stands behind the id is the same text for every row of one label and source.
+    found, places = np.unique(labels * len(SOURCES) + codes, return_inverse=True)
+    behind = np.array(
         [
-            pa.field("query_id", pa.int64() if whole else pa.string(), nullable=False),
-            pa.field("label", pa.int32(), nullable=True),
-            pa.field("source", pa.string(), nullable=False),
+            style.behind.format(style.no_label if label == NO_LABEL else label, SOURCES[code])
+            for label, code in (divmod(key, len(SOURCES)) for key in found.tolist())
         ],
-        metadata={"pate": json.dumps(dict(table.metadata), sort_keys=True)},
+        dtype=object,
     )
-    columns = [
-        pa.array(table.ids, schema.field("query_id").type),
-        pa.array(table.labels.astype(np.int32), mask=table.labels == NO_LABEL),
-        pa.array(table.sources, pa.string()),
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    pieces: list[str] = [style.before] * (3 * labels.size)
+    pieces[1::3] = style.ids(table.ids[part].tolist())
+    pieces[2::3] = behind[places].tolist()
+    return "".join(pieces)
 
 
-def _write_parquet(table: Labels, file: BinaryIO) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(
-        table.to_arrow(),
-        file,
-        version="2.6",
-        compression="zstd",
-        use_dictionary=["source"],
-        row_group_size=_ROW_GROUP,
-    )
+def _json_ids(ids: list[Any]) -> list[str]:
+    # A line feed inside a text is escaped, so that a bare one can stand between the texts.
+    return json.dumps(ids, separators=("\n", ":"))[1:-1].split("\n")
 
 
-def _write_text(
-    table: Labels, file: BinaryIO, row: str, quote: Callable[[str], str], *, no_label: str
-) -> None:
-    """Write rows of text: `row` has three places, `quote` writes an id that is text."""
-    for start in range(0, len(table), _TEXT_ROWS):
-        part = slice(start, start + _TEXT_ROWS)
-        ids = table.ids[part].tolist()
-        texts = ids if table.ids.dtype.kind == "i" else map(quote, ids)
-        labels = table.labels[part].astype(object)
-        labels[table.labels[part] == NO_LABEL] = no_label
-        lines = map(row.format, texts, labels.tolist(), table.sources[part].tolist())
-        file.write("".join(lines).encode())
+def _csv_ids(ids: list[Any]) -> Iterable[str]:
+    if isinstance(ids[0], int):
+        return map(str, ids)
+    return map(_csv_field, ids) if _NEEDS_QUOTES.search("".join(ids)) else ids
 
 
 def _csv_field(text: str) -> str:
@@ -208,32 +396,98 @@ def _csv_field(text: str) -> str:
     return text
 
 
-def _ids(values: NDArray[Any]) -> NDArray[Any]:
-    ids = np.asarray(values)
+_TEXTS: Final = {
+    LabelFormat.CSV: _Style(
+        b"query_id,label,source\n", _csv_ids, before="", behind=",{},{}\n", no_label=""
+    ),
+    LabelFormat.JSONL: _Style(
+        b"",
+        _json_ids,
+        before='{"query_id":',
+        behind=',"label":{},"source":"{}"}}\n',
+        no_label="null",
+    ),
+}
+
+
+def _whole(table: Labels) -> bool:
+    return table.ids.dtype.kind == "i"
+
+
+def _columns(table: Labels, part: slice = slice(None)) -> _Columns:
+    return table.ids[part], table.labels[part], table.source_codes[part]
+
+
+def _stacked(tables: Iterable[_Columns]) -> _Columns:
+    ids, labels, codes = map(np.concatenate, zip(*tables, strict=True))
+    return ids, labels, codes
+
+
+def _schema(metadata: Mapping[str, str], *, whole: bool) -> Any:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("query_id", pa.int64() if whole else pa.string(), nullable=False),
+            pa.field("label", pa.int32(), nullable=True),
+            pa.field("source", pa.string(), nullable=False),
+        ],
+        metadata={"pate": json.dumps(dict(metadata), sort_keys=True)},
+    )
+
+
+def _arrow(tables: Iterable[_Columns], schema: Any) -> Any:
+    import pyarrow as pa
+
+    ids, labels, codes = _stacked(tables)
+    columns = [
+        pa.array(ids, schema.field("query_id").type),
+        pa.array(labels, mask=labels == NO_LABEL),
+        pa.DictionaryArray.from_arrays(codes, pa.array(SOURCES)).dictionary_decode(),
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _public(metadata: Mapping[str, str]) -> dict[str, str]:
+    if not all(isinstance(text, str) for item in metadata.items() for text in item):
+        raise ParameterError("metadata must map text to text")
+    return dict(metadata)
+
+
+def _ids(ids: NDArray[Any]) -> NDArray[Any]:
     if ids.dtype.kind == "i" or (ids.dtype.kind == "u" and ids.dtype.itemsize < 8):
         return ids.astype(np.int64, copy=False)
     if ids.dtype.kind == "u":
         _refuse_row(ids > np.uint64(2**63 - 1), "a query id must fit 64 signed bits")
         return ids.astype(np.int64)
     if ids.dtype.kind == "U" or (ids.dtype.kind == "O" and set(map(type, ids.flat)) <= _TEXT):
-        unpaired = np.fromiter(map(bool, map(_SURROGATE.search, ids.flat)), np.bool_, ids.size)
-        _refuse_row(unpaired, "a query id must be valid Unicode text")
+        if _SURROGATE.search("".join(ids.tolist())):
+            unpaired = np.fromiter(map(bool, map(_SURROGATE.search, ids.flat)), np.bool_, ids.size)
+            _refuse_row(unpaired, "a query id must be valid Unicode text")
         return ids
     raise ParameterError(f"query ids must be whole numbers or text, not {ids.dtype}")
 
 
-def _labels(values: NDArray[Any]) -> NDArray[np.int64]:
-    labels = np.asarray(values)
+def _labels(labels: NDArray[Any]) -> NDArray[np.int32]:
     if labels.dtype.kind not in "iu":
         raise ParameterError(f"labels must be whole numbers, not {labels.dtype}")
     _refuse_row(
         (labels < NO_LABEL) | (labels > _MAX_LABEL),
         f"a label must be in [0, {_MAX_LABEL}], or {NO_LABEL} for none",
     )
-    return labels.astype(np.int64, copy=False)
+    return labels.astype(np.int32, copy=False)
+
+
+def _codes(sources: NDArray[Any]) -> NDArray[np.uint8]:
+    codes = sources
+    if sources.dtype != np.uint8:
+        codes = np.full(sources.shape, len(SOURCES), np.uint8)
+        for code, source in enumerate(SOURCES):
+            codes[sources == source] = code
+    _refuse_row(codes >= len(SOURCES), f"the source must be one of {', '.join(SOURCES)}")
+    return codes
 
 
 def _refuse_row(bad: NDArray[np.bool_], reason: str) -> None:
-    rows = np.flatnonzero(bad)
-    if rows.size:
-        raise ParameterError(f"row {rows[0]}: {reason}")
+    if bad.any():
+        raise ParameterError(f"row {np.argmax(bad)}: {reason}")

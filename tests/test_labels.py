@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import csv
+import errno
+import gc
 import io
+import itertools
 import json
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pate_cli import labels as labels_module
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.labels import (
+    SOURCES,
     LabelFormat,
     Labels,
+    LabelWriter,
     concatenate,
     encode_labels,
     write_labels,
@@ -249,6 +255,33 @@ def test_a_table_is_frozen_through_and_through():
         table.labels = table.labels
 
 
+def test_sources_are_kept_as_codes_and_read_as_text():
+    table = table_of(ROWS)
+    assert table.source_codes.dtype == np.uint8
+    assert [SOURCES[code] for code in table.source_codes] == [row[2] for row in ROWS]
+    assert table.sources.tolist() == [row[2] for row in ROWS]
+    same = Labels(table.ids, table.labels, table.source_codes)
+    assert same.sources.tolist() == table.sources.tolist()
+    assert table.answers == 1
+    assert table.to_dict() == {"queries": 3, "teachers": 1, "student": 1, "none": 1}
+    with pytest.raises(ValueError, match="read-only"):
+        table.source_codes[0] = 1
+    with pytest.raises(FrozenInstanceError):
+        table.sources = table.sources
+
+
+def test_a_table_with_other_metadata():
+    other = replace(table_of(ROWS), metadata={"a": "1"})
+    assert other.metadata == {"a": "1"}
+    assert other.sources.tolist() == [row[2] for row in ROWS]
+
+
+@pytest.mark.parametrize("codes", [np.array([3], np.uint8), np.array([0]), np.array([0.0])])
+def test_codes_that_are_none(codes):
+    with pytest.raises(ParameterError, match="row 0: the source must be one of teachers, student"):
+        Labels(np.array([1]), np.array([0]), codes)
+
+
 def test_freezing_leaves_the_callers_arrays_writable():
     labels = np.array([0])
     Labels(np.array([1]), labels, np.array(["teachers"]))
@@ -288,3 +321,110 @@ def test_chunks_that_are_not_of_one_run():
         concatenate([table_of(ROWS, {"a": "1"}), table_of(ROWS, {"a": "2"})])
     with pytest.raises(ParameterError, match="numbers and with text as ids"):
         concatenate([table_of(ROWS), table_of([("x", 1, "student")])])
+
+
+# ---------------------------------------------------------------- written as they come
+
+
+def pieces_of(table, cuts):
+    ends = sorted({0, len(table), *(min(cut, len(table)) for cut in cuts)})
+    for start, stop in itertools.pairwise(ends):
+        part = slice(start, stop)
+        yield Labels(table.ids[part], table.labels[part], table.source_codes[part])
+
+
+@pytest.fixture
+def small_groups(monkeypatch):
+    monkeypatch.setattr(labels_module, "_ROW_GROUP", 4)
+    monkeypatch.setattr(labels_module, "_TEXT_ROWS", 3)
+
+
+@pytest.mark.usefixtures("small_groups")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=TABLES, cuts=st.lists(st.integers(0, 12), max_size=6))
+def test_how_rows_are_cut_leaves_no_trace(rows, cuts):
+    whole = table_of(rows, {"k": "v"})
+    for label_format in LabelFormat:
+        file = io.BytesIO()
+        with LabelWriter(file, label_format, whole.metadata, rows=len(rows)) as writer:
+            for piece in pieces_of(whole, cuts):
+                writer.write(piece)
+        assert file.getvalue() == encode_labels(whole, label_format)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_no_more_than_a_row_group_is_held_back():
+    file = io.BytesIO()
+    table = Labels(np.arange(3), np.zeros(3, int), np.zeros(3, np.uint8))
+    with LabelWriter(file, LabelFormat.PARQUET, {}) as writer:
+        sizes = []
+        for _ in range(5):
+            writer.write(table)
+            sizes.append(file.tell())
+    grew = [later > size for size, later in itertools.pairwise(sizes)]
+    assert grew == [True, True, True, False]  # the last three rows wait for a fourth
+    found = pq.ParquetFile(pa.BufferReader(file.getvalue())).metadata
+    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [4, 4, 4, 3]
+
+
+def test_a_run_without_a_table_is_a_valid_file():
+    for label_format in LabelFormat:
+        file = io.BytesIO()
+        LabelWriter(file, label_format, {"a": "1"}, rows=0).close()
+        assert file.getvalue() == encode_labels(table_of([], {"a": "1"}), label_format)
+
+
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+@pytest.mark.parametrize("end", ["error", "forgotten", "early"])
+def test_an_abandoned_file_never_looks_whole(label_format, end):
+    file = io.BytesIO()
+    writer = LabelWriter(file, label_format, {}, rows=4)
+    writer.write(table_of(ROWS))
+    if end == "error":
+        with pytest.raises(KeyError), writer:
+            raise KeyError
+    elif end == "early":
+        with pytest.raises(ParameterError, match="was to hold 4 rows and got 3"):
+            writer.close()
+    del writer
+    gc.collect()
+    assert not file.closed
+    data = file.getvalue()
+    if label_format is LabelFormat.PARQUET:
+        assert not data.endswith(b"PAR1") or len(data) == 4
+    elif label_format is LabelFormat.NPY:
+        with pytest.raises(ValueError, match=r"array|bytes|data"):
+            np.load(io.BytesIO(data))
+
+
+def test_a_full_disk_is_told_in_the_words_of_the_system():
+    class Full(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "full")
+
+    for label_format in LabelFormat:
+        with pytest.raises(OSError, match="full") as caught:
+            write_labels(table_of(ROWS), Full(), label_format)
+        assert caught.value.errno == errno.ENOSPC
+    gc.collect()
+
+
+def test_rows_that_a_file_does_not_take():
+    text = table_of([("x", 1, "student")])
+    with LabelWriter(io.BytesIO(), LabelFormat.CSV, {}) as writer:
+        writer.write(table_of(ROWS))
+        with pytest.raises(ParameterError, match="numbers and text as query ids"):
+            writer.write(text)
+    with pytest.raises(ParameterError, match="closed"):
+        writer.write(table_of(ROWS))
+    file = io.BytesIO()
+    with pytest.raises(ParameterError, match="row 2: the file was to hold 2 rows, not more"):
+        LabelWriter(file, LabelFormat.NPY, {}, rows=2).write(table_of(ROWS))
+    with pytest.raises(ParameterError, match="give the number of `rows`"):
+        LabelWriter(file, LabelFormat.NPY, {})
+    for label_format in LabelFormat:
+        with pytest.raises(ParameterError, match="metadata must map text to text"):
+            LabelWriter(file, label_format, {"a": 1}, rows=0)

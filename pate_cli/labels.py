@@ -126,6 +126,12 @@ class Labels(Result):
         return f"{int(np.count_nonzero(self.labels != NO_LABEL))} of {len(self)} queries labelled"
 
 
+NOTHING: Final = Labels(
+    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+)
+"""No rows."""
+
+
 def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 

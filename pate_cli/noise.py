@@ -60,11 +60,12 @@ from i·(draws per row) on. So a row's label depends on the key and its place al
 distributed and sequential runs under one key give the same labels, and a task that is tried again
 publishes no second answer. A fresh key is 256 bits from the operating system's generator; it is
 never written down, except into a checkpoint that only its owner can read, and dies with the run.
-Guarantees are then those of an ideal run against whoever cannot tell SHAKE-256 under a secret prefix from random,
-as they would be with the operating system's own generator, a stream cipher. SHAKE-256 is in the
-standard library and gives 40 million words a second on one core, a quarter of a microsecond for a
-row of ten classes. AES in counter mode would be faster, for one more package; Philox and its like
-are not meant to withstand anyone; BLAKE2b gives 64 bytes a call, a fifth of the speed.
+Guarantees are then those of an ideal run against whoever cannot tell SHAKE-256 under a secret
+prefix from random, as they would be with the operating system's own generator, a stream cipher.
+SHAKE-256 is in the standard library and gives 40 million words a second on one core, a quarter of a
+microsecond for a row of ten classes. AES in counter mode would be faster, for one more package;
+Philox and its like are not meant to withstand anyone; BLAKE2b gives 64 bytes a call, a fifth of the
+speed.
 
 `RunKey.from_seed()` is a Philox counter generator instead: reproducible on any machine, predictable
 to whoever knows or guesses the seed, hence never private.

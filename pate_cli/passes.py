@@ -21,7 +21,7 @@ from pate_cli.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes import VoteBatch, VoteFile
 
-__all__ = ["FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
+__all__ = ["CountsPasses", "FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
 
 _Found = TypeVar("_Found")
 
@@ -63,6 +63,31 @@ class Passes(Protocol):
                 earlier pass.
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class CountsPasses:
+    """Histograms in memory, as one batch whose ids are row numbers.
+
+    Attributes:
+        counts: [queries, classes].
+    """
+
+    counts: Counts
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """See Passes."""
+        del in_order
+        batch = VoteBatch(0, np.arange(len(self.counts)), self.counts)
+        yield look(mechanism.for_rows(batch.ids, 0), batch)
+        progress(len(self.counts))
 
 
 @dataclass(frozen=True)
@@ -144,8 +169,8 @@ class _OneRange:
         digest = hashlib.blake2b(digest_size=16)
         found = []
         for batch in self.file.batches(start=start, limit=stop - start):
-            digest.update(batch.counts)
+            digest.update(np.ascontiguousarray(batch.counts).data)
             ids = batch.ids
-            digest.update(ids if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+            digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
             found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
         return found, digest.digest()

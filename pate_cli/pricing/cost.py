@@ -177,7 +177,12 @@ class _Seen:
 def _summed(values: Ints, numbers: Floats) -> tuple[Ints, Floats]:
     """Distinct values, ascending, and the sum of the numbers beside each."""
     distinct, places = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(places, weights=numbers, minlength=distinct.size)
+    return distinct, _sums(places, numbers, distinct.size)
+
+
+def _sums(places: Ints, numbers: Floats, size: int) -> Floats:
+    """Of the numbers at each place, [size]."""
+    return np.bincount(places, weights=numbers, minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -372,7 +377,7 @@ class CostSummary:
 
         def summed(votes: Ints, numbers: Floats) -> Floats:
             index = np.clip(np.searchsorted(edges, votes, "right") - 1, 0, edges.size - 2)
-            return np.bincount(index, weights=numbers, minlength=edges.size - 1)
+            return _sums(index, numbers, edges.size - 1)
 
         kinds = self.kinds
         queries = summed(kinds.plurality, kinds.queries.astype(np.float64))

@@ -18,6 +18,7 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ValidityError
+from pate_cli.passes import CountsPasses
 from pate_cli.published.account import PublishedPlan, published_price
 from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
 from pate_cli.words import ReleaseKind
@@ -116,7 +117,7 @@ class PaperBudget:
         plan = PublishedPlan.of(
             ReleasePlan(ReleaseKind.NONE, self._delta, order, _NO_BETA, _NO_SIGMA)
         )
-        return published_price([(mechanism, self._sample.counts[:rows])], mechanism, plan)
+        return published_price(CountsPasses(self._sample.counts[:rows]), mechanism, plan)
 
     def _release(self, price: Price, order: float) -> BestRelease | None:
         return best_release(

@@ -22,7 +22,7 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
-from pate_cli.labels import NO_LABELS, Labels, concatenate
+from pate_cli.labels import NOTHING, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
@@ -148,8 +148,8 @@ def aggregate(
             progress=progress,
             read_off=asked.file.read_off,
         )
-        labels = concatenate(kept) if write is None else None
-        return Aggregation(labels or NO_LABELS, settled.report, settled.ledger)
+        labels = NOTHING if write is not None else concatenate(kept)
+        return Aggregation(labels, settled.report, settled.ledger)
 
 
 def quote(

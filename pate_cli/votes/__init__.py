@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pate_cli.votes.opening import Queries, VoteBatch, VoteFile, open_votes
+from pate_cli.votes.opening import Queries, VoteFile, open_votes
+from pate_cli.votes.reading import VoteBatch
 from pate_cli.words import Layout
 
 __all__ = ["Layout", "Queries", "VoteBatch", "VoteFile", "open_votes"]

@@ -82,11 +82,11 @@ def locate(source: str, stdin: IO[bytes] | None, stack: contextlib.ExitStack) ->
         if path.is_dir():
             entries = sorted(path.iterdir(), key=lambda entry: entry.name)
             names = _visible([(entry.name, entry.is_dir()) for entry in entries], source)
-            return _together(source, [Part(str(path / name), str(path / name)) for name in names])
+            return _together(source, [_local_part(path / name) for name in names])
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
                 return _from_pipe(stream, source, stack)
-    return _alone(source, Part(source, source))
+    return _alone(source, _local_part(path, source))
 
 
 @contextlib.contextmanager
@@ -99,6 +99,11 @@ def _readable(name: str) -> Iterator[None]:
 
 
 # One file, or several read as one.
+
+
+def _local_part(path: Path, name: str | None = None) -> Part:
+    """Absolute, for another process may stand in another folder."""
+    return Part(str(path) if name is None else name, str(path.absolute()))
 
 
 def _alone(name: str, part: Part) -> Located:
@@ -157,7 +162,7 @@ def _from_glob(source: str) -> Located:
     paths = sorted(p for p in found if p.is_file() and not _hidden(p.name))
     if not paths:
         raise VoteError(f"{source}: no file matches")
-    return _together(source, [Part(str(p), str(p)) for p in paths])
+    return _together(source, [_local_part(path) for path in paths])
 
 
 def _visible(listed: Sequence[tuple[str, bool]], source: str) -> list[str]:

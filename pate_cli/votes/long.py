@@ -18,7 +18,8 @@ from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
-from pate_cli.votes.parquet import Parts, ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.entries import ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
 
 VOTES_AT_ONCE = 1 << 19

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, whole_numbers
+from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.reading import row_numbers
 
 _KINDS = {
     "b": "true/false values",
@@ -27,36 +30,102 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True)
+class _Header:
+    """Where in a file which array is."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class MappedFile:
+    """An array in a file, mapped when it is first read; a pickled copy maps it anew."""
+
+    path: Path
+    name: str
+    header: _Header
+    portable: ClassVar[bool] = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key != "array"}
+
+    @functools.cached_property
+    def array(self) -> NDArray[Any]:
+        """The array; VoteError where the file is gone or another one by now."""
+        try:
+            same = _header(self.path, self.name) == self.header
+        except OSError as error:
+            raise VoteError(f"{self.name}: cannot be read: {error.strerror}") from error
+        if not same:
+            raise VoteError(f"{self.name}: has changed while it was read; start again")
+        _check_size(self.path, self.name, self.header)
+        return np.memmap(
+            self.path,
+            dtype=self.header.dtype,
+            mode="r",
+            offset=self.header.offset,
+            shape=self.header.shape,
+            order="F" if self.header.fortran else "C",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class HeldArray:
+    """An array in memory."""
+
+    array: NDArray[Any] = field(repr=False)
+    portable: ClassVar[bool] = False
+
+
 @dataclass(frozen=True, eq=False)
 class NpyMatrix:
-    """An array [queries, width], perhaps the transposed view of one [teachers, queries]."""
+    """An array [queries, width], or with a query per column one [width, queries]."""
 
     where: Where
-    array: NDArray[Any] = field(repr=False)
+    source: MappedFile | HeldArray
+    by_column: bool = False
+
+    @property
+    def _array(self) -> NDArray[Any]:
+        return self.source.array.T if self.by_column else self.source.array
 
     @property
     def rows(self) -> int:
         """Number of queries."""
-        return int(self.array.shape[0])
+        return int(self._array.shape[0])
 
     @property
     def width(self) -> int:
         """Entries per query."""
-        return int(self.array.shape[1])
+        return int(self._array.shape[1])
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The one file, which may be cut anywhere."""
+        return (Stretch(self.where.name, self.rows),)
+
+    @property
+    def portable(self) -> bool:
+        """Whether the array is in a file."""
+        return self.source.portable
 
     def transposed(self) -> NpyMatrix:
         """Return the same file with a query per column."""
-        return NpyMatrix(Where(self.where.name, "column"), self.array.T)
+        return NpyMatrix(Where(self.where.name, "column"), self.source, by_column=True)
 
     def blocks(
-        self, size: int, stop: int, *, absent_limit: int | None
+        self, size: int, start: int, stop: int, *, absent_limit: int | None
     ) -> Iterator[tuple[int, Ids, Ints]]:
         """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
         del absent_limit
-        for start in range(0, stop, size):
-            part = self.array[start : min(start + size, stop)]
-            ids = np.arange(start, start + part.shape[0], dtype=np.int64)
-            yield start, ids, whole_numbers(part, start, self.where)
+        array = self._array
+        for first in range(start, min(stop, self.rows), size):
+            part = array[first : min(first + size, stop)]
+            ids = row_numbers(first, first + part.shape[0])
+            yield first, ids, whole_numbers(part, first, self.where)
 
 
 def open_npy(path: Path, name: str) -> NpyMatrix:
@@ -65,21 +134,10 @@ def open_npy(path: Path, name: str) -> NpyMatrix:
     Raises:
         VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
     """
-    shape, fortran, dtype, offset = _header(path, name)
-    _check_array(shape, dtype, name)
-    # Python integers: a forged header cannot overflow the product.
-    expected = offset + shape[0] * shape[1] * dtype.itemsize
-    size = path.stat().st_size
-    if size < expected:
-        raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
-    if size > expected:
-        raise VoteError(
-            f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
-            "save one array per file"
-        )
-    order: Any = "F" if fortran else "C"
-    mapped = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
-    return NpyMatrix(Where(name), mapped)
+    header = _header(path, name)
+    _check_array(header.shape, header.dtype, name)
+    _check_size(path, name, header)
+    return NpyMatrix(Where(name), MappedFile(path, name, header))
 
 
 def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
@@ -94,7 +152,7 @@ def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
             "as nulls in a table"
         )
     _check_array(array.shape, array.dtype, name)
-    return NpyMatrix(Where(name), np.asarray(array))
+    return NpyMatrix(Where(name), HeldArray(np.asarray(array)))
 
 
 def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
@@ -117,8 +175,21 @@ def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
 
 
-def _header(path: Path, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Return shape, whether the order is Fortran's, dtype, and where the data begin."""
+def _check_size(path: Path, name: str, header: _Header) -> None:
+    # Python integers: a forged header cannot overflow the product.
+    rows, columns = header.shape
+    expected = header.offset + rows * columns * header.dtype.itemsize
+    size = path.stat().st_size
+    if size < expected:
+        raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
+    if size > expected:
+        raise VoteError(
+            f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
+            "save one array per file"
+        )
+
+
+def _header(path: Path, name: str) -> _Header:
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
         try:
@@ -135,4 +206,4 @@ def _header(path: Path, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]
         shape, fortran, dtype = header
         if any(extent < 0 for extent in shape):
             raise VoteError(f"{name}: the NPY header is truncated or damaged")
-        return shape, fortran, dtype, file.tell()
+        return _Header(shape, fortran, dtype, file.tell())

@@ -5,21 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import ParameterError, UsageError, VoteError
-from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, first_bad, tally
+from pate_cli.votes.checks import check_counts, first_bad
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
+from pate_cli.votes.ranges import cut, spans
+from pate_cli.votes.reading import (
+    CountedReader,
+    CountsReader,
+    LabelsReader,
+    Matrix,
+    Reader,
+    VoteBatch,
+)
 from pate_cli.votes.side_files import QueryList, query_list
 from pate_cli.words import Layout, PublicFact
 
@@ -35,28 +43,13 @@ LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
-ENTRIES_PER_BATCH = 1 << 22
-"""At most this many int64 in one batch: 32 MB."""
+ENTRIES_PER_BATCH = 1 << 20
+"""At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
 
 
 def batch_size(width: int) -> int:
     """Return how many rows of `width` integers fit in one batch, at least 1."""
     return max(1, ENTRIES_PER_BATCH // max(1, width))
-
-
-@dataclass(frozen=True, eq=False)
-class VoteBatch:
-    """Consecutive queries of a file.
-
-    first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
-    array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
-    [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
-    be missing.
-    """
-
-    first_row: int
-    ids: Ids
-    counts: Counts
 
 
 @dataclass(frozen=True)
@@ -74,6 +67,9 @@ class VoteFile:
     Queries come in the file's order, in long form in the order of the list of queries, or without
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
     order never depends on who voted.
+
+    It can be pickled: a copy in another process reads the same votes, with the same checks, and
+    infers nothing again.
     """
 
     name: str
@@ -86,7 +82,7 @@ class VoteFile:
     teachers_from_data: bool
     rows_from_data: bool
     rows_listed: bool
-    read: Callable[[int], Iterator[VoteBatch]] = field(repr=False, compare=False)
+    reader: Reader = field(repr=False, compare=False)
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -121,43 +117,59 @@ class VoteFile:
             raise ParameterError(f"`{name}` must be at least 1, got {max_queries}")
         return min(max_queries, self.queries)
 
-    def batches(self, *, limit: int | None = None) -> Iterator[VoteBatch]:
-        """Yield the first `limit` queries (default: all) in order, validating every row.
+    @property
+    def portable(self) -> bool:
+        """Whether pickling this carries no votes, but names of files that the copy reads.
 
-        May be called again, and several iterators may be open at once.
+        True for files and URIs, and for the temporary copy of a pipe while that is open; false for
+        arrays and tables in memory, and for long form, which is counted on opening.
+        """
+        return self.reader.portable
+
+    @property
+    def parts(self) -> list[tuple[str, int, int]]:
+        """The files behind it in order, as (name, start, stop): rows start..stop-1 are its own.
+
+        One for a source in memory, and for long form, whose queries are not the rows of its files.
+        """
+        return spans(self.reader.stretches)
+
+    def batches(self, *, start: int = 0, limit: int | None = None) -> Iterator[VoteBatch]:
+        """Yield `limit` queries (default: all) from row `start` on in order, validating each.
+
+        May be called again, and several iterators may be open at once. Fewer come where the file
+        ends. Row groups of Parquet that end before `start` are not decoded.
 
         Raises:
             VoteError: at the first row that is no vote.
-            ParameterError: for a negative limit.
+            ParameterError: for a negative start or limit.
         """
-        if limit is not None and limit < 0:
-            raise ParameterError(f"limit must be at least 0, got {limit}")
-        return self.read(self.queries if limit is None else min(limit, self.queries))
+        _not_negative(start=start, limit=limit)
+        stop = self.queries if limit is None else min(start + limit, self.queries)
+        return self.reader.batches(start, max(start, stop))
 
+    def ranges(self, *, limit: int, entries: int) -> list[tuple[int, int]]:
+        """Return ranges (start, stop) that cover rows 0..limit-1 in order, for `batches`.
 
-class Matrix(Protocol):
-    """A file with one row per query, before its layout gives the entries a meaning."""
+        Each has about `entries` entries, of histograms or labels, whichever are more. None spans
+        two parts. Row groups of Parquet stay whole, but one of more than `entries` is cut into at
+        most 8: whoever reads a piece decodes its row group from the beginning. The ranges depend
+        on the shape of the file and its footers only.
 
-    @property
-    def where(self) -> Where:
-        """Where a row number points."""
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-
-    @property
-    def width(self) -> int:
-        """Number of entries in the first row."""
-
-    def blocks(
-        self, size: int, stop: int, *, absent_limit: int | None
-    ) -> Iterator[tuple[int, Ids, Ints]]:
-        """Yield rows 0..stop-1 as (first row, ids, values [rows, columns]), at most `size` a time.
-
-        Values are sane whole numbers or ABSENT. `absent_limit` None: rows must be complete. A
-        number: entries may be missing, and a row of unusual length may hold at most that many.
+        Raises:
+            ParameterError: for a negative limit, or entries below 1.
         """
+        _not_negative(limit=limit)
+        if entries < 1:
+            raise ParameterError(f"entries must be at least 1, got {entries}")
+        rows = max(1, entries // max(1, self.reader.width))
+        return cut(self.reader.stretches, rows=rows, limit=min(limit, self.queries))
+
+
+def _not_negative(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise ParameterError(f"{name} must be at least 0, got {number}")
 
 
 @dataclass(frozen=True)
@@ -191,7 +203,7 @@ class _Told:
         queries: int,
         classes: int,
         teachers: int,
-        read: Callable[[int], Iterator[VoteBatch]],
+        reader: Reader,
     ) -> VoteFile:
         return VoteFile(
             name,
@@ -206,7 +218,7 @@ class _Told:
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
             ),
             rows_listed=self.queries is not None,
-            read=read,
+            reader=reader,
         )
 
     def refuse_list(self, name: str) -> None:
@@ -245,7 +257,7 @@ def open_votes(
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
-    batch_rows: rows per batch at most, by default as many as keep a batch within 32 MB.
+    batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
@@ -333,7 +345,7 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
 
 def _infer(matrix: Matrix, told: _Told, evidence: Evidence) -> Layout:
     rows = max(1, SAMPLE_ENTRIES // max(1, matrix.width))
-    _, _, sample = next(matrix.blocks(rows, rows, absent_limit=told.teachers))
+    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=told.teachers))
     return infer(matrix.where.name, sample, evidence)
 
 
@@ -361,23 +373,21 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
         raise VoteError(
             f"{where.name}: has counts of one class only; there is nothing to choose from"
         )
-    _, _, first = next(matrix.blocks(1, 1, absent_limit=None))
+    _, _, first = next(matrix.blocks(1, 0, 1, absent_limit=None))
     missing = told.teachers is not None
     teachers = told.teachers or int(first.sum())
     check_counts(first, 0, where, teachers=teachers, missing_allowed=missing)
 
-    def read(stop: int) -> Iterator[VoteBatch]:
-        for row, ids, counts in matrix.blocks(told.size(classes), stop, absent_limit=None):
-            check_counts(counts, row, where, teachers=teachers, missing_allowed=missing)
-            yield VoteBatch(row, ids, counts)
-
+    reader = CountsReader(
+        matrix, told.size(classes), classes, teachers=teachers, missing_allowed=missing
+    )
     return told.file(
         where.name,
         Layout.COUNTS,
         queries=matrix.rows,
         classes=classes,
         teachers=teachers,
-        read=read,
+        reader=reader,
     )
 
 
@@ -390,15 +400,12 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
         )
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
-    size = told.size(max(teachers, classes))
-
-    def read(stop: int) -> Iterator[VoteBatch]:
-        for row, ids, labels in matrix.blocks(size, stop, absent_limit=told.teachers):
-            check_labels(labels, row, where, classes=classes)
-            yield VoteBatch(row, ids, tally(labels, classes))
-
+    entries = max(teachers, classes)
+    reader = LabelsReader(
+        matrix, told.size(entries), entries, classes=classes, absent_limit=told.teachers
+    )
     return told.file(
-        where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, read=read
+        where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
     )
 
 
@@ -406,7 +413,7 @@ def _classes_seen(matrix: Matrix, told: _Told) -> int:
     """Return the largest label of the file plus one; a pass over the whole file."""
     top = 0
     size = batch_size(told.teachers or matrix.width)
-    for first_row, _, labels in matrix.blocks(size, matrix.rows, absent_limit=told.teachers):
+    for first_row, _, labels in matrix.blocks(size, 0, matrix.rows, absent_limit=told.teachers):
         top = max(top, int(labels.max()))
         if top > LARGEST_UNTOLD_LABEL:
             row = first_bad(labels > LARGEST_UNTOLD_LABEL, first_row)
@@ -436,17 +443,12 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    def read(stop: int) -> Iterator[VoteBatch]:
-        size = told.size(classes)
-        for start in range(0, stop, size):
-            end = min(start + size, stop)
-            yield VoteBatch(start, votes.ids[start:end], votes.counts[start:end])
-
+    reader = CountedReader(name, votes.ids, votes.counts, told.size(classes))
     return told.file(
         name,
         Layout.LONG,
         queries=len(votes.counts),
         classes=classes,
         teachers=told.teachers or votes.teachers,
-        read=read,
+        reader=reader,
     )

@@ -14,8 +14,7 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import files, open_votes
-from pate_cli.votes import parquet as parquet_module
+from pate_cli.votes import files, kept_open, open_votes
 
 TWO = {"class_0": [2, 1], "class_1": [1, 2]}
 
@@ -229,13 +228,15 @@ def test_errors_of_the_reader_are_not_touched(error, parquet):
 
 
 def test_votes_are_never_asked_of_a_missing_part(parquet, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet_module, "KEPT_OPEN", 1)
-    for name in "ab":
+    monkeypatch.setattr(kept_open, "KEPT_OPEN", 1)
+    for name in "abc":
         parquet(TWO, f"parts/{name}.parquet")
     with open_votes(tmp_path / "parts") as votes:
-        for name in "ab":
+        for name in "abc":
             (tmp_path / "parts" / f"{name}.parquet").unlink()
-        # The first part stays open, and so is still there.
+        # The first part and the last stay open, and so are still there.
+        assert [len(batch.counts) for batch in votes.batches(limit=2)] == [2]
+        assert [len(batch.counts) for batch in votes.batches(start=4)] == [2]
         with pytest.raises(VoteError, match=r"b\.parquet: no such file"):
             list(votes.batches())
 

@@ -11,8 +11,8 @@ import pytest
 
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.votes import Layout, open_votes
+from pate_cli.votes.kept_open import KEPT_OPEN
 from pate_cli.votes.opening import ENTRIES_PER_BATCH, batch_size
-from pate_cli.votes.parquet import KEPT_OPEN
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_rows_beyond_the_limit_are_not_judged(npy, parquet, histograms, refusal)
 
 
 def test_default_batches_are_bounded():
-    assert ENTRIES_PER_BATCH * 8 == 32 * 2**20
+    assert ENTRIES_PER_BATCH * 8 == 8 * 2**20
     assert batch_size(10) * 10 <= ENTRIES_PER_BATCH
     assert batch_size(10**9) == 1
 
@@ -130,7 +130,7 @@ def test_an_array_is_read_as_its_file(npy, histograms, read, refusal):
         (votes, ids, counts), (other, other_ids, other_counts) = (
             read(source, **options) for source, _ in as_file_and_as_array(array, npy)
         )
-        assert replace(votes, name="array", read=other.read) == other
+        assert replace(votes, name="array", reader=other.reader) == other
         assert ids == other_ids
         np.testing.assert_array_equal(counts, other_counts)
         np.testing.assert_array_equal(counts, histograms)
@@ -188,7 +188,7 @@ def test_a_table_is_read_as_its_file(parquet, histograms, read, refusal):
         votes, ids, counts = read(path, **options)
         for source in (table, chunked(table, 3)):
             other, other_ids, other_counts = read(source, **options)
-            assert replace(votes, name="table", read=other.read) == other
+            assert replace(votes, name="table", reader=other.reader) == other
             assert ids == other_ids
             np.testing.assert_array_equal(counts, other_counts)
     for columns in (

@@ -1,0 +1,147 @@
+"""Numbers and ids out of Arrow columns, with nulls and damage told by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Ints
+from pate_cli.errors import VoteError
+from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_numbers
+
+_LARGEST_ID = np.uint64(2**63 - 1)
+
+
+def _decoded(column: Any) -> Any:
+    """Return an Arrow array without dictionary encoding."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
+    """Raise a VoteError at the first null of an Arrow column."""
+    column = _decoded(column)
+    if column.null_count:
+        row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
+        raise VoteError(f"{where.at(row)} has no {name}")
+
+
+def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Return an Arrow array of numbers with its nulls as 0, and which were nulls, None for none."""
+    column = _decoded(column)
+    if not column.null_count:
+        return column.to_numpy(zero_copy_only=False), None
+    absent: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    return column.fill_null(0).to_numpy(zero_copy_only=False), absent
+
+
+def from_columns(columns: Sequence[Any], row: int, absent_limit: int | None, where: Where) -> Ints:
+    """Return columns of numbers side by side, whole and ABSENT where they are null.
+
+    Raises:
+        VoteError: an entry that is no vote, or a null while `absent_limit` is None.
+    """
+    pairs = [numbers(column) for column in columns]
+    raw = np.column_stack([values for values, _ in pairs])
+    if all(gaps is None for _, gaps in pairs):
+        return whole_numbers(raw, row, where)
+    none = np.zeros(len(raw), dtype=np.bool_)
+    absent = np.column_stack([none if gaps is None else gaps for _, gaps in pairs])
+    return _with_gaps(raw, absent, row, absent_limit, where)
+
+
+def from_lists(column: Any, row: int, width: int, absent_limit: int | None, where: Where) -> Ints:
+    """Return a list column as a rectangle, whole and ABSENT where an entry is not there.
+
+    Raises:
+        VoteError: an entry that is no vote, a list longer than it may be, or, while `absent_limit`
+            is None, a null or a list that has not `width` entries.
+    """
+    if column.null_count:
+        gone = column.is_null().to_numpy(zero_copy_only=False)
+        raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    flat, gaps = numbers(column.flatten())
+    unusual = lengths != width
+    if width and not unusual.any():
+        raw = flat.reshape(-1, width)
+        if gaps is None:
+            return whole_numbers(raw, row, where)
+        return _with_gaps(raw, gaps.reshape(-1, width), row, absent_limit, where)
+    if absent_limit is None:
+        raise VoteError(
+            f"{where.at(first_bad(unusual, row))} is the first whose list is not as long as "
+            "row 0's; give `teachers` N if the file holds labels and teachers may be missing"
+        )
+    long = unusual & (lengths > absent_limit)
+    if long.any():
+        raise VoteError(
+            f"{where.at(first_bad(long, row))} has more entries than `teachers` {absent_limit}"
+        )
+    filled = np.arange(max(int(lengths.max()), 1)) < lengths[:, np.newaxis]
+    raw = np.zeros(filled.shape, dtype=flat.dtype)
+    raw[filled] = flat
+    absent = ~filled
+    if gaps is not None:
+        absent[filled] = gaps
+    return _with_gaps(raw, absent, row, absent_limit, where)
+
+
+def _with_gaps(
+    raw: NDArray[Any],
+    absent: NDArray[np.bool_],
+    row: int,
+    absent_limit: int | None,
+    where: Where,
+) -> Ints:
+    if absent_limit is None:
+        raise VoteError(
+            f"{where.at(first_bad(absent, row))} has a null; fill it in, or give `teachers` N "
+            "if the file holds labels and teachers may be missing"
+        )
+    values = whole_numbers(raw, row, where)
+    values[absent] = ABSENT
+    return values
+
+
+def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
+    """Return the ids of an Arrow column as int64 or large_string, the same type in every part.
+
+    Raises:
+        VoteError: a null, a number above 2^63 - 1, or bytes that are no text.
+    """
+    refuse_nulls(column, name, row, where)
+    column = _decoded(column)
+    if pa.types.is_integer(column.type):
+        if column.type == pa.uint64():
+            large = column.to_numpy(zero_copy_only=False) > _LARGEST_ID
+            if large.any():
+                raise VoteError(f"{where.at(first_bad(large, row))} has an id above 2^63 - 1")
+        return column.cast(pa.int64())
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raw = column.cast(pa.large_binary()).to_pylist()
+        at = next((i for i, text in enumerate(raw) if not _is_text(text)), 0)
+        raise VoteError(f"{where.at(row + at)} has an id that is not UTF-8 text") from error
+    return column.cast(pa.large_string())
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def plain_ids(ids: Any) -> Ids:
+    """Return what `ids_of` gives as a batch of votes carries it."""
+    if pa.types.is_integer(ids.type):
+        whole: Ints = ids.to_numpy(zero_copy_only=False)
+        return whole
+    return tuple(ids.to_pylist())

@@ -1,0 +1,112 @@
+"""Parquet files that stay open from one reading to the next."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.files import Part
+
+KEPT_OPEN = 16
+"""So many parts of a folder stay open while it is read, and the latest one: a folder may have more
+parts than a process may have open files."""
+
+_BUFFER = 1 << 20
+
+
+@contextlib.contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn pyarrow's errors into one line; their text is not passed on, it may quote data."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise VoteError(f"{name}: no such file or folder") from error
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        raise VoteError(f"{name}: the Parquet file is truncated or damaged") from error
+
+
+@dataclass(frozen=True, eq=False)
+class OpenFile:
+    """An open part. shape: its bytes, and the rows of each of its row groups."""
+
+    part: Part
+    source: Any
+    footer: Any
+    schema: Any
+    shape: tuple[int, tuple[int, ...]]
+
+    def reader(self) -> Any:
+        """A reader of its own for every pass: two passes over one would share the batch size."""
+        return _reader(self.part, self.source, self.footer)
+
+
+class KeptOpen:
+    """The first KEPT_OPEN files of a source that are asked for, and the latest.
+
+    A pickled copy begins with none, and opens what it reads by itself.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, OpenFile] = {}
+        self._latest: OpenFile | None = None
+        self._closed = False
+
+    def __reduce__(self) -> tuple[type[KeptOpen], tuple[()]]:
+        return KeptOpen, ()
+
+    def file(self, part: Part) -> OpenFile:
+        """Return a file that is open.
+
+        Raises:
+            VoteError: it cannot be read, or these files were closed.
+        """
+        if self._closed:
+            raise VoteError(f"{part.name}: is closed; read votes while they are open")
+        found = self._first.get(part.path)
+        if found is not None:
+            return found
+        if self._latest is not None and self._latest.part.path == part.path:
+            return self._latest
+        opened = _opened(part)
+        if len(self._first) < KEPT_OPEN:
+            self._first[part.path] = opened
+        else:
+            # The one before is not closed but dropped: somebody may be reading it.
+            self._latest = opened
+        return opened
+
+    def close(self) -> None:
+        """Close what is open, and open nothing any more."""
+        self._closed = True
+        for opened in [*self._first.values(), *([self._latest] if self._latest else [])]:
+            opened.source.close()
+        self._first, self._latest = {}, None
+
+
+def _opened(part: Part) -> OpenFile:
+    with readable(part.name), contextlib.ExitStack() as stack:
+        if part.filesystem is None:
+            source = pa.memory_map(part.path)
+        else:
+            source = part.filesystem.open_input_file(part.path)
+        stack.callback(source.close)  # unless everything goes well
+        reader = _reader(part, source)
+        footer = reader.metadata
+        groups = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
+        if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
+            raise pa.ArrowInvalid("row groups do not add up")
+        opened = OpenFile(part, source, footer, reader.schema_arrow, (source.size(), groups))
+        stack.pop_all()
+    return opened
+
+
+def _reader(part: Part, source: Any, footer: Any = None) -> Any:
+    with readable(part.name):
+        buffer = 0 if part.filesystem is None else _BUFFER
+        return pq.ParquetFile(source, metadata=footer, buffer_size=buffer)

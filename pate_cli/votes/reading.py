@@ -1,0 +1,174 @@
+"""From the rows of an opened file to checked histograms; what does it can be pickled.
+
+A copy in another process reads the same votes: what was settled on opening travels, open files and
+memory maps do not and are opened again by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pate_cli.arrays import Counts, Ints
+from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, tally
+from pate_cli.votes.ranges import Stretch
+
+
+@dataclass(frozen=True, eq=False)
+class VoteBatch:
+    """Consecutive queries of a file.
+
+    first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
+    array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
+    [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
+    be missing.
+    """
+
+    first_row: int
+    ids: Ids
+    counts: Counts
+
+
+def row_numbers(start: int, stop: int) -> Ints:
+    """Return the ids of rows start..stop-1 of a file that has none."""
+    return np.arange(start, stop, dtype=np.int64)
+
+
+class Matrix(Protocol):
+    """A file with one row per query, before its layout gives the entries a meaning."""
+
+    @property
+    def where(self) -> Where:
+        """Where a row number points."""
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+
+    @property
+    def width(self) -> int:
+        """Number of entries in the first row."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The files behind it, in order."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether it pickles as names of files, without votes."""
+
+    def blocks(
+        self, size: int, start: int, stop: int, *, absent_limit: int | None
+    ) -> Iterator[tuple[int, Ids, Ints]]:
+        """Yield rows start..stop-1 as (first row, ids, values [rows, columns]), at most `size`.
+
+        Values are sane whole numbers or ABSENT. `absent_limit` None: rows must be complete. A
+        number: entries may be missing, and a row of unusual length may hold at most that many.
+        """
+
+
+class Reader(Protocol):
+    """Histograms of an opened file, any rows of it."""
+
+    @property
+    def width(self) -> int:
+        """Entries that one row takes while it is read."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The files behind it, in order."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether it pickles as names of files, without votes."""
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """Yield rows start..stop-1, all of them there; VoteError at the first that is no vote."""
+
+
+@dataclass(frozen=True, eq=False)
+class _MatrixReader:
+    """Batches of at most `size` rows of a matrix, each of `width` entries."""
+
+    matrix: Matrix
+    size: int
+    width: int
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The files behind the matrix."""
+        return self.matrix.stretches
+
+    @property
+    def portable(self) -> bool:
+        """Whether the matrix is."""
+        return self.matrix.portable
+
+
+@dataclass(frozen=True, eq=False)
+class CountsReader(_MatrixReader):
+    """Rows are histograms; `teachers` and `missing_allowed` as in `check_counts`."""
+
+    teachers: int
+    missing_allowed: bool
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        for row, ids, counts in self.matrix.blocks(self.size, start, stop, absent_limit=None):
+            check_counts(
+                counts,
+                row,
+                self.matrix.where,
+                teachers=self.teachers,
+                missing_allowed=self.missing_allowed,
+            )
+            yield VoteBatch(row, ids, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsReader(_MatrixReader):
+    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks."""
+
+    classes: int
+    absent_limit: int | None
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        blocks = self.matrix.blocks(self.size, start, stop, absent_limit=self.absent_limit)
+        for row, ids, labels in blocks:
+            check_labels(labels, row, self.matrix.where, classes=self.classes)
+            yield VoteBatch(row, ids, tally(labels, self.classes))
+
+
+@dataclass(frozen=True, eq=False)
+class CountedReader:
+    """Histograms [queries, classes] that were counted on opening and are in memory."""
+
+    name: str
+    ids: Ids
+    counts: Counts
+    size: int
+
+    @property
+    def portable(self) -> bool:
+        """Never: a copy carries the histograms."""
+        return False
+
+    @property
+    def width(self) -> int:
+        """Number of classes."""
+        return self.counts.shape[1]
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All queries as one: they are not the rows of the files."""
+        return (Stretch(self.name, len(self.counts)),)
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        for first in range(start, stop, self.size):
+            end = min(first + self.size, stop)
+            yield VoteBatch(first, self.ids[first:end], self.counts[first:end])

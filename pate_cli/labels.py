@@ -126,12 +126,6 @@ class Labels(Result):
         return f"{int(np.count_nonzero(self.labels != NO_LABEL))} of {len(self)} queries labelled"
 
 
-NOTHING: Final = Labels(
-    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
-)
-"""No rows."""
-
-
 def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 
@@ -497,3 +491,9 @@ def _codes(sources: NDArray[Any]) -> NDArray[np.uint8]:
 def _refuse_row(bad: NDArray[np.bool_], reason: str) -> None:
     if bad.any():
         raise ParameterError(f"row {np.argmax(bad)}: {reason}")
+
+
+NOTHING: Final = Labels(
+    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
+)
+"""No rows."""

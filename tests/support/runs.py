@@ -76,3 +76,15 @@ def single_curves(table, cells, distances):
 def same_tally(one, other):
     np.testing.assert_array_equal(one.cells, other.cells)
     np.testing.assert_array_equal(one.weights, other.weights)
+
+
+class Batches:
+    """Batches that are at hand already, as passes take them."""
+
+    def __init__(self, votes):
+        self.votes = list(votes)
+
+    def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
+        for batch in self.votes:
+            yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
+            progress(len(batch.counts))

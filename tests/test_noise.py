@@ -104,7 +104,7 @@ def test_magnitudes_fall_as_the_word_rises(draw):
     seed=st.integers(0, 2**70),
 )
 def test_two_batches_equal_one(kind, first, second, classes, seed):
-    split, whole = Noise.from_seed(seed), Noise.from_seed(seed)
+    split, whole = RunKey.from_seed(seed).rows(0, 1), RunKey.from_seed(seed).rows(0, 1)
     parts = [getattr(split, kind)((rows, classes)) for rows in (first, second)]
     np.testing.assert_array_equal(
         np.concatenate(parts), getattr(whole, kind)((first + second, classes))
@@ -112,13 +112,13 @@ def test_two_batches_equal_one(kind, first, second, classes, seed):
 
 
 def test_two_batches_equal_one_across_inner_chunks():
-    split, whole = Noise.from_seed(1), Noise.from_seed(1)
+    split, whole = RunKey.from_seed(1).rows(0, 1), RunKey.from_seed(1).rows(0, 1)
     parts = [split.normal((rows, 3)) for rows in (50_000, 1, 33_333)]
     np.testing.assert_array_equal(np.concatenate(parts), whole.normal((83_334, 3)))
 
 
 def test_normal_and_laplace_consume_one_word_each():
-    mixed, plain = Noise.from_seed(5), Noise.from_seed(5)
+    mixed, plain = RunKey.from_seed(5).rows(0, 1), RunKey.from_seed(5).rows(0, 1)
     mixed.laplace(7)
     plain.normal(7)
     np.testing.assert_array_equal(mixed.normal((2, 3)), plain.normal((2, 3)))
@@ -129,15 +129,15 @@ def test_entropy_and_seed_share_one_path(monkeypatch, kind, seed):
     stream = np.random.Philox(seed)
     monkeypatch.setattr(os, "urandom", lambda size: stream.random_raw(size // 8).tobytes())
     np.testing.assert_array_equal(
-        getattr(Noise.from_entropy(), kind)((70_000, 2)),
-        getattr(Noise.from_seed(seed), kind)((70_000, 2)),
+        getattr(RunKey.fresh().rows(0, 1), kind)((70_000, 2)),
+        getattr(RunKey.from_seed(seed).rows(0, 1), kind)((70_000, 2)),
     )
 
 
 def test_entropy_asks_for_eight_bytes_a_draw_in_bounded_pieces(monkeypatch):
     real, sizes = os.urandom, []
     monkeypatch.setattr(os, "urandom", lambda size: sizes.append(size) or real(size))
-    Noise.from_entropy().normal((100_000, 3))
+    RunKey.fresh().rows(0, 1).normal((100_000, 3))
     assert sum(sizes) == 8 * 300_000
     assert max(sizes) <= 1 << 20
 
@@ -150,30 +150,30 @@ def test_a_seeded_stream_never_changes():
         for word in np.random.Philox(2018).random_raw(6).tolist():
             magnitude = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
             expected.append(float(-magnitude if word & 1 else magnitude))
-    np.testing.assert_allclose(Noise.from_seed(2018).normal((2, 3)).ravel(), expected, rtol=1e-13)
-    assert Noise.from_seed(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
+    np.testing.assert_allclose(RunKey.from_seed(2018).rows(0, 1).normal((2, 3)).ravel(), expected, rtol=1e-13)
+    assert RunKey.from_seed(2018).rows(0, 1).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
 def test_seeds_differ_and_repeat():
-    assert np.all(Noise.from_seed(1).normal(10) == Noise.from_seed(1).normal(10))
-    assert not np.any(Noise.from_seed(1).normal(10) == Noise.from_seed(2).normal(10))
+    assert np.all(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(1).rows(0, 1).normal(10))
+    assert not np.any(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(2).rows(0, 1).normal(10))
 
 
 def test_entropy_does_not_repeat():
     # 20 words of 64 bits: a repeat has probability below 2^-60 per pair of draws
-    assert not np.any(Noise.from_entropy().normal(20) == Noise.from_entropy().normal(20))
+    assert not np.any(RunKey.fresh().rows(0, 1).normal(20) == RunKey.fresh().rows(0, 1).normal(20))
 
 
 def test_only_entropy_is_private():
-    assert Noise.from_entropy().private is True
-    assert Noise.from_seed(0).private is False
+    assert RunKey.fresh().rows(0, 1).private is True
+    assert RunKey.from_seed(0).rows(0, 1).private is False
     with pytest.raises(AttributeError):
-        Noise.from_seed(0).private = True
+        RunKey.from_seed(0).rows(0, 1).private = True
 
 
 @pytest.mark.parametrize("shape", [(), 0, 5, (0, 3), (2, 3), (2, 3, 4), np.int64(4)])
 def test_shapes(shape):
-    draws = Noise.from_seed(0).normal(shape)
+    draws = RunKey.from_seed(0).rows(0, 1).normal(shape)
     assert draws.dtype == np.float64
     assert draws.shape == np.empty(shape).shape
 
@@ -181,13 +181,13 @@ def test_shapes(shape):
 @pytest.mark.parametrize("shape", [-1, (2, -3), 1.5, (2, "3"), None])
 def test_bad_shapes(shape):
     with pytest.raises(ParameterError, match="shape must be whole numbers >= 0, not "):
-        Noise.from_seed(0).laplace(shape)
+        RunKey.from_seed(0).rows(0, 1).laplace(shape)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7", None])
 def test_bad_seeds_are_usage_errors(seed):
     with pytest.raises(UsageError) as caught:
-        Noise.from_seed(seed)
+        RunKey.from_seed(seed).rows(0, 1)
     assert str(caught.value) == f"seed must be a whole number >= 0, not {seed!r}"
     assert caught.value.exit_code == 2
 
@@ -239,7 +239,7 @@ def p_values(draws, law: str) -> dict[str, float]:
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("source", ["seed", "entropy"])
 def test_the_law_of_a_stream(source, law):
-    noise = Noise.from_entropy() if source == "entropy" else Noise.from_seed(20180224)
+    noise = RunKey.fresh().rows(0, 1) if source == "entropy" else RunKey.from_seed(20180224).rows(0, 1)
     found = p_values(getattr(noise, law)((DRAWS // 10, 10)), law)
     rejected = {name: p for name, p in found.items() if p < ALPHA}
     assert len(found) <= 8
@@ -259,13 +259,13 @@ def test_the_law_of_a_stream(source, law):
     ids=["scaled", "shifted", "clipped", "repeated", "rounded"],
 )
 def test_the_tests_reject_a_spoiled_stream(law, spoil):
-    draws = getattr(Noise.from_seed(20180224), law)(DRAWS)
+    draws = getattr(RunKey.from_seed(20180224).rows(0, 1), law)(DRAWS)
     assert min(p_values(spoil(draws), law).values()) < ALPHA
 
 
 def test_columns_are_independent():
     # Given one column, its inner product with another is normal: exact levels for all pairs.
-    draws = Noise.from_entropy().normal((100_000, 4))
+    draws = RunKey.fresh().rows(0, 1).normal((100_000, 4))
     for i, j in [(0, 1), (1, 2), (2, 3), (0, 3)]:
         score = abs(draws[:, i] @ draws[:, j]) / np.linalg.norm(draws[:, i])
         assert 2 * stats.norm.sf(score) > ALPHA
@@ -273,7 +273,7 @@ def test_columns_are_independent():
 
 def test_the_argmax_of_equal_counts_is_uniform():
     # What the noise is for: with nothing to tell the classes apart, each wins as often.
-    winners = np.argmax(Noise.from_entropy().normal((100_000, 5)), axis=1)
+    winners = np.argmax(RunKey.fresh().rows(0, 1).normal((100_000, 5)), axis=1)
     for wins in np.bincount(winners, minlength=5).tolist():
         assert stats.binomtest(wins, 100_000, 0.2).pvalue > ALPHA
 
@@ -332,6 +332,6 @@ def test_a_coin_compares_all_its_bits():
 
 @pytest.mark.parametrize("chance", [0.004, 0.3, 0.85])
 def test_a_coin_comes_up_as_often_as_it_should(chance):
-    noise, tosses = Noise.from_entropy(), 20_000
+    noise, tosses = RunKey.fresh().rows(0, 1), 20_000
     ups = sum(noise.comes_up(float(np.log(chance))) for _ in range(tosses))
     assert stats.binomtest(ups, tosses, chance).pvalue > ALPHA

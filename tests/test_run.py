@@ -20,7 +20,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.run import ComposedAccount, TightAccount, label_batches, run
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
@@ -51,7 +51,7 @@ def votes_for(mechanism):
     return STABLE_COUNTS if isinstance(mechanism, ComposedMechanism) else COUNTS
 
 
-def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, noise=None, **rest):
+def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, key=None, **rest):
     counts = votes_for(mechanism) if counts is None else counts
     queries = len(counts) if queries is None else queries
     return run(
@@ -60,7 +60,7 @@ def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, n
         account_for(mechanism, queries=queries, plan=plan),
         queries=queries,
         max_answers=len(counts) if cap is None else cap,
-        noise=Noise.from_seed(3) if noise is None else noise,
+        key=RunKey.from_seed(3) if key is None else key,
         **rest,
     )
 
@@ -71,7 +71,7 @@ def labelled(mechanism, *, size=1000, cap=1000):
         label_batches(
             batches(votes_for(mechanism), size),
             mechanism,
-            noise=Noise.from_seed(3),
+            key=RunKey.from_seed(3),
             max_answers=cap,
         )
     )
@@ -115,7 +115,7 @@ def test_batches_change_nothing_of_a_whole_run(mechanism):
 @by_name([*SCORED, *COMPOSED])
 def test_labels_are_those_of_the_mechanism(mechanism):
     counts, done = votes_for(mechanism), ran(mechanism)
-    wanted = mechanism.label(counts, Noise.from_seed(3))
+    wanted = mechanism.label(counts, RunKey.from_seed(3).rows(0, 1))
     np.testing.assert_array_equal(done.labels.labels, wanted)
     answered = wanted != NO_LABEL
     np.testing.assert_array_equal(done.labels.sources, np.where(answered, "teachers", "none"))
@@ -229,7 +229,7 @@ def test_charging_up_to_the_stop_would_understate_and_is_not_what_is_done():
 
 @by_name(COMPOSED)
 def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
-    done = ran(mechanism, noise=Noise.from_entropy())
+    done = ran(mechanism, key=RunKey.fresh())
     report, cost = done.report, mechanism.privacy(90, 0.05)
     assert done.ledger is None
     assert report.epsilon == round_up(cost.epsilon) == report.data_independent.epsilon
@@ -292,7 +292,7 @@ def test_a_seeded_run_repeats_and_says_that_it_is_not_private(mechanism):
 
 
 def test_a_run_from_entropy_is_private_and_never_the_same():
-    one, two = (ran(MECHANISM, noise=Noise.from_entropy()) for _ in range(2))
+    one, two = (ran(MECHANISM, key=RunKey.fresh()) for _ in range(2))
     assert one.report.private
     assert one.ledger.private
     assert one.labels.metadata["private"] == "true"

@@ -12,7 +12,7 @@ import pytest
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.published import gnss_rdp as published_gnss_rdp
 
 STUDENT = ["--mechanism", "interactive", "--student", "student.parquet"]
@@ -218,7 +218,7 @@ def test_stable_labels_are_exact_pluralities(ran, counts, words):
         refusals = np.flatnonzero(~answered)
         if len(refusals) >= 10:
             np.testing.assert_array_equal(refusals[9:], np.arange(refusals[9], 60))
-    np.testing.assert_array_equal(labels, mechanism.label(counts, Noise.from_seed(4)))
+    np.testing.assert_array_equal(labels, mechanism.label(counts, RunKey.from_seed(4).rows(0, 1)))
     assert price.epsilon <= report["epsilon"] <= price.epsilon + 1.01e-4
     assert report["mechanism"] == mechanism.parameters()
     assert report["analysis"] == "composition"

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.ledger import Ledger
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
@@ -72,7 +72,7 @@ def by_hand(paths, *, kind, seed, delta=1e-5):
     smooth = max(level * math.exp(-BETA * d) for d, level in enumerate(within))
     failure = delta / 10.0 if kind == "upper" else 0.0
     shift = SIGMA * -ndtri(failure) if failure else 0.0
-    normal = Noise.from_seed(seed).normal(1)[0]
+    normal = RunKey.from_seed(seed).rows(0, 1).normal(1)[0]
     log_delta = math.log(delta - failure)
     conversion = math.log(1 - 1 / ORDER) - (log_delta + math.log(ORDER)) / (ORDER - 1)
     return rdp + smooth * (shift + SIGMA * normal) + draw_cost(shift) + conversion

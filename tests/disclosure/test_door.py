@@ -23,7 +23,7 @@ from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.published.account import PublishedPlan
 from pate_cli.words import ReleaseKind
 from refusals import refusal
@@ -105,7 +105,7 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws)
     ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)
     epsilon, sd, shift = truth(ledger, plan)
     assert sd > 0.1
-    noise = Noise.from_seed(77)
+    noise = RunKey.from_seed(77).rows(0, 1)
     found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
     low = int(np.sum(found < epsilon))
     failure = delta / 10.0
@@ -120,7 +120,7 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws)
 def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
     ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UNBIASED, delta=1e-5)
     epsilon, sd, _ = truth(ledger, plan)
-    draws, noise = 10_000, Noise.from_seed(78)
+    draws, noise = 10_000, RunKey.from_seed(78).rows(0, 1)
     found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
     assert found.mean() == pytest.approx(epsilon + 5e-5, abs=5.3 * sd / math.sqrt(draws))
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
@@ -133,7 +133,7 @@ def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
 def test_epsilon_is_never_negative_and_always_rounded_up(quick):
     ledger = make_ledger(delta=0.4, rdp=0.0, level=0.05)
     plan = plan_of(UNBIASED, delta=0.4)
-    noise = Noise.from_seed(79)
+    noise = RunKey.from_seed(79).rows(0, 1)
     epsilons = [release(ledger, plan, noise).sanitized.epsilon for _ in range(300)]
     assert min(epsilons) == 0.0 < max(epsilons)
     assert all(is_rounded(one) for one in epsilons)

@@ -17,7 +17,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.words import ReleaseKind
 from runs import Given, round_of
 
@@ -111,7 +111,7 @@ def test_every_release_claims_what_theory_supports_and_no_more():
     assert held(report_of(ReleaseKind.UNBIASED)) == {"all-votes", "this-file"}
     assert held(report_of(ReleaseKind.NONE)) == {"all-votes"}
     for kind in DRAWN:
-        assert held(report_of(kind, noise=Noise.from_seed(1))) == (
+        assert held(report_of(kind, noise=RunKey.from_seed(1).rows(0, 1))) == (
             {"all-votes"} if kind is ReleaseKind.NONE else set()
         )
 

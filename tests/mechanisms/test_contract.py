@@ -57,7 +57,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.run import label_batches
 from pate_cli.votes.side_files import StudentPredictions
 from refusals import refusal
@@ -428,7 +428,7 @@ def each(kind):
 
 def labelled(mechanism, votes, *, seed=5, cap=ROWS):
     """Labels, sources, and the cells of every batch where there is a lattice."""
-    noise = Noise.from_seed(seed) if isinstance(seed, int) else seed
+    noise = RunKey.from_seed(seed).rows(0, 1) if isinstance(seed, int) else seed
     parts = list(label_batches(votes, mechanism, noise=noise, max_answers=cap))
     labels = np.concatenate([table.labels for _, _, table in parts])
     sources = np.concatenate([table.sources for _, _, table in parts])
@@ -497,7 +497,7 @@ def test_permuting_the_classes_permutes_labels_and_leaves_costs(mechanism):
     if extra is None:
         top = np.sort(counts, axis=1)  # a tie goes to the lowest class, whoever that is
         counts = counts[top[:, -1] > top[:, -2]]
-        noises = [Noise.from_seed(3), Noise.from_seed(3)]
+        noises = [RunKey.from_seed(3).rows(0, 1), RunKey.from_seed(3).rows(0, 1)]
     permutation = np.roll(np.arange(mechanism.classes), 1)
     if extra is not None:
         draws = np.random.default_rng(8).normal(size=(len(counts), mechanism.classes + extra))
@@ -539,7 +539,7 @@ FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 2)
 @each(Mechanism)
 @pytest.mark.parametrize("source", ["seed", "entropy"])
 def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
-    noise = Noise.from_seed(41) if source == "seed" else Noise.from_entropy()
+    noise = RunKey.from_seed(41).rows(0, 1) if source == "seed" else RunKey.fresh().rows(0, 1)
     draws = 60_000 if source == "seed" else 20_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
@@ -575,7 +575,7 @@ def test_shared_records_change_the_price_and_no_label(name):
     once, twice = build(name, 3), build(name, 3, 2)
     counts, predictions = some_votes(once)
     bound = [with_student(m, predictions) for m in (once, twice)]
-    np.testing.assert_array_equal(*(m.label(counts, Noise.from_seed(2)) for m in bound))
+    np.testing.assert_array_equal(*(m.label(counts, RunKey.from_seed(2).rows(0, 1)) for m in bound))
     scores = [m.score(counts) for m in bound]
     np.testing.assert_array_equal(*scores)
     costs = [m.rdp(scores[0], np.array([ORDER]))[0] for m in (once, twice)]

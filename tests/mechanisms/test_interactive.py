@@ -16,7 +16,7 @@ from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.run import TightAccount, label_batches, run
 from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import ReleaseKind
@@ -165,7 +165,7 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         predictions=StudentPredictions(shares),
     )
     ((_, _, table),) = label_batches(
-        batches(np.full((5, 2), 5), 5), mechanism, noise=Noise.from_seed(1), max_answers=5
+        batches(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
     )
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
@@ -192,7 +192,7 @@ def test_no_student_label_after_the_stop(cap, size):
         TightAccount(mechanism, PLAN),
         queries=12,
         max_answers=cap,
-        noise=Noise.from_seed(2),
+        key=RunKey.from_seed(2),
     )
     sources, labels = done.labels.sources.tolist(), done.labels.labels.tolist()
     asked = 2 * cap - 1  # the cap-th answer is the last row asked
@@ -215,7 +215,7 @@ def test_a_student_who_agrees_costs_only_the_checks():
     score = mechanism.score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
     ((_, _, labels),) = label_batches(
-        batches(counts, 300), mechanism, noise=Noise.from_seed(3), max_answers=300
+        batches(counts, 300), mechanism, key=RunKey.from_seed(3), max_answers=300
     )
     # 4 standard deviations from the threshold: 0.01 answers expected.
     assert np.sum(labels.sources == "teachers") <= 3
@@ -237,7 +237,7 @@ def test_the_student_itself_changes_what_is_asked_and_nothing_else():
         20, 3, threshold=5.0, sigma1=2.0, sigma2=3.0, confidence=1.0, predictions=nobody
     )
     same = ConfidentGNMax(20, 3, threshold=5.0 + 20.0 / 3.0, sigma1=2.0, sigma2=3.0)
-    labels = [m.label(counts, Noise.from_seed(6)) for m in (one, same)]
+    labels = [m.label(counts, RunKey.from_seed(6).rows(0, 1)) for m in (one, same)]
     np.testing.assert_array_equal(*labels)
 
 

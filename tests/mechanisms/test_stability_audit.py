@@ -17,7 +17,7 @@ from scipy.stats import beta
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 
 # Two one-sided intervals, both directions, at most twenty audits of sound mechanisms: were the
 # seeds drawn at random, one run of this file in a million would cry wolf.
@@ -114,7 +114,7 @@ def audit_stability(mechanism, pair, noise, runs=120_000):
 @pytest.mark.parametrize("delta", [0.01, 0.3])
 def test_stability_keeps_its_promise(pair, delta):
     found, promised = audit_stability(
-        Stability(20, 2, query_epsilon=1.0, query_delta=delta), pair, Noise.from_seed(101)
+        Stability(20, 2, query_epsilon=1.0, query_delta=delta), pair, RunKey.from_seed(101).rows(0, 1)
     )
     assert found <= promised
 
@@ -122,7 +122,7 @@ def test_stability_keeps_its_promise(pair, delta):
 def test_the_audit_is_not_blind():
     """It comes within a fifth of what one query costs."""
     found, promised = audit_stability(
-        Stability(20, 2, query_epsilon=1.0, query_delta=0.01), MIDDLE, Noise.from_seed(102)
+        Stability(20, 2, query_epsilon=1.0, query_delta=0.01), MIDDLE, RunKey.from_seed(102).rows(0, 1)
     )
     assert 0.8 * promised < found <= promised
 
@@ -190,7 +190,7 @@ TWO_EPOCHS = Epochs(2, 1.0, rows=2, above=1, last=-1)
 
 @pytest.mark.parametrize("epochs", [ONE_EPOCH, TWO_EPOCHS], ids=["one", "two"])
 def test_sparse_vector_keeps_its_promise(epochs):
-    found, promised = epochs.audit(Noise.from_seed(104))
+    found, promised = epochs.audit(RunKey.from_seed(104).rows(0, 1))
     assert 0.2 * promised < found <= promised
 
 
@@ -213,7 +213,7 @@ def audit_turned(mechanism, runs=6000):
         [[18, 2], [10, 10], [19, 1], [10, 10], [20, 0]],
         [[17, 3], [9, 11], [18, 2], [9, 11], [19, 1]],
     )
-    noise = Noise.from_seed(106)
+    noise = RunKey.from_seed(106).rows(0, 1)
     one, other = (
         coded(np.stack([mechanism.label(np.array(votes), noise) for _ in range(runs)]), 2)
         for votes in rows

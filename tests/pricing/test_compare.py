@@ -19,7 +19,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
 
@@ -65,7 +65,7 @@ def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     found = compared(mechanism, 15.0)
     rows = COUNTS[: found.queries]
     times = 4000
-    labels = mechanism.label(np.tile(rows, (times, 1)), Noise.from_seed(1)).reshape(times, -1)
+    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(times, -1)
     answered = labels >= 0
     # A tie has no plurality; these rows have none.
     top = np.sort(rows, axis=1)

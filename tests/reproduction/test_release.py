@@ -11,7 +11,7 @@ from pate_cli.disclosure.door import release
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, Histograms
@@ -59,7 +59,7 @@ def test_what_is_offered_is_what_aggregate_publishes(asked):
         TightAccount(mechanism, undrawn),
         queries=len(counts),
         max_answers=len(counts),
-        noise=Noise.from_seed(1),
+        key=RunKey.from_seed(1),
     )
     at = [release(done.ledger, upper.plan, Fixed(n)).sanitized.epsilon for n in (0.0, 1.0)]
     assert upper.mean <= at[0] < upper.mean + 1.01e-4

@@ -7,7 +7,7 @@ import pytest
 
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.errors import ParameterError, UsageError, VoteError
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.tuning import Setting, VoteSample
 from pate_cli.tuning.sample import capped_mean, made_up_sample, reference_sample
 
@@ -19,7 +19,7 @@ def test_expected_yields_are_those_of_many_runs(drawn):
     counts = sample.counts[:rows]
     # Ties aside, the plurality is the first largest class.
     assert ((counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1).all()
-    noise, mechanism = Noise.from_seed(0), sample.mechanism(setting)
+    noise, mechanism = RunKey.from_seed(0).rows(0, 1), sample.mechanism(setting)
     labels = np.stack([mechanism.label(counts, noise) for _ in range(runs)])
     answered = labels != -1
     agreeing = answered & (labels == counts.argmax(axis=1))

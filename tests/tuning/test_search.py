@@ -14,7 +14,7 @@ from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import UnreachableError
-from pate_cli.noise import Noise
+from pate_cli.noise import RunKey
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample
 from pate_cli.tuning.sample import capped_mean
@@ -134,7 +134,7 @@ def _aggregate(sample, outcome, seed):
         engine.TightAccount(mechanism, plan),
         queries=len(counts),
         max_answers=outcome.max_answers or len(counts),
-        noise=Noise.from_seed(seed),
+        noise=RunKey.from_seed(seed).rows(0, 1),
     )
 
 

@@ -150,13 +150,21 @@ def test_a_seeded_stream_never_changes():
         for word in np.random.Philox(2018).random_raw(6).tolist():
             magnitude = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
             expected.append(float(-magnitude if word & 1 else magnitude))
-    np.testing.assert_allclose(RunKey.from_seed(2018).rows(0, 1).normal((2, 3)).ravel(), expected, rtol=1e-13)
-    assert RunKey.from_seed(2018).rows(0, 1).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
+    np.testing.assert_allclose(
+        RunKey.from_seed(2018).rows(0, 1).normal((2, 3)).ravel(), expected, rtol=1e-13
+    )
+    assert RunKey.from_seed(2018).rows(0, 1).normal(1)[0] == pytest.approx(
+        -1.3307001922989241, rel=1e-14
+    )
 
 
 def test_seeds_differ_and_repeat():
-    assert np.all(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(1).rows(0, 1).normal(10))
-    assert not np.any(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(2).rows(0, 1).normal(10))
+    assert np.all(
+        RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(1).rows(0, 1).normal(10)
+    )
+    assert not np.any(
+        RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(2).rows(0, 1).normal(10)
+    )
 
 
 def test_entropy_does_not_repeat():
@@ -239,7 +247,9 @@ def p_values(draws, law: str) -> dict[str, float]:
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("source", ["seed", "entropy"])
 def test_the_law_of_a_stream(source, law):
-    noise = RunKey.fresh().rows(0, 1) if source == "entropy" else RunKey.from_seed(20180224).rows(0, 1)
+    noise = (
+        RunKey.fresh().rows(0, 1) if source == "entropy" else RunKey.from_seed(20180224).rows(0, 1)
+    )
     found = p_values(getattr(noise, law)((DRAWS // 10, 10)), law)
     rejected = {name: p for name, p in found.items() if p < ALPHA}
     assert len(found) <= 8

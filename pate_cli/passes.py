@@ -7,7 +7,7 @@ they are done, and so are labels, whose noise belongs to rows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from pate_cli.votes import VoteBatch, VoteFile
 
 __all__ = ["CountsPasses", "FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
 
+_Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 Look = Callable[[Any, VoteBatch], _Found]
@@ -31,8 +32,8 @@ Look = Callable[[Any, VoteBatch], _Found]
 # Entries of histograms or labels in a range: some seconds of work at most, half a second for few
 # classes.
 _ENTRIES: Final = 1 << 21
-# So many entries are worth a process of their own.
-_WORTH_A_PROCESS: Final = 1 << 22
+# So many are worth starting other processes for, which takes as long as half of them.
+_WORTH_SHARING: Final = 1 << 23
 
 
 def nothing_seen(rows: int) -> None:
@@ -64,6 +65,10 @@ class Passes(Protocol):
         """
         ...
 
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """Work on what the passes found, done where they were; results in the order of items."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class CountsPasses:
@@ -88,6 +93,10 @@ class CountsPasses:
         batch = VoteBatch(0, np.arange(len(self.counts)), self.counts)
         yield look(mechanism.for_rows(batch.ids, 0), batch)
         progress(len(self.counts))
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return map(task, items)
 
 
 @dataclass(frozen=True)
@@ -146,14 +155,22 @@ class FilePasses:
         """See Passes."""
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         task = _OneRange(self.file, mechanism, look)
-        shared = self.file.portable and not in_order
-        shared &= self.queries * self.file.classes >= 2 * _WORTH_A_PROCESS
-        engine = self.engine if shared else HERE
+        engine = HERE if in_order else self._engine
         for (start, stop), (found, digest) in zip(ranges, engine.map(task, ranges), strict=True):
             if self._seen.setdefault(start, digest) != digest:
                 raise VoteError(f"{self.file.name}: rows {start} to {stop - 1} changed while read")
             yield from found
             progress(stop - start)
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return self._engine.map(task, items)
+
+    @property
+    def _engine(self) -> Engine:
+        """Where the work is worth its way there."""
+        worth = self.queries * self.file.classes >= _WORTH_SHARING
+        return self.engine if worth and self.file.portable else HERE
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountOptions",
+    "EngineOptions",
     "BookOptions",
     "Delta",
     "MechanismOptions",
@@ -375,6 +376,26 @@ def _option(name: str) -> str:
 
 # Of the commands about Rényi costs, which the stability family has not.
 RenyiOptions = Annotated[MechanismOptions, Without("query_epsilon", "query_delta", "refusals")]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the work on a large file is done."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            help="Processes that share the work on a large file. Default: one a core.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """What is asked of the library."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {"workers": (cores or 1) if self.workers is None else self.workers}
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountOptions",
-    "EngineOptions",
     "BookOptions",
     "Delta",
+    "EngineOptions",
     "MechanismOptions",
     "OutputOptions",
     "Release",

@@ -160,6 +160,7 @@ def aggregate(
                             write=labels.write,
                             progress=advance,
                             **asked,
+                            checkpoint=engine.checkpoint,
                             **engine.wanted,
                         )
                 except RefusedError as error:
@@ -173,6 +174,8 @@ def aggregate(
     if refused is not None:
         _note_attempts(output, refused.report, asked["record"])
         raise refused
+    if done.checkpoint is not None:
+        done.checkpoint.end()
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} queries, labels in "

@@ -18,6 +18,7 @@ from pate_cli.cli.options import (
     ViewOptions,
     VoteOptions,
     Votes,
+    Without,
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
@@ -118,7 +119,7 @@ def cost(
     target: TargetOptions,
     question: QuestionOptions,
     view: ViewOptions,
-    engine: EngineOptions,
+    engine: Annotated[EngineOptions, Without("checkpoint")],
     output: OutputOptions,
 ) -> None:
     """Price votes: by step, by order and by query. NOT releasable: it describes the votes.

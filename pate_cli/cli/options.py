@@ -391,6 +391,15 @@ class EngineOptions:
         ),
     ] = None
 
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Keep the run in this folder (mode 0700, secret) until it has ended: killed, the "
+            "same command goes on where it was, with the same labels.",
+        ),
+    ] = None
+
     @property
     def wanted(self) -> dict[str, Any]:
         """What is asked of the library."""

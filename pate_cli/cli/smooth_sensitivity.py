@@ -29,7 +29,7 @@ def smooth_sensitivity(
     account: AccountOptions,
     release: Annotated[ReleaseOptions, Without("sigma_release", "as_published")],
     view: ViewOptions,
-    engine: EngineOptions,
+    engine: Annotated[EngineOptions, Without("checkpoint")],
     output: OutputOptions,
 ) -> None:
     """Smooth sensitivity of the cost, by distance, and the most the cost could be within it.

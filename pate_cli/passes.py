@@ -7,15 +7,16 @@ they are done, and so are labels, whose noise belongs to rows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.arrays import Counts
+from pate_cli.checkpoint import Checkpoint, Pieces
 from pate_cli.engine import HERE, Engine
 from pate_cli.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -23,16 +24,20 @@ from pate_cli.votes import VoteBatch, VoteFile
 
 __all__ = ["CountsPasses", "FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
 
+_Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 Look = Callable[[Any, VoteBatch], _Found]
 """What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
 
+_Ranged: TypeAlias = tuple[list[_Found], bytes]
+"""What was found in the batches of a range, and a digest of its votes."""
+
 # Entries of histograms or labels in a range: some seconds of work at most, half a second for few
 # classes.
 _ENTRIES: Final = 1 << 21
-# So many entries are worth a process of their own.
-_WORTH_A_PROCESS: Final = 1 << 22
+# So many are worth starting other processes for, which takes as long as half of them.
+_WORTH_SHARING: Final = 1 << 23
 
 
 def nothing_seen(rows: int) -> None:
@@ -64,6 +69,10 @@ class Passes(Protocol):
         """
         ...
 
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """Work on what the passes found, done where they were; results in the order of items."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class CountsPasses:
@@ -88,6 +97,10 @@ class CountsPasses:
         batch = VoteBatch(0, np.arange(len(self.counts)), self.counts)
         yield look(mechanism.for_rows(batch.ids, 0), batch)
         progress(len(self.counts))
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return map(task, items)
 
 
 @dataclass(frozen=True)
@@ -128,11 +141,14 @@ class FilePasses:
         file: where they are.
         queries: how many, fixed before any vote was seen.
         engine: where the work is done.
+        checkpoint: where finished ranges are kept, if anywhere.
     """
 
     file: VoteFile
     queries: int
     engine: Engine = HERE
+    checkpoint: Checkpoint | None = None
+    _passes: int = field(default=0, init=False, repr=False)
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def over(
@@ -146,14 +162,56 @@ class FilePasses:
         """See Passes."""
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         task = _OneRange(self.file, mechanism, look)
-        shared = self.file.portable and not in_order
-        shared &= self.queries * self.file.classes >= 2 * _WORTH_A_PROCESS
-        engine = self.engine if shared else HERE
-        for (start, stop), (found, digest) in zip(ranges, engine.map(task, ranges), strict=True):
+        # What hangs on the rows before it cannot be taken up in the middle.
+        kept = None if in_order or self.checkpoint is None else self._next_pieces()
+        missing = [rows for rows in ranges if kept is None or not kept.has(rows[0])]
+        fresh = (HERE if in_order else self._engine).map(task, missing)
+        for start, stop in ranges:
+            found, digest = self._taken(kept, fresh, task, (start, stop))
             if self._seen.setdefault(start, digest) != digest:
                 raise VoteError(f"{self.file.name}: rows {start} to {stop - 1} changed while read")
             yield from found
             progress(stop - start)
+
+    def _taken(
+        self,
+        kept: Pieces | None,
+        fresh: Iterator[_Ranged[_Found]],
+        task: Callable[[tuple[int, int]], _Ranged[_Found]],
+        rows: tuple[int, int],
+    ) -> _Ranged[_Found]:
+        """What was found in the next range, kept before or found now."""
+        if kept is None:
+            return next(fresh)
+        if not kept.has(rows[0]):
+            found = next(fresh)
+            kept.keep(rows[0], found)
+            return found
+        known: _Ranged[_Found] | None = kept.find(rows[0])
+        return task(rows) if known is None else known
+
+    def _next_pieces(self) -> Pieces | None:
+        self._passes += 1
+        return None if self.checkpoint is None else self.checkpoint.pieces(self._passes)
+
+    def fingerprint(self) -> str:
+        """A digest of the votes that are asked; passes refuse to see others from now on."""
+        ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
+        whole = hashlib.blake2b(digest_size=16)
+        for (start, _), digest in zip(ranges, self.share(_Digest(self.file), ranges), strict=True):
+            self._seen[start] = digest
+            whole.update(digest)
+        return whole.hexdigest()
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return self._engine.map(task, items)
+
+    @property
+    def _engine(self) -> Engine:
+        """Where the work is worth its way there."""
+        worth = self.queries * self.file.classes >= _WORTH_SHARING
+        return self.engine if worth and self.file.portable else HERE
 
 
 @dataclass(frozen=True)
@@ -164,13 +222,41 @@ class _OneRange:
     mechanism: Mechanism
     look: Look[Any]
 
-    def __call__(self, rows: tuple[int, int]) -> tuple[list[Any], bytes]:
-        start, stop = rows
-        digest = hashlib.blake2b(digest_size=16)
-        found = []
-        for batch in self.file.batches(start=start, limit=stop - start):
-            digest.update(np.ascontiguousarray(batch.counts).data)
-            ids = batch.ids
-            digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+    def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
+        found, digest = [], _Digesting()
+        for batch in _batches(self.file, rows):
+            digest.update(batch)
             found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
-        return found, digest.digest()
+        return found, digest.value
+
+
+@dataclass(frozen=True)
+class _Digest:
+    """A digest of the votes of a range."""
+
+    file: VoteFile
+
+    def __call__(self, rows: tuple[int, int]) -> bytes:
+        digest = _Digesting()
+        for batch in _batches(self.file, rows):
+            digest.update(batch)
+        return digest.value
+
+
+class _Digesting:
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def update(self, batch: VoteBatch) -> None:
+        self._hash.update(np.ascontiguousarray(batch.counts).data)
+        ids = batch.ids
+        self._hash.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+
+    @property
+    def value(self) -> bytes:
+        return self._hash.digest()
+
+
+def _batches(file: VoteFile, rows: tuple[int, int]) -> Iterator[VoteBatch]:
+    start, stop = rows
+    return file.batches(start=start, limit=stop - start)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Counts, LabelArray
+from pate_cli.checkpoint import Checkpoint
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
@@ -101,11 +102,13 @@ class Aggregation:
             written while they were drawn. Public.
         report: what may be published about them. Public.
         ledger: what they cost; None where nothing was kept of the votes. SECRET.
+        checkpoint: what the run would have gone on from, to be ended. SECRET.
     """
 
     labels: Labels
     report: Report
     ledger: Ledger | None
+    checkpoint: Checkpoint | None = None
 
 
 def run(

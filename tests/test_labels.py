@@ -8,6 +8,7 @@ import gc
 import io
 import itertools
 import json
+import os
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
@@ -20,7 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pate_cli import labels as labels_module
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import OutputError, ParameterError, UsageError
+from pate_cli.files.transaction import Outputs
 from pate_cli.labels import (
     SOURCES,
     LabelFormat,
@@ -410,6 +412,35 @@ def test_a_full_disk_is_told_in_the_words_of_the_system():
             write_labels(table_of(ROWS), Full(), label_format)
         assert caught.value.errno == errno.ENOSPC
     gc.collect()
+
+
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+def test_labels_go_into_a_transaction_as_they_come(tmp_path, label_format):
+    table = table_of(ROWS, {"a": "1"})
+    path = tmp_path / "labels"
+    with Outputs() as out:
+        out.reserve(path)
+        with out.open(path) as file, LabelWriter(file, label_format, {"a": "1"}, rows=6) as writer:
+            for _ in range(2):
+                writer.write(table)
+        assert not path.exists()
+    assert path.read_bytes() == encode_labels(concatenate([table] * 2), label_format)
+
+
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+def test_a_disk_that_fills_under_labels(tmp_path, monkeypatch, label_format):
+    def write(descriptor, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "labels"
+    monkeypatch.setattr(os, "write", write)
+    text = rf"cannot write .*labels: {os.strerror(errno.ENOSPC)}; nothing was released"
+    with pytest.raises(OutputError, match=text), Outputs() as out:
+        out.reserve(path)
+        with out.open(path) as file:
+            write_labels(table_of(ROWS), file, label_format)
+    gc.collect()
+    assert not list(tmp_path.iterdir())
 
 
 def test_rows_that_a_file_does_not_take():

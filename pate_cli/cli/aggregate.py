@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
 from pate_cli.cli.options import (
     AccountOptions,
     BookOptions,
+    EngineOptions,
     MechanismOptions,
     OutputOptions,
     ReleaseOptions,
@@ -28,6 +31,8 @@ from pate_cli.words import LabelFormat
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
+    from pate_cli.files.transaction import Outputs
+    from pate_cli.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
 
@@ -71,6 +76,7 @@ def aggregate(
         ),
     ] = False,
     view: Annotated[ViewOptions, Without("as_json")],
+    engine: EngineOptions,
     output: OutputOptions,
 ) -> None:
     """Label queries by the teachers' noisy vote and report a publishable (epsilon, delta).
@@ -89,7 +95,6 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
-    from pate_cli.labels import encode_labels
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     label_format = label_format or LabelFormat.from_path(labels_path)
@@ -147,7 +152,17 @@ def aggregate(
                         output.note(f"warning: {warning}")
                     return
                 try:
-                    done = pate.aggregate(file, choice, seed=report.seed, progress=advance, **asked)
+                    with _Written(out, labels_path, label_format) as labels:
+                        done = pate.aggregate(
+                            file,
+                            choice,
+                            seed=report.seed,
+                            write=labels.write,
+                            progress=advance,
+                            **asked,
+                            checkpoint=engine.checkpoint,
+                            **engine.wanted,
+                        )
                 except RefusedError as error:
                     refused = error
         if refused is not None:
@@ -155,11 +170,12 @@ def aggregate(
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
-            out.write(labels_path, encode_labels(done.labels, label_format))
             out.write(report.report, done.report.to_json().encode())
     if refused is not None:
         _note_attempts(output, refused.report, asked["record"])
         raise refused
+    if done.checkpoint is not None:
+        done.checkpoint.end()
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} queries, labels in "
@@ -171,6 +187,39 @@ def aggregate(
         output.note(f"warning: {warning}")
     if not public.private:
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+class _Written:
+    """The file of labels, begun with the first of them."""
+
+    def __init__(self, out: Outputs, path: str, label_format: LabelFormat) -> None:
+        self._out, self._path, self._format = out, path, label_format
+        self._open = contextlib.ExitStack()
+        self._writer: LabelWriter | None = None
+
+    def write(self, labels: Labels) -> None:
+        """More labels."""
+        from pate_cli.labels import LabelWriter
+
+        if self._writer is None:
+            file = self._open.enter_context(self._out.open(self._path))
+            self._writer = self._open.enter_context(
+                LabelWriter(
+                    file, self._format, labels.metadata, rows=int(labels.metadata["queries"])
+                )
+            )
+        self._writer.write(labels)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from pate_cli.cli.options import (
     AccountOptions,
+    EngineOptions,
     MechanismOptions,
     OutputOptions,
     RenyiOptions,
@@ -17,6 +18,7 @@ from pate_cli.cli.options import (
     ViewOptions,
     VoteOptions,
     Votes,
+    Without,
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
@@ -117,6 +119,7 @@ def cost(
     target: TargetOptions,
     question: QuestionOptions,
     view: ViewOptions,
+    engine: Annotated[EngineOptions, Without("checkpoint")],
     output: OutputOptions,
 ) -> None:
     """Price votes: by step, by order and by query. NOT releasable: it describes the votes.
@@ -146,6 +149,7 @@ def cost(
                     delta=delta,
                     max_queries=reading.max_queries,
                     teachers_per_record=described.teachers_per_record,
+                    **engine.wanted,
                 )
                 view.draw(
                     out,
@@ -156,13 +160,20 @@ def cost(
                 view.show(accuracy.to_dict(), print_accuracy)
                 return
             asked: dict[str, Any] = {"orders": question.tried, **account.wanted, **reading.caps}
+            asked |= engine.wanted
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(f"{told} at a time")
-            found = pate.cost(file, choice, **asked, **target.wanted)
+            found = pate.cost(
+                file,
+                choice,
+                per_query=question.per_query is not None,
+                **asked,
+                **target.wanted,
+            )
             if question.per_query is not None:
                 out.write(question.per_query, found.encode(question.per_query))
             view.draw(

@@ -47,6 +47,7 @@ __all__ = [
     "AccountOptions",
     "BookOptions",
     "Delta",
+    "EngineOptions",
     "MechanismOptions",
     "OutputOptions",
     "Release",
@@ -375,6 +376,35 @@ def _option(name: str) -> str:
 
 # Of the commands about Rényi costs, which the stability family has not.
 RenyiOptions = Annotated[MechanismOptions, Without("query_epsilon", "query_delta", "refusals")]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the work on a large file is done."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            help="Processes that share the work on a large file. Default: one a core.",
+            show_default=False,
+        ),
+    ] = None
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Keep the run in this folder (mode 0700, secret) until it has ended: killed, the "
+            "same command goes on where it was, with the same labels.",
+        ),
+    ] = None
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """What is asked of the library."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {"workers": (cores or 1) if self.workers is None else self.workers}
 
 
 @dataclass(frozen=True)

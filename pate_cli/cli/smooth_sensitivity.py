@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pate_cli.cli.options import (
     AccountOptions,
+    EngineOptions,
     OutputOptions,
     ReleaseOptions,
     RenyiOptions,
@@ -28,6 +29,7 @@ def smooth_sensitivity(
     account: AccountOptions,
     release: Annotated[ReleaseOptions, Without("sigma_release", "as_published")],
     view: ViewOptions,
+    engine: Annotated[EngineOptions, Without("checkpoint")],
     output: OutputOptions,
 ) -> None:
     """Smooth sensitivity of the cost, by distance, and the most the cost could be within it.
@@ -51,6 +53,7 @@ def smooth_sensitivity(
             beta=release.beta,
             max_queries=reading.max_queries,
             **account.wanted,
+            **engine.wanted,
         )
         view.draw(
             out,

@@ -1,7 +1,8 @@
 """The places an output can go: a file beside its temporary, or a stream written where it is.
 
 `outputs` composes these into a transaction. Both kinds answer `check` before any private work and
-take their content with `stage`; then a `File` is placed (and can be withdrawn), a `Stream` is sent.
+take their content while `staging`; then a `File` is placed (and can be withdrawn), a `Stream` is
+sent.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import IO, Final
 
 from pate_cli.errors import OutputError
-
-Data: TypeAlias = bytes | bytearray | memoryview
+from pate_cli.files.draft import Draft
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_CHUNK: Final = 1 << 20  # bytes that are held in memory, at most
 _NO_LINKS: Final = {
     errno.EPERM,
     errno.EACCES,
@@ -44,18 +47,21 @@ def cause(name: str, error: OSError) -> str:
 
 
 class Stream:
-    """A device, pipe or open descriptor: content is held back, then written where it is."""
+    """A device, pipe or open descriptor: content is held back, then written where it is.
+
+    What does not fit in little memory is held in a file without a name, which dies with the run.
+    """
 
     def __init__(self, name: str, descriptor: int | None) -> None:
         self.name = name
         self.descriptor = descriptor
         self.sent = False  # whether a byte of it may have left
-        self._data: bytes | None = None
+        self._held: IO[bytes] | None = None
 
     @property
     def written(self) -> bool:
         """Whether the content was staged."""
-        return self._data is not None
+        return self._held is not None
 
     def check(self, *, force: bool) -> None:
         """Refuse what cannot be written; nothing is replaced here, so `force` has no say."""
@@ -70,9 +76,23 @@ class Stream:
         if self.descriptor == STDOUT and (sys.stdout is None or sys.stdout.closed):
             raise OutputError("cannot write standard output: it is closed")
 
-    def stage(self, data: Data) -> None:
-        """Hold the content back until `send`."""
-        self._data = bytes(data)
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[Draft]:
+        """Take the content and hold it back until `send`."""
+        self.clean()
+        with contextlib.ExitStack() as stack:
+            held = stack.enter_context(tempfile.SpooledTemporaryFile(_CHUNK, prefix="pate-"))
+            with Draft(held.write) as draft:
+                yield draft
+            draft.whole()
+            held.flush()  # a full disk is told now, not when it is sent
+            stack.pop_all()
+        self._held = held
+
+    def clean(self) -> None:
+        """Let go of the content."""
+        if self._held is not None:
+            self._held.close()
 
     def send(self) -> None:
         """Write the content; `sent` tells afterwards whether any of it may have left."""
@@ -93,22 +113,30 @@ class Stream:
             descriptor = sys.stdout.fileno()
         except io.UnsupportedOperation:  # standard output was replaced by an object in memory
             self.sent = True
-            sys.stdout.buffer.write(self._data or b"")
+            for chunk in self._chunks():
+                sys.stdout.buffer.write(chunk)
             sys.stdout.flush()
         else:
             # Past Python's buffer: what a full disk refused must not be tried again at exit.
             self._send_to(descriptor)
 
     def _send_to(self, descriptor: int) -> None:
-        view = memoryview(self._data or b"")
-        while view:
-            before, self.sent = self.sent, True
-            try:
-                count = os.write(descriptor, view)
-            except OSError:
-                self.sent = before
-                raise
-            view = view[count:]
+        for chunk in self._chunks():
+            view = memoryview(chunk)
+            while view:
+                before, self.sent = self.sent, True
+                try:
+                    count = os.write(descriptor, view)
+                except OSError:
+                    self.sent = before
+                    raise
+                view = view[count:]
+
+    def _chunks(self) -> Iterator[bytes]:
+        if self._held is not None:
+            self._held.seek(0)
+            while chunk := self._held.read(_CHUNK):
+                yield chunk
 
 
 class File:
@@ -147,14 +175,15 @@ class File:
         finally:
             self.clean()
 
-    def stage(self, data: Data) -> None:
-        """Write the content to the temporary file and to the disk under it."""
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[Draft]:
+        """Take the content into the temporary file and, in the end, to the disk under it."""
         descriptor = self._create()
         try:
             found = os.fstat(descriptor)
-            view = memoryview(data).cast("B")
-            while view:
-                view = view[os.write(descriptor, view) :]
+            with Draft(lambda view: os.write(descriptor, view)) as draft:
+                yield draft
+            draft.whole()
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

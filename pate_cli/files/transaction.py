@@ -8,20 +8,24 @@ the files, standard output after them.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self, TypeAlias, cast
 
 from pate_cli.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
     STDOUT,
-    Data,
     File,
     Stream,
     cause,
     destination,
     sync_folder,
 )
+from pate_cli.files.draft import Draft
+
+Data: TypeAlias = bytes | bytearray | memoryview
 
 
 class Outputs:
@@ -30,9 +34,9 @@ class Outputs:
     with Outputs(force=False) as out:
         out.reserve("ledger.json", mode=0o600)
         out.reserve("labels.parquet")
-        ...  # private work
+        with out.open("labels.parquet") as file:
+            ...  # private work, written while it is done
         out.write("ledger.json", ledger)
-        out.write("labels.parquet", labels)
 
     Files appear in the order in which they were reserved: reserve the record of what is spent
     before what spends it, and a crash in between errs on the side of caution.
@@ -102,17 +106,36 @@ class Outputs:
 
         OutputError when the disk is full or fails; the transaction is then undone at once.
         """
+        with self.open(path) as file:
+            file.write(data)
+
+    @contextlib.contextmanager
+    def open(self, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+        """Give a reserved output its whole content, once, as it comes.
+
+        Yields a binary file to write to; a file is on disk when the block is left.
+        OutputError when the disk is full or fails; that and any other error that leaves the block
+        undoes the transaction at once.
+        """
         name = os.fspath(path)
         output = self._files.get(name) or self._streams.get(name)
         if output is None or (output.written and name != os.devnull):
             state = "was not reserved" if output is None else "was written already"
             raise PateError(f"internal error: output {name} {state}")
+        failed: Draft | None = None
         try:
-            output.stage(data)
+            with output.staging() as draft:
+                try:
+                    yield cast(BinaryIO, draft)  # typeshed does not know a RawIOBase for one
+                except Exception:
+                    failed = draft
+                    raise
         except BaseException as error:
             self._discard()
-            if isinstance(error, OSError):
-                raise OutputError(_report(name, error, [])) from error
+            # An error of the block is its own, unless what it wrote to had failed before.
+            failure = error if failed is None else failed.failure
+            if isinstance(failure, OSError):
+                raise OutputError(_report(name, failure, [])) from error
             raise
 
     def _commit(self) -> None:
@@ -139,8 +162,12 @@ class Outputs:
             if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 raise OutputError(_report(at, error, left)) from error
             raise
-        self._discard()
-        self._finish(files, streams)
+        try:
+            self._forget()
+            self._finish(files, streams)
+        finally:
+            for stream in streams:
+                stream.clean()
 
     def _finish(self, files: list[File], streams: list[Stream]) -> None:
         """Write standard output, now that everything else is in place."""
@@ -159,6 +186,13 @@ class Outputs:
                 self._released = self._released or stream.sent
 
     def _discard(self) -> None:
+        """Let go of what was held back, too."""
+        streams = list(self._streams.values())
+        self._forget()
+        for stream in streams:
+            stream.clean()
+
+    def _forget(self) -> None:
         """Remove temporaries and forget every output; files in place stay in place."""
         try:
             for file in self._files.values():

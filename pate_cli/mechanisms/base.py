@@ -125,10 +125,16 @@ class Mechanism(Labeller):
         shape = {name: getattr(run, name) for name in _SHAPE}
         return cls(**shape, **{**cls.defaults(run, given), **given})
 
+    @classmethod
+    def private_inputs(cls) -> tuple[str, ...]:
+        """Names of the fields that are no public parameters."""
+        every = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+        return tuple(field.name for field in every if not field.metadata.get("public", True))
+
     def parameters(self) -> dict[str, Any]:
         """Public parameters in the order of the fields, enough to build the mechanism again."""
         every = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
-        public = (field.name for field in every if field.metadata.get("public", True))
+        public = [field.name for field in every if field.name not in self.private_inputs()]
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
     @property

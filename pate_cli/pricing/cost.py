@@ -131,7 +131,9 @@ class TightCost:
         for part in passes.over(mechanism, _SeeCells(grid)):
             seen += part
         cells = Tally.of(seen.kinds.cells[:, 1:], seen.kinds.weights)
-        steps = mechanism.cell_steps(cells.cells, grid, orders)
+        mechanism.prepare(orders)
+        by_order = list(passes.share(_StepsAt(mechanism, cells.cells, grid), orders.tolist()))
+        steps = {step: np.stack([each[step] for each in by_order]) for step in by_order[0]}
 
         def single(place: int) -> QueryKinds:
             alone = mechanism.cell_steps(seen.kinds.cells[:, 1:], grid, orders[place : place + 1])
@@ -148,6 +150,19 @@ class TightCost:
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """By the sharp conversion; never negative."""
         return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+
+
+@dataclass(frozen=True)
+class _StepsAt:
+    """From an order to the cost of cells by step, [cells]."""
+
+    mechanism: ScoredMechanism
+    cells: Ints
+    grid: ScoreGrid
+
+    def __call__(self, order: float) -> dict[str, Floats]:
+        steps = self.mechanism.cell_steps(self.cells, self.grid, np.array([order]))
+        return {step: costs[0] for step, costs in steps.items()}
 
 
 @dataclass(frozen=True)

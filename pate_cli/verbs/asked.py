@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from pate_cli import __version__
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
@@ -84,6 +87,19 @@ class Asked:
     def passes(self) -> FilePasses:
         """Over the rows that are asked."""
         return FilePasses(self.file, self.queries, self.engine)
+
+    def described(self, settings: Any) -> str:
+        """A digest of everything that decides what a run gives, votes included."""
+        mechanism = self.mechanism
+        content = (
+            __version__,
+            mechanism.parameters(),
+            [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
+            (self.queries, self.max_answers, self.delta, self.file.read_off),
+            settings,
+            self.passes.fingerprint(),
+        )
+        return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
     def account(
         self,

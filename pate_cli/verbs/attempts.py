@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Iterator
 from dataclasses import replace
 from os import PathLike
@@ -36,8 +35,11 @@ class AttemptBook:
         delta: float,
         refusal_epsilon: float,
         budget: float | None,
+        name: str,
     ) -> None:
         """Refuse what would exceed the budget, if there is one.
+
+        An attempt of the same name is the same run, started again.
 
         Raises:
             UnreachableError: earlier attempts and this one together cost more than `budget`.
@@ -45,9 +47,7 @@ class AttemptBook:
         """
         self._path = None if path is None else Path(path)
         self._budget = None if budget is None else check_positive("`budget`", budget)
-        self._attempt = Attempt(
-            secrets.token_hex(16), epsilon, delta, refusal_epsilon, Outcome.PENDING
-        )
+        self._attempt = Attempt(name, epsilon, delta, refusal_epsilon, Outcome.PENDING)
         self._check(SpendRecord() if path is None else SpendRecord.read(path))
 
     @contextlib.contextmanager
@@ -80,7 +80,7 @@ class AttemptBook:
 
     def _check(self, record: SpendRecord) -> None:
         """UnreachableError where this attempt and those of the record exceed the budget."""
-        earlier, _ = record.spent
+        earlier, _ = record.without(self._attempt).spent
         if self._budget is None or earlier + self._attempt.epsilon <= self._budget + _ROUND_OFF:
             return
         raise UnreachableError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypeAlias
 
+from pate_cli.checkpoint import Checkpoint
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
@@ -64,6 +65,7 @@ def aggregate(
     seed: int | None = None,
     workers: int = 1,
     write: Callable[[Labels], None] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     progress: Progress = nothing_seen,
     **parameters: Any,
 ) -> Aggregation:
@@ -99,6 +101,9 @@ def aggregate(
             than one needs a main module that can be imported without doing anything.
         write: given the labels a batch at a time, in order, each with the metadata of all; they are
             then not kept, and must not leave before all is done.
+        checkpoint: a folder in which the run's key and what is finished are kept, so that a run
+            with the same arguments goes on there, with the same labels, if this one is cut short.
+            Call `end` on the result's `checkpoint` once its labels and report are in place.
         progress: called with the number of rows of each finished part.
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
 
@@ -106,7 +111,6 @@ def aggregate(
         RefusedError: the coin came out against the labels; it carries the public report.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
-    key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
     target = _target(
         target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
     )
@@ -134,8 +138,18 @@ def aggregate(
             ledger=keep_ledger,
             rows_given=max_queries is not None,
         )
+        key, resumed = RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
+        if checkpoint is not None:
+            settings = (*drawn, analysis, as_published, keep_ledger, seed, target)
+            resumed = Checkpoint.of(checkpoint, asked.described(settings), seed=seed)
+            key, asked.passes.checkpoint = resumed.key, resumed
         if target is not None:
-            target.decide(asked, account, key, progress=progress)
+            try:
+                target.decide(asked, account, key, progress=progress)
+            except RefusedError:
+                if resumed is not None:
+                    resumed.end()
+                raise
         kept: list[Labels] = []
         settled = run(
             asked.passes,
@@ -149,7 +163,7 @@ def aggregate(
             read_off=asked.file.read_off,
         )
         labels = NOTHING if write is not None else concatenate(kept)
-        return Aggregation(labels, settled.report, settled.ledger)
+        return Aggregation(labels, settled.report, settled.ledger, resumed)
 
 
 def quote(
@@ -313,6 +327,7 @@ class _Target:
             delta=plan.delta,
             refusal_epsilon=refusal,
             budget=self.budget,
+            name=key.name("attempt"),
         )
         with book.under_way():
             passed = tested is None or tested.test(asked.passes, key, progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -40,36 +39,35 @@ class _Header:
     offset: int
 
 
-@dataclass(frozen=True, eq=False)
 class MappedFile:
-    """An array in a file, mapped when it is first read; a pickled copy maps it anew."""
+    """An array in a file; a pickled copy maps it anew when it first reads."""
 
-    path: Path
-    name: str
-    header: _Header
-    portable: ClassVar[bool] = True
+    portable = True
+
+    def __init__(self, path: Path, name: str) -> None:
+        """Map the array now: a file that is removed later is still there."""
+        self._path = path
+        self._name = name
+        self._header, mapped = _mapped(path, name)
+        self._array: NDArray[Any] | None = mapped
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "array"}
+        return {**vars(self), "_array": None}
 
-    @functools.cached_property
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self._header.shape
+
+    @property
     def array(self) -> NDArray[Any]:
-        """The array; VoteError where the file is gone or another one by now."""
-        try:
-            same = _header(self.path, self.name) == self.header
-        except OSError as error:
-            raise VoteError(f"{self.name}: cannot be read: {error.strerror}") from error
-        if not same:
-            raise VoteError(f"{self.name}: has changed while it was read; start again")
-        _check_size(self.path, self.name, self.header)
-        return np.memmap(
-            self.path,
-            dtype=self.header.dtype,
-            mode="r",
-            offset=self.header.offset,
-            shape=self.header.shape,
-            order="F" if self.header.fortran else "C",
-        )
+        """The array; VoteError where the file is gone, or another one by now."""
+        if self._array is None:
+            header, mapped = _mapped(self._path, self._name)
+            if header != self._header:
+                raise VoteError(f"{self._name}: has changed while it was read; start again")
+            self._array = mapped
+        return self._array
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +76,11 @@ class HeldArray:
 
     array: NDArray[Any] = field(repr=False)
     portable: ClassVar[bool] = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.array.shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +92,14 @@ class NpyMatrix:
     by_column: bool = False
 
     @property
-    def _array(self) -> NDArray[Any]:
-        return self.source.array.T if self.by_column else self.source.array
-
-    @property
     def rows(self) -> int:
         """Number of queries."""
-        return int(self._array.shape[0])
+        return int(self.source.shape[1 if self.by_column else 0])
 
     @property
     def width(self) -> int:
         """Entries per query."""
-        return int(self._array.shape[1])
+        return int(self.source.shape[0 if self.by_column else 1])
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -121,8 +120,8 @@ class NpyMatrix:
     ) -> Iterator[tuple[int, Ids, Ints]]:
         """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
         del absent_limit
-        array = self._array
-        for first in range(start, min(stop, self.rows), size):
+        array = self.source.array.T if self.by_column else self.source.array
+        for first in range(start, stop, size):
             part = array[first : min(first + size, stop)]
             ids = row_numbers(first, first + part.shape[0])
             yield first, ids, whole_numbers(part, first, self.where)
@@ -134,10 +133,7 @@ def open_npy(path: Path, name: str) -> NpyMatrix:
     Raises:
         VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
     """
-    header = _header(path, name)
-    _check_array(header.shape, header.dtype, name)
-    _check_size(path, name, header)
-    return NpyMatrix(Where(name), MappedFile(path, name, header))
+    return NpyMatrix(Where(name), MappedFile(path, name))
 
 
 def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
@@ -175,11 +171,16 @@ def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
 
 
-def _check_size(path: Path, name: str, header: _Header) -> None:
+def _mapped(path: Path, name: str) -> tuple[_Header, NDArray[Any]]:
+    try:
+        header = _header(path, name)
+        size = path.stat().st_size
+    except OSError as error:
+        raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
+    _check_array(header.shape, header.dtype, name)
     # Python integers: a forged header cannot overflow the product.
     rows, columns = header.shape
     expected = header.offset + rows * columns * header.dtype.itemsize
-    size = path.stat().st_size
     if size < expected:
         raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
     if size > expected:
@@ -187,6 +188,15 @@ def _check_size(path: Path, name: str, header: _Header) -> None:
             f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
             "save one array per file"
         )
+    order: Any = "F" if header.fortran else "C"
+    return header, np.memmap(
+        path,
+        dtype=header.dtype,
+        mode="r",
+        offset=header.offset,
+        shape=header.shape,
+        order=order,
+    )
 
 
 def _header(path: Path, name: str) -> _Header:

@@ -379,7 +379,11 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
     check_counts(first, 0, where, teachers=teachers, missing_allowed=missing)
 
     reader = CountsReader(
-        matrix, told.size(classes), classes, teachers=teachers, missing_allowed=missing
+        matrix=matrix,
+        size=told.size(classes),
+        width=classes,
+        teachers=teachers,
+        missing_allowed=missing,
     )
     return told.file(
         where.name,
@@ -402,7 +406,11 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
     teachers = told.teachers or width
     entries = max(teachers, classes)
     reader = LabelsReader(
-        matrix, told.size(entries), entries, classes=classes, absent_limit=told.teachers
+        matrix=matrix,
+        size=told.size(entries),
+        width=entries,
+        classes=classes,
+        absent_limit=told.teachers,
     )
     return told.file(
         where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
@@ -443,7 +451,7 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    reader = CountedReader(name, votes.ids, votes.counts, told.size(classes))
+    reader = CountedReader(name=name, ids=votes.ids, counts=votes.counts, size=told.size(classes))
     return told.file(
         name,
         Layout.LONG,

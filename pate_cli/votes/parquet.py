@@ -87,8 +87,8 @@ class FilePiece:
             # What the caller does with it is not under this function's error net.
             yield row, batch
             row += batch.num_rows
-        if row != ends[last - 1]:
-            promised = ends[last - 1]
+        promised = ends[last - 1]
+        if row != promised:
             raise VoteError(f"{self.part.name}: has {row} of the {promised} rows it promises")
 
 
@@ -109,9 +109,11 @@ class TablePiece:
     ) -> Iterator[tuple[int, Any]]:
         """See Piece."""
         chosen = self.table.select(list(columns))
-        for row in range(start, stop, size):
+        for first in range(start, stop, size):
+            row = first
             for batch in chosen.slice(row, min(size, stop - row)).combine_chunks().to_batches():
                 yield row, batch
+                row += batch.num_rows
 
 
 @dataclass(frozen=True, eq=False)

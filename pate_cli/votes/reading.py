@@ -89,7 +89,7 @@ class Reader(Protocol):
         """Yield rows start..stop-1, all of them there; VoteError at the first that is no vote."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _MatrixReader:
     """Batches of at most `size` rows of a matrix, each of `width` entries."""
 
@@ -108,7 +108,7 @@ class _MatrixReader:
         return self.matrix.portable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CountsReader(_MatrixReader):
     """Rows are histograms; `teachers` and `missing_allowed` as in `check_counts`."""
 
@@ -128,7 +128,7 @@ class CountsReader(_MatrixReader):
             yield VoteBatch(row, ids, counts)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsReader(_MatrixReader):
     """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks."""
 
@@ -143,7 +143,7 @@ class LabelsReader(_MatrixReader):
             yield VoteBatch(row, ids, tally(labels, self.classes))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CountedReader:
     """Histograms [queries, classes] that were counted on opening and are in memory."""
 

@@ -104,6 +104,58 @@ def test_nothing_is_released_even_if_the_failure_is_swallowed(tmp_path, monkeypa
     assert out.released is False
 
 
+def full_after(size):
+    """A stand-in for os.write on a disk with room for `size` bytes."""
+    real, room = os.write, [size]
+
+    def write(descriptor, data):
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        count = real(descriptor, data[: room[0]])
+        room[0] -= count
+        return count
+
+    return write
+
+
+@pytest.mark.parametrize("told", ["as it is", "as another error", "not at all"])
+def test_a_disk_that_fills_while_it_is_written(tmp_path, monkeypatch, told, fails):
+    path = tmp_path / "b"
+
+    def body(out):
+        out.reserve(tmp_path / "a")
+        out.reserve(path)
+        out.write(tmp_path / "a", b"x")
+        monkeypatch.setattr(os, "write", full_after(5))
+        with out.open(path) as file:
+            assert file.write(b"123") == 3
+            try:
+                file.write(b"456")
+            except OSError as error:
+                if told == "as it is":
+                    raise
+                if told == "as another error":
+                    raise RuntimeError from error
+
+    error, out = fails(OutputError, body)
+    assert str(error) == f"cannot write {path}: No space left on device; nothing was released"
+    assert names(tmp_path) == []
+    assert out.released is False
+
+
+@pytest.mark.parametrize("error", [OSError("of the votes"), RuntimeError(), KeyboardInterrupt()])
+def test_an_error_of_the_block_is_not_one_of_the_disk(tmp_path, error, fails):
+    def body(out):
+        out.reserve(tmp_path / "a")
+        with out.open(tmp_path / "a") as file:
+            file.write(b"x")
+            raise error
+
+    found, _ = fails(type(error), body)
+    assert found is error
+    assert names(tmp_path) == []
+
+
 def test_short_writes_are_continued(tmp_path, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:3]))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
 import sys
+import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,55 @@ def test_a_named_pipe_gets_the_data_only_at_the_end(tmp_path):
     assert got == [b"x" * 200_000]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert names(tmp_path) == ["a", "pipe"]
+
+
+@pytest.fixture
+def spool_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_what_is_held_back_is_held_on_disk_and_nameless(tmp_path, spool_folder):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    piece, got = bytes(range(256)) * 4096, []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    tracemalloc.start()
+    with Outputs() as out:
+        out.reserve(pipe)
+        with out.open(pipe) as file:
+            for _ in range(8):
+                file.write(piece)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(piece)
+        assert names(spool_folder) == []
+        reader.start()
+    tracemalloc.stop()
+    reader.join(timeout=10)
+    assert got == [piece * 8]
+
+
+@pytest.mark.parametrize("size", [10, 1 << 21])
+def test_a_disk_without_room_to_hold_back(tmp_path, run_child, size):
+    child = run_child(
+        [
+            "import resource",
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))",
+            "out.reserve('-')",
+            "out.reserve('a')",
+            "out.write('a', b'x')",
+            f"out.write('-', bytes({size}))",
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+    )
+    if size == 10:  # held in memory
+        assert (child.stderr, names(tmp_path)) == ("", ["a"])
+    else:
+        reason = os.strerror(errno.EFBIG)
+        assert child.stderr == f"False cannot write -: {reason}; nothing was released\n"
+        assert names(tmp_path) == []
 
 
 def test_a_pipe_nobody_is_told_of_an_error(tmp_path, fails):

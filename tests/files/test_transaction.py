@@ -44,6 +44,46 @@ def test_files_appear_only_on_leaving_the_block(tmp_path, data):
     assert (tmp_path / "a").stat().st_nlink == 1
 
 
+def test_content_comes_piece_by_piece(tmp_path):
+    path = tmp_path / "a"
+    with Outputs() as out:
+        out.reserve(path, mode=0o600)
+        with out.open(path) as file:
+            for piece in (b"one ", bytearray(b"two "), memoryview(b"three")):
+                assert file.write(piece) == len(piece)
+                assert not path.exists()
+            (staged,) = tmp_path.iterdir()
+            assert staged.read_bytes() == b"one two three"  # on its way to the disk at once
+            assert mode_of(staged) == 0o600
+        with pytest.raises(ValueError, match="closed"):
+            file.write(b"x")
+        assert not path.exists()
+    assert path.read_bytes() == b"one two three"
+    assert names(tmp_path) == ["a"]
+
+
+def test_an_output_opened_twice_is_an_internal_error(tmp_path, fails):
+    def body(out):
+        out.reserve(tmp_path / "a")
+        for _ in range(2):
+            with out.open(tmp_path / "a") as file:
+                file.write(b"x")
+
+    error, _ = fails(PateError, body)
+    assert re.search("was written already", str(error))
+    assert names(tmp_path) == []
+
+
+def test_a_file_and_its_labels_at_once(tmp_path):
+    with Outputs() as out:
+        for name in "ab":
+            out.reserve(tmp_path / name)
+        with out.open(tmp_path / "a") as first, out.open(tmp_path / "b") as second:
+            second.write(b"2")
+            first.write(b"1")
+    assert [(tmp_path / name).read_bytes() for name in "ab"] == [b"1", b"2"]
+
+
 def test_a_bare_name_is_in_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Outputs() as out:

@@ -22,7 +22,7 @@ FLOORS = [
     ["words", "checks", "noise"],
     ["engine"],
     ["files"],
-    ["results"],
+    ["results", "checkpoint"],
     ["labels"],
     ["votes", "accounting"],
     ["mechanisms", "synthetic"],

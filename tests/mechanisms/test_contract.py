@@ -57,7 +57,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
+from pate_cli.noise import Noise, RunKey
 from pate_cli.run import label_batches
 from pate_cli.votes.side_files import StudentPredictions
 from refusals import refusal
@@ -415,6 +415,13 @@ def some_votes(mechanism, rows=ROWS):
     return counts, random.dirichlet(np.full(mechanism.classes, 0.5), size=rows)
 
 
+def extremes(mechanism):
+    """All for one class, as even as can be, and nobody."""
+    teachers, classes = mechanism.teachers, mechanism.classes
+    even = np.bincount(np.arange(teachers) % classes, minlength=classes)
+    return np.array([np.eye(classes, dtype=np.int64)[1] * teachers, even, np.zeros_like(even)])
+
+
 def each(kind):
     """For records of two teachers as well, where those change the labels."""
     cases = [
@@ -492,6 +499,38 @@ def test_a_label_depends_on_its_counts_and_its_noise_alone(mechanism):
         kept = [row] if alone else slice(0, row + 1)
         np.testing.assert_array_equal(found[0][kept], labels[kept])
         np.testing.assert_array_equal(found[1][kept], sources[kept])
+
+
+@each(Mechanism)
+def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
+    taken, stream = [], np.random.Philox(9)
+    noise = Noise(lambda n: taken.append(n) or stream.random_raw(n), private=False)
+    some, predictions = some_votes(mechanism)
+    for counts in (some, some[::-1], *(np.tile(row, (ROWS, 1)) for row in extremes(mechanism))):
+        for rows in (1, 2, ROWS):
+            taken.clear()
+            with_student(mechanism, predictions[:rows]).start().label(counts[:rows], noise)
+            assert sum(taken) == rows * mechanism.draws == rows * mechanism.start().draws
+
+
+@each(Mechanism)
+@pytest.mark.parametrize(
+    "key", [RunKey.from_seed(5), RunKey(bytes(range(32)))], ids=["seed", "key"]
+)
+def test_labels_of_some_rows_are_those_of_a_whole_run(mechanism, key):
+    """In any order, alone or again; where rows depend on those before, one part after the other."""
+    counts, predictions = some_votes(mechanism)
+    whole = with_student(mechanism, predictions).label(counts, key.rows(0, mechanism.draws))
+    parts = [(0, 1), (1, 20), (20, 21), (21, ROWS)]
+    if mechanism.start() is mechanism:
+        parts = [(40, ROWS), (3, 4), (0, 41), (17, 18), (17, 18)]
+    under_way = mechanism.start()
+    for a, b in parts:
+        labeller = under_way
+        if under_way is mechanism:
+            labeller = with_student(mechanism, predictions[a:b])
+        found = labeller.label(counts[a:b], key.rows(a, labeller.draws))
+        np.testing.assert_array_equal(found, whole[a:b])
 
 
 @each(Mechanism)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -221,6 +222,8 @@ class Cluster(_Elsewhere):
 
     def _started(self) -> Executor:
         dask = self._dask
+        # What it has to say comes as one error; its own log would fill the terminal.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
             address = self._address
             if address is None:

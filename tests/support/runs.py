@@ -50,6 +50,9 @@ class Batches:
             yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
             progress(len(batch.counts))
 
+    def share(self, task, items):
+        return map(task, items)
+
 
 def cut(counts, sizes, ids=None):
     """Passes over histograms in batches of the given sizes."""

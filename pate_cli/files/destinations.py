@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Final
 
 from pate_cli.errors import OutputError
-from pate_cli.files.draft import Draft, Held
+from pate_cli.files.draft import Draft, Held, on_disk
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_LINKS: Final = {
     errno.EPERM,
     errno.EACCES,
@@ -164,14 +164,9 @@ class File:
     def staging(self) -> Iterator[Draft]:
         """Take the content into the temporary file and, in the end, to the disk under it."""
         descriptor = self._create()
-        try:
+        with on_disk(descriptor) as draft:
             found = os.fstat(descriptor)
-            with Draft(lambda view: os.write(descriptor, view)) as draft:
-                yield draft
-            draft.whole()
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            yield draft
         self._identity = (found.st_dev, found.st_ino)
 
     def place(self, *, force: bool) -> None:
@@ -194,7 +189,7 @@ class File:
             if error.errno not in _NO_LINKS:
                 raise
             # No links on this file system: claim the name with an empty file, then rename.
-            os.close(os.open(self.target, _CREATE, self._mode))
+            os.close(os.open(self.target, CREATE, self._mode))
             try:
                 self._temporary.replace(self.target)
             except BaseException:
@@ -229,7 +224,7 @@ class File:
 
     def _create(self) -> int:
         # The mode holds from the first instant: a secret is never readable, however briefly.
-        return os.open(self._temporary, _CREATE, self._mode)
+        return os.open(self._temporary, CREATE, self._mode)
 
     def _neighbour(self) -> Path:
         # Named before it exists, so that no interruption can orphan it, and in the same folder,

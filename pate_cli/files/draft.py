@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pate_cli.errors import OutputError
 
-__all__ = ["CHUNK", "Draft", "Held", "Sink", "told"]
+__all__ = ["CHUNK", "Draft", "Held", "Sink", "on_disk", "told"]
 
 CHUNK: Final = 1 << 20
 """Bytes that are held in memory, at most."""
@@ -58,6 +59,18 @@ class Draft(io.RawIOBase):
         """Raise the failure, if there was one: the content is then not what was written."""
         if self.failure is not None:
             raise self.failure
+
+
+@contextlib.contextmanager
+def on_disk(descriptor: int) -> Iterator[Draft]:
+    """Take content into an open file and, in the end, to the disk under it; the file is closed."""
+    try:
+        with Draft(lambda view: os.write(descriptor, view)) as draft:
+            yield draft
+        draft.whole()
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Held:

@@ -8,16 +8,13 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from pate_cli.errors import OutputError
-from pate_cli.files.destinations import cause, sync_folder
-from pate_cli.files.draft import Draft
+from pate_cli.files.destinations import CREATE, cause, sync_folder
+from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.part_names import MARKER, refuse_filled
 
 __all__ = ["LocalFolder"]
-
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class LocalFolder:
@@ -66,14 +63,8 @@ class LocalFolder:
         # Two writers of one part never share a file: the last to finish replaces the other's.
         temporary = folder / f".{name}.{secrets.token_hex(8)}"
         try:
-            descriptor = os.open(temporary, _CREATE, 0o644)
-            try:
-                with Draft(lambda view: os.write(descriptor, view)) as draft:
-                    yield draft
-                draft.whole()
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with on_disk(os.open(temporary, CREATE, 0o644)) as draft:
+                yield draft
             temporary.replace(folder / name)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -113,9 +113,9 @@ class Labels(Result):
         """query_id, label (null: no answer), source; the parameters are in the metadata."""
         return _arrow([_columns(self)], _schema(self.metadata, whole=_whole(self)))
 
-    def encode(self, path: str | os.PathLike[str]) -> bytes:
-        """The file of this name, by its suffix; not .json, whose facts hold no labels."""
-        return encode_labels(self, LabelFormat.from_path(os.fspath(path)))
+    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+        """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
+        write_labels(self, file, LabelFormat.from_path(os.fspath(path)))
 
     @property
     def releasable(self) -> bool:

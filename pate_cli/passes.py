@@ -36,8 +36,6 @@ _Ranged: TypeAlias = tuple[list[_Found], bytes]
 # Entries of histograms or labels in a range: some seconds of work at most, half a second for few
 # classes.
 _ENTRIES: Final = 1 << 21
-# So many are worth starting other processes for, which takes as long as half of them.
-_WORTH_SHARING: Final = 1 << 23
 
 
 def nothing_seen(rows: int) -> None:
@@ -210,8 +208,11 @@ class FilePasses:
     @property
     def _engine(self) -> Engine:
         """Where the work is worth its way there."""
-        worth = self.queries * self.file.classes >= _WORTH_SHARING
-        return self.engine if worth and self.file.portable else HERE
+        if self.queries * self.file.classes < self.engine.worth:
+            return HERE
+        if not self.file.portable:
+            return HERE
+        return self.engine
 
 
 @dataclass(frozen=True)

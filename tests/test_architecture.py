@@ -22,7 +22,7 @@ FLOORS = [
     ["words", "checks", "noise"],
     ["engine"],
     ["files"],
-    ["results", "checkpoint"],
+    ["checkpoint", "results"],
     ["labels"],
     ["votes", "accounting"],
     ["mechanisms", "synthetic"],

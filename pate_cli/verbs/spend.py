@@ -64,6 +64,7 @@ def aggregate(
     queries: Queries | None = None,
     seed: int | None = None,
     workers: int = 1,
+    engine: str = "local",
     write: Callable[[Labels], None] | None = None,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress = nothing_seen,
@@ -99,6 +100,8 @@ def aggregate(
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
         workers: processes that share the work on a large file; labels do not depend on it. More
             than one needs a main module that can be imported without doing anything.
+        engine: where they are: `local`, `dask` for a Dask cluster on this machine, or the address
+            of a scheduler, whose workers must see the votes under the same names.
         write: given the labels a batch at a time, in order, each with the metadata of all; they are
             then not kept, and must not leave before all is done.
         checkpoint: a folder in which the run's key and what is finished are kept, so that a run
@@ -127,6 +130,7 @@ def aggregate(
         max_answers=max_answers,
         delta=delta,
         workers=workers,
+        engine=engine,
     ) as asked:
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(

@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test lint bench docs
+.PHONY: setup demo test lint docs
 
 setup: $(STAMP)
 
@@ -29,12 +29,27 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)
-	$(BIN)/python tests/benchmarks/run.py
-
 # The example and the reference in README.md, written by the program itself.
 docs: $(STAMP)
 	$(BIN)/python tests/readme_blocks.py --write
+
+# Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
+.PHONY: bench bench-compare bench-docs
+
+ROWS ?= 1e7
+MEASURE := PYTHONPATH=tests $(BIN)/python -m benchmarks
+
+bench: $(STAMP)
+	$(MEASURE) measure --rows $(ROWS) --save .bench/speed.json
+
+# The last `make bench` beside the table that is kept: fails where a line is slower by FACTOR.
+bench-compare: $(STAMP)
+	$(MEASURE) compare tests/benchmarks/speed.json .bench/speed.json --factor $(or $(FACTOR),1.25)
+
+# Measured again, for keeps, and into the pages.
+bench-docs: $(STAMP)
+	$(MEASURE) measure --rows $(ROWS) --save tests/benchmarks/speed.json
+	$(MEASURE) pages
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
 .PHONY: table1 table2 answers votes

@@ -134,6 +134,13 @@ class PartFolder:
         ):
             yield file
 
+    def staged(self, run: str) -> dict[str, int]:
+        """Names of the parts that a run has staged, with their sizes in bytes.
+
+        OutputError when the store cannot be reached.
+        """
+        return self._place().staged(_checked(run))
+
     def commit(self, run: str, parts: Iterable[Part], *, force: bool = False) -> None:
         """Put the parts of a run in place, then the marker that says so; all or nothing.
 
@@ -143,7 +150,7 @@ class PartFolder:
         """
         place = self._place()
         listed = sorted(parts, key=lambda part: part.name)
-        staged = place.staged(_checked(run))
+        staged = self.staged(run)
         for part in listed:
             if staged.get(part.name) != part.size:
                 state = "is missing" if part.name not in staged else "is not whole"

@@ -1,0 +1,1 @@
+"""Speed of the program as whole processes: `make bench`; README.md says what is measured."""

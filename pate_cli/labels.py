@@ -13,12 +13,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
-from typing import Any, BinaryIO, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
+from pate_cli.files.draft import Sink
 from pate_cli.results import Result
 from pate_cli.words import LabelFormat
 
@@ -112,9 +113,9 @@ class Labels(Result):
         """query_id, label (null: no answer), source; the parameters are in the metadata."""
         return _arrow([_columns(self)], _schema(self.metadata, whole=_whole(self)))
 
-    def encode(self, path: str | os.PathLike[str]) -> bytes:
-        """The file of this name, by its suffix; not .json, whose facts hold no labels."""
-        return encode_labels(self, LabelFormat.from_path(os.fspath(path)))
+    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+        """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
+        write_labels(self, file, LabelFormat.from_path(os.fspath(path)))
 
     @property
     def releasable(self) -> bool:
@@ -149,7 +150,7 @@ def encode_labels(table: Labels, label_format: LabelFormat) -> bytes:
     return file.getvalue()
 
 
-def write_labels(table: Labels, file: BinaryIO, label_format: LabelFormat) -> None:
+def write_labels(table: Labels, file: Sink, label_format: LabelFormat) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
     with LabelWriter(file, label_format, table.metadata, rows=len(table)) as writer:
         writer.write(table)
@@ -173,7 +174,7 @@ class LabelWriter:
 
     def __init__(
         self,
-        file: BinaryIO,
+        file: Sink,
         label_format: LabelFormat,
         metadata: Mapping[str, str],
         *,
@@ -259,7 +260,7 @@ class _Body(Protocol):
 
 
 class _Npy:
-    def __init__(self, file: BinaryIO, rows: int) -> None:
+    def __init__(self, file: Sink, rows: int) -> None:
         self._file = file
         header = {"descr": "<i4", "fortran_order": False, "shape": (rows,)}
         np.lib.format.write_array_header_1_0(file, header)
@@ -272,7 +273,7 @@ class _Npy:
 
 
 class _Text:
-    def __init__(self, file: BinaryIO, style: _Style) -> None:
+    def __init__(self, file: Sink, style: _Style) -> None:
         self._file, self._style = file, style
         file.write(style.header)
 
@@ -287,8 +288,8 @@ class _Text:
 class _Parquet:
     """Rows are held back until a row group is full, so that no table leaves its own mark."""
 
-    def __init__(self, file: BinaryIO, metadata: Mapping[str, str]) -> None:
-        self._sink = _Sink(file)
+    def __init__(self, file: Sink, metadata: Mapping[str, str]) -> None:
+        self._tap = _Tap(file)
         self._metadata = metadata
         self._held: list[_Columns] = []
         self._rows = 0
@@ -318,7 +319,7 @@ class _Parquet:
 
         self._schema = _schema(self._metadata, whole=whole)
         options = {"version": "2.6", "compression": "zstd", "use_dictionary": ["source"]}
-        self._writer = self._call(pq.ParquetWriter, self._sink, self._schema, **options)
+        self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:
         group = _arrow(self._held, self._schema)
@@ -326,17 +327,17 @@ class _Parquet:
         self._call(self._writer.write_table, group, row_group_size=_ROW_GROUP)
 
     def _call(self, step: Callable[..., Any], *given: Any, **options: Any) -> Any:
-        self._sink.live = True
+        self._tap.live = True
         try:
             return step(*given, **options)
         finally:
-            self._sink.live = False
+            self._tap.live = False
 
 
-class _Sink(io.RawIOBase):
+class _Tap(io.RawIOBase):
     """A file for as long as it is `live`: a Parquet writer that is given up would end it whole."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Sink) -> None:
         self.live = False
         self._file = file
 

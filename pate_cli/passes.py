@@ -22,10 +22,20 @@ from pate_cli.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes import VoteBatch, VoteFile
 
-__all__ = ["CountsPasses", "FilePasses", "Look", "OnCounts", "Passes", "TallyCells", "nothing_seen"]
+__all__ = [
+    "CountsPasses",
+    "FilePasses",
+    "Gather",
+    "Look",
+    "OnCounts",
+    "Passes",
+    "TallyCells",
+    "nothing_seen",
+]
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
+_Whole = TypeVar("_Whole")
 
 Look = Callable[[Any, VoteBatch], _Found]
 """What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
@@ -36,12 +46,22 @@ _Ranged: TypeAlias = tuple[list[_Found], bytes]
 # Entries of histograms or labels in a range: some seconds of work at most, half a second for few
 # classes.
 _ENTRIES: Final = 1 << 21
-# So many are worth starting other processes for, which takes as long as half of them.
-_WORTH_SHARING: Final = 1 << 23
 
 
 def nothing_seen(rows: int) -> None:
     """Progress that nobody follows."""
+
+
+class Gather(Protocol[_Whole]):
+    """What is made of a whole range where it was worked on; it pickles."""
+
+    def __call__(self, rows: tuple[int, int], found: list[Any]) -> _Whole:
+        """From what was found in the batches of rows start ≤ i < stop."""
+        ...
+
+    def stands(self, known: _Whole) -> bool:
+        """Whether what an earlier process made of a range is still there."""
+        ...
 
 
 class Passes(Protocol):
@@ -160,8 +180,37 @@ class FilePasses:
         in_order: bool = False,
     ) -> Iterator[_Found]:
         """See Passes."""
-        ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
-        task = _OneRange(self.file, mechanism, look)
+        return self._over(self.ranges, mechanism, look, None, progress=progress, in_order=in_order)
+
+    def gathered(
+        self,
+        mechanism: Mechanism,
+        look: Look[Any],
+        gather: Gather[_Whole],
+        *,
+        ranges: Sequence[tuple[int, int]],
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Whole]:
+        """What `gather` makes of every one of these ranges; see `over`."""
+        return self._over(ranges, mechanism, look, gather, progress=progress, in_order=in_order)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Rows that are worked on together, in order."""
+        return self.file.ranges(limit=self.queries, entries=_ENTRIES)
+
+    def _over(
+        self,
+        ranges: Sequence[tuple[int, int]],
+        mechanism: Mechanism,
+        look: Look[Any],
+        gather: Gather[Any] | None,
+        *,
+        progress: Callable[[int], None],
+        in_order: bool,
+    ) -> Iterator[Any]:
+        task = _OneRange(self.file, mechanism, look, gather)
         # What hangs on the rows before it cannot be taken up in the middle.
         kept = None if in_order or self.checkpoint is None else self._next_pieces()
         missing = [rows for rows in ranges if kept is None or not kept.has(rows[0])]
@@ -176,10 +225,10 @@ class FilePasses:
     def _taken(
         self,
         kept: Pieces | None,
-        fresh: Iterator[_Ranged[_Found]],
-        task: Callable[[tuple[int, int]], _Ranged[_Found]],
+        fresh: Iterator[_Ranged[Any]],
+        task: _OneRange,
         rows: tuple[int, int],
-    ) -> _Ranged[_Found]:
+    ) -> _Ranged[Any]:
         """What was found in the next range, kept before or found now."""
         if kept is None:
             return next(fresh)
@@ -187,8 +236,10 @@ class FilePasses:
             found = next(fresh)
             kept.keep(rows[0], found)
             return found
-        known: _Ranged[_Found] | None = kept.find(rows[0])
-        return task(rows) if known is None else known
+        known: _Ranged[Any] | None = kept.find(rows[0])
+        if known is None or (task.gather and not task.gather.stands(known[0][0])):
+            return task(rows)
+        return known
 
     def _next_pieces(self) -> Pieces | None:
         self._passes += 1
@@ -196,7 +247,7 @@ class FilePasses:
 
     def fingerprint(self) -> str:
         """A digest of the votes that are asked; passes refuse to see others from now on."""
-        ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
+        ranges = self.ranges
         whole = hashlib.blake2b(digest_size=16)
         for (start, _), digest in zip(ranges, self.share(_Digest(self.file), ranges), strict=True):
             self._seen[start] = digest
@@ -210,8 +261,11 @@ class FilePasses:
     @property
     def _engine(self) -> Engine:
         """Where the work is worth its way there."""
-        worth = self.queries * self.file.classes >= _WORTH_SHARING
-        return self.engine if worth and self.file.portable else HERE
+        if self.queries * self.file.classes < self.engine.worth:
+            return HERE
+        if not self.file.portable:
+            return HERE
+        return self.engine
 
 
 @dataclass(frozen=True)
@@ -221,12 +275,16 @@ class _OneRange:
     file: VoteFile
     mechanism: Mechanism
     look: Look[Any]
+    gather: Gather[Any] | None
 
     def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
-        found, digest = [], _Digesting()
+        found: list[Any] = []
+        digest = _Digesting()
         for batch in _batches(self.file, rows):
             digest.update(batch)
             found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
+        if self.gather is not None:
+            found = [self.gather(rows, found)]
         return found, digest.value
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import UsageError
+from pate_cli.files.draft import Sink
 from pate_cli.files.transaction import Outputs
 from pate_cli.words import LabelFormat
 
@@ -74,13 +75,21 @@ class Result(ABC):
         """
         with Outputs(force=force) as out:
             out.reserve(path, mode=0o644 if self.releasable else 0o600)
-            out.write(path, self.encode(path))
+            with out.open(path) as file:
+                self.write(file, path)
 
     def encode(self, path: str | os.PathLike[str]) -> bytes:
         """The content of a file of this name."""
+        file = io.BytesIO()
+        self.write(file, path)
+        return file.getvalue()
+
+    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+        """Write the content of a file named `path` to the binary file object `file`."""
         if PurePath(path).suffix.lower() == ".json":
-            return self.to_json().encode()
-        return encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path)))
+            file.write(self.to_json().encode())
+        else:
+            file.write(encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path))))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'' if self.releasable else '; SECRET'}>"

@@ -34,26 +34,30 @@ from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
-from pate_cli.labels import NO_LABEL, SOURCES, Labels
+from pate_cli.files.part_folder import Part, PartFolder
+from pate_cli.labels import NO_LABEL, SOURCES, Labels, LabelWriter
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, Mechanism, ScoredMechanism
 from pate_cli.noise import RunKey
-from pate_cli.passes import Passes, TallyCells, nothing_seen
+from pate_cli.passes import FilePasses, Passes, TallyCells, nothing_seen
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
-from pate_cli.words import Bound, PublicFact
+from pate_cli.words import Bound, LabelFormat, PublicFact
 
 __all__ = [
     "Account",
     "Aggregation",
     "ComposedAccount",
+    "PartPlace",
     "Settlement",
+    "Staged",
     "TargetAccount",
     "TightAccount",
     "WorstCaseAccount",
     "charge",
     "label_batches",
     "run",
+    "run_in_parts",
     "settle",
 ]
 
@@ -103,12 +107,14 @@ class Aggregation:
         report: what may be published about them. Public.
         ledger: what they cost; None where nothing was kept of the votes. SECRET.
         checkpoint: what the run would have gone on from, to be ended. SECRET.
+        staged: labels that workers have written, to be committed.
     """
 
     labels: Labels
     report: Report
     ledger: Ledger | None
     checkpoint: Checkpoint | None = None
+    staged: Staged | None = None
 
 
 def run(
@@ -150,22 +156,171 @@ def run(
     metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
     asked = answers = 0
     for drawn, kept in label_batches(
-        passes, mechanism, key=key, max_answers=cap, keep=account.keep, progress=progress
+        passes,
+        mechanism,
+        key=key,
+        max_answers=cap,
+        keep=account.keep,
+        metadata=metadata,
+        progress=progress,
     ):
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
-        write(replace(drawn, metadata=metadata))
+        write(drawn)
     if asked != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {asked}")
-    done = Round(
+    done = _round(mechanism, key, queries=queries, max_answers=cap, answers=answers)
+    return account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
+
+
+def run_in_parts(
+    passes: FilePasses,
+    mechanism: Mechanism,
+    account: Account,
+    *,
+    queries: int,
+    max_answers: int,
+    key: RunKey,
+    place: PartPlace,
+    progress: Callable[[int], None] = nothing_seen,
+    read_off: Sequence[PublicFact] = (),
+) -> tuple[Settlement, list[Part]]:
+    """The same, with the labels staged where they are drawn, a part of a folder for each range.
+
+    The parts are the caller's to commit. Arguments and errors are those of `run`.
+
+    Args:
+        place: the folder that the parts are for.
+    """
+    cap = min(max_answers, queries)
+    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    under_way = mechanism.start()
+    in_order = under_way is not mechanism
+    look = _Label(key, account.keep, under_way if in_order else None)
+    numbers = {start: number for number, (start, _) in enumerate(passes.ranges)}
+    gather = _WritePart(place, metadata, numbers, {}, place.staged())
+    receipts = []
+    found = passes.gathered(
+        mechanism, look, gather, ranges=passes.ranges, progress=progress, in_order=in_order
+    )
+    for receipt in found:
+        for kept in receipt.kept:
+            account.add(kept)
+        receipts.append(receipt)
+    # Parts that the cap falls into, and those after it, are written again with what it leaves.
+    left, allowed = cap, {}
+    for (start, _), receipt in zip(passes.ranges, receipts, strict=True):
+        if receipt.answers >= left:
+            allowed[start] = left
+        left = max(left - receipt.answers, 0)
+    if allowed:
+        look = _Label(key, None, mechanism.start() if in_order else None)
+        gather = replace(gather, allowed=allowed)
+        again = [rows for rows in passes.ranges if rows[0] in allowed or in_order]
+        capped = list(passes.gathered(mechanism, look, gather, ranges=again, in_order=in_order))
+        redone = {rows[0]: receipt for rows, receipt in zip(again, capped, strict=True)}
+        receipts = [
+            redone.get(start, receipt)
+            for (start, _), receipt in zip(passes.ranges, receipts, strict=True)
+        ]
+    asked = sum(receipt.part.rows for receipt in receipts)
+    if asked != queries:
+        raise VoteError(f"expected {queries} queries, the votes hold {asked}")
+    answers = sum(receipt.answers for receipt in receipts)
+    done = _round(mechanism, key, queries=queries, max_answers=cap, answers=answers)
+    settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
+    return settled, [receipt.part for receipt in receipts]
+
+
+def _round(
+    mechanism: Mechanism, key: RunKey, *, queries: int, max_answers: int, answers: int
+) -> Round:
+    return Round(
         id=key.name("round"),
         mechanism=mechanism.parameters(),
         queries=queries,
-        max_answers=cap,
+        max_answers=max_answers,
         answers=answers,
-        read_off=tuple(read_off),
     )
-    return account.settle(done, key, warnings)
+
+
+@dataclass(frozen=True)
+class PartPlace:
+    """Where parts of labels are written, and how.
+
+    Attributes:
+        folder: what they are for.
+        run: name of the attempt to fill it.
+        label_format: of the parts.
+    """
+
+    folder: PartFolder
+    run: str
+    label_format: LabelFormat
+
+    def staged(self) -> dict[str, int]:
+        """Sizes of parts that an earlier process of the same run has left, by name."""
+        return self.folder.staged(self.run)
+
+    def abort(self) -> None:
+        """Remove what is staged; nothing was released."""
+        self.folder.abort(self.run)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Parts of labels that are written but not in place; public once they are.
+
+    Attributes:
+        place: where they were written.
+        parts: all of them, in order.
+    """
+
+    place: PartPlace
+    parts: tuple[Part, ...]
+
+    def commit(self, *, force: bool = False) -> None:
+        """Put them in place; OutputError, and nothing is there, where that fails."""
+        self.place.folder.commit(self.place.run, self.parts, force=force)
+
+
+@dataclass(frozen=True)
+class _Receipt:
+    """A part that is staged."""
+
+    part: Part
+    answers: int
+    kept: list[Any]
+
+
+@dataclass(frozen=True)
+class _WritePart:
+    """The labels of a range, written where they were drawn."""
+
+    place: PartPlace
+    metadata: Mapping[str, str]
+    numbers: Mapping[int, int]
+    allowed: Mapping[int, int]
+    """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
+    staged: Mapping[str, int]
+
+    def __call__(self, rows: tuple[int, int], found: list[_Labelled]) -> _Receipt:
+        start, stop = rows
+        left = self.allowed.get(start, stop - start + 1)
+        answers, place = 0, self.place
+        suffix = f".{place.label_format}"
+        with (
+            place.folder.open_part(place.run, self.numbers[start], suffix) as file,
+            LabelWriter(file, place.label_format, self.metadata, rows=stop - start) as writer,
+        ):
+            for drawn in found:
+                table = drawn.until(left - answers, self.metadata)
+                answers += table.answers
+                writer.write(table)
+        return _Receipt(file.part(rows=stop - start), answers, [each.kept for each in found])
+
+    def stands(self, known: _Receipt) -> bool:
+        return self.staged.get(known.part.name) == known.part.size
 
 
 def _metadata(
@@ -184,6 +339,7 @@ def label_batches(
     key: RunKey,
     max_answers: int,
     keep: Keep | None = None,
+    metadata: Mapping[str, str] | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
     """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
@@ -196,12 +352,7 @@ def label_batches(
     look = _Label(key, keep, under_way if in_order else None)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=in_order):
-        labels, sources = drawn.labels, drawn.sources
-        hits = sources == _TEACHERS
-        if answered + np.count_nonzero(hits) >= max_answers:
-            stopped = answered + np.cumsum(hits) - hits >= max_answers
-            labels[stopped], sources[stopped] = NO_LABEL, _NOBODY
-        table = Labels(ids=np.asarray(drawn.ids), labels=labels, sources=sources)
+        table = drawn.until(max_answers - answered, metadata or {})
         answered += table.answers
         yield table, drawn.kept
 
@@ -214,6 +365,16 @@ class _Labelled:
     labels: LabelArray
     sources: NDArray[np.uint8]
     kept: Any
+
+    def until(self, left: int, metadata: Mapping[str, str]) -> Labels:
+        """The labels until so many answers were given; none thereafter."""
+        labels, sources = self.labels, self.sources
+        hits = sources == _TEACHERS
+        if np.count_nonzero(hits) >= left:
+            stopped = np.cumsum(hits) - hits >= left
+            labels = np.where(stopped, np.int32(NO_LABEL), labels)
+            sources = np.where(stopped, np.uint8(_NOBODY), sources)
+        return Labels(np.asarray(self.ids), labels, sources, metadata)
 
 
 @dataclass(frozen=True)

@@ -435,10 +435,15 @@ def test_a_disk_that_fills_under_labels(tmp_path, monkeypatch, label_format):
     path = tmp_path / "labels"
     monkeypatch.setattr(os, "write", write)
     text = rf"cannot write .*labels: {os.strerror(errno.ENOSPC)}; nothing was released"
-    with pytest.raises(OutputError, match=text), Outputs() as out:
-        out.reserve(path)
-        with out.open(path) as file:
+    out = Outputs()
+    out.reserve(path)
+
+    def write_all():
+        with out, out.open(path) as file:
             write_labels(table_of(ROWS), file, label_format)
+
+    with pytest.raises(OutputError, match=text):
+        write_all()
     gc.collect()
     assert not list(tmp_path.iterdir())
 

@@ -7,7 +7,12 @@ probability below 40 * ALPHA = 1e-6.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
+import pickle
+import re
+import struct
 
 import mpmath
 import numpy as np
@@ -22,6 +27,7 @@ from pate_cli.noise import (
     COARSE_CELL,
     TAIL_MASS,
     Noise,
+    RunKey,
     laplace_from_words,
     normal_from_words,
     smallest_delta,
@@ -96,6 +102,42 @@ def test_magnitudes_fall_as_the_word_rises(draw):
 # ---------------------------------------------------------------- streams
 
 
+def seeded(seed):
+    return RunKey.from_seed(seed).rows(0, 1)
+
+
+def fresh():
+    return RunKey.fresh().rows(0, 1)
+
+
+SECRET = bytes(range(32))
+
+
+@functools.lru_cache(maxsize=64)
+def shake_block(secret, purpose, block):
+    """1024 words as the module's text has them: SHAKE-256(key, purpose, block)."""
+    message = secret + struct.pack("<Q", block) + b"pate noise 1 " + purpose.encode("utf-8")
+    return struct.unpack("<1024Q", hashlib.shake_256(message).digest(8192))
+
+
+def shake_words(secret, purpose, start, count):
+    return np.array(
+        [shake_block(secret, purpose, w // 1024)[w % 1024] for w in range(start, start + count)],
+        dtype=np.uint64,
+    )
+
+
+class Words:
+    """Words that were written down before."""
+
+    def __init__(self, words):
+        self.words, self.place = words, 0
+
+    def __call__(self, count):
+        self.place += count
+        return self.words[self.place - count : self.place]
+
+
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
 @given(
     first=st.integers(0, 40),
@@ -104,7 +146,7 @@ def test_magnitudes_fall_as_the_word_rises(draw):
     seed=st.integers(0, 2**70),
 )
 def test_two_batches_equal_one(kind, first, second, classes, seed):
-    split, whole = RunKey.from_seed(seed).rows(0, 1), RunKey.from_seed(seed).rows(0, 1)
+    split, whole = seeded(seed), seeded(seed)
     parts = [getattr(split, kind)((rows, classes)) for rows in (first, second)]
     np.testing.assert_array_equal(
         np.concatenate(parts), getattr(whole, kind)((first + second, classes))
@@ -112,34 +154,48 @@ def test_two_batches_equal_one(kind, first, second, classes, seed):
 
 
 def test_two_batches_equal_one_across_inner_chunks():
-    split, whole = RunKey.from_seed(1).rows(0, 1), RunKey.from_seed(1).rows(0, 1)
+    split, whole = seeded(1), seeded(1)
     parts = [split.normal((rows, 3)) for rows in (50_000, 1, 33_333)]
     np.testing.assert_array_equal(np.concatenate(parts), whole.normal((83_334, 3)))
 
 
 def test_normal_and_laplace_consume_one_word_each():
-    mixed, plain = RunKey.from_seed(5).rows(0, 1), RunKey.from_seed(5).rows(0, 1)
+    mixed, plain = seeded(5), seeded(5)
     mixed.laplace(7)
     plain.normal(7)
     np.testing.assert_array_equal(mixed.normal((2, 3)), plain.normal((2, 3)))
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("normal", 0), ("laplace", 0), ("normal", 2**80)])
-def test_entropy_and_seed_share_one_path(monkeypatch, kind, seed):
-    stream = np.random.Philox(seed)
-    monkeypatch.setattr(os, "urandom", lambda size: stream.random_raw(size // 8).tobytes())
-    np.testing.assert_array_equal(
-        getattr(RunKey.fresh().rows(0, 1), kind)((70_000, 2)),
-        getattr(RunKey.from_seed(seed).rows(0, 1), kind)((70_000, 2)),
+@pytest.mark.parametrize("kind", ["normal", "laplace"])
+def test_key_and_seed_share_one_path(kind):
+    keyed, given_words = (
+        getattr(noise, kind)((70_000, 2))
+        for noise in (
+            RunKey(SECRET).rows(0, 2),
+            Noise(Words(shake_words(SECRET, "labels", 0, 140_000)), private=True),
+        )
     )
+    np.testing.assert_array_equal(keyed, given_words)
+    seeds, philox = (
+        getattr(noise, kind)((70_000, 2))
+        for noise in (seeded(2**80), Noise(np.random.Philox(2**80).random_raw, private=False))
+    )
+    np.testing.assert_array_equal(seeds, philox)
 
 
-def test_entropy_asks_for_eight_bytes_a_draw_in_bounded_pieces(monkeypatch):
+def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
     real, sizes = os.urandom, []
     monkeypatch.setattr(os, "urandom", lambda size: sizes.append(size) or real(size))
-    RunKey.fresh().rows(0, 1).normal((100_000, 3))
-    assert sum(sizes) == 8 * 300_000
-    assert max(sizes) <= 1 << 20
+    RunKey.fresh().rows(0, 3).normal((100_000, 3))
+    assert sizes == [32]
+
+
+def test_words_are_asked_for_in_bounded_pieces_one_a_draw():
+    sizes, stream = [], np.random.Philox(4)
+    noise = Noise(lambda count: sizes.append(count) or stream.random_raw(count), private=False)
+    noise.normal((100_000, 3))
+    assert sum(sizes) == 300_000
+    assert max(sizes) <= 1 << 17
 
 
 def test_a_seeded_stream_never_changes():
@@ -150,30 +206,30 @@ def test_a_seeded_stream_never_changes():
         for word in np.random.Philox(2018).random_raw(6).tolist():
             magnitude = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
             expected.append(float(-magnitude if word & 1 else magnitude))
-    np.testing.assert_allclose(RunKey.from_seed(2018).rows(0, 1).normal((2, 3)).ravel(), expected, rtol=1e-13)
-    assert RunKey.from_seed(2018).rows(0, 1).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
+    np.testing.assert_allclose(seeded(2018).normal((2, 3)).ravel(), expected, rtol=1e-13)
+    assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
 def test_seeds_differ_and_repeat():
-    assert np.all(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(1).rows(0, 1).normal(10))
-    assert not np.any(RunKey.from_seed(1).rows(0, 1).normal(10) == RunKey.from_seed(2).rows(0, 1).normal(10))
+    assert np.all(seeded(1).normal(10) == seeded(1).normal(10))
+    assert not np.any(seeded(1).normal(10) == seeded(2).normal(10))
 
 
 def test_entropy_does_not_repeat():
     # 20 words of 64 bits: a repeat has probability below 2^-60 per pair of draws
-    assert not np.any(RunKey.fresh().rows(0, 1).normal(20) == RunKey.fresh().rows(0, 1).normal(20))
+    assert not np.any(fresh().normal(20) == fresh().normal(20))
 
 
 def test_only_entropy_is_private():
-    assert RunKey.fresh().rows(0, 1).private is True
-    assert RunKey.from_seed(0).rows(0, 1).private is False
+    assert fresh().private is True
+    assert seeded(0).private is False
     with pytest.raises(AttributeError):
-        RunKey.from_seed(0).rows(0, 1).private = True
+        seeded(0).private = True
 
 
 @pytest.mark.parametrize("shape", [(), 0, 5, (0, 3), (2, 3), (2, 3, 4), np.int64(4)])
 def test_shapes(shape):
-    draws = RunKey.from_seed(0).rows(0, 1).normal(shape)
+    draws = seeded(0).normal(shape)
     assert draws.dtype == np.float64
     assert draws.shape == np.empty(shape).shape
 
@@ -181,15 +237,122 @@ def test_shapes(shape):
 @pytest.mark.parametrize("shape", [-1, (2, -3), 1.5, (2, "3"), None])
 def test_bad_shapes(shape):
     with pytest.raises(ParameterError, match="shape must be whole numbers >= 0, not "):
-        RunKey.from_seed(0).rows(0, 1).laplace(shape)
+        seeded(0).laplace(shape)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7", None])
 def test_bad_seeds_are_usage_errors(seed):
     with pytest.raises(UsageError) as caught:
-        RunKey.from_seed(seed).rows(0, 1)
+        RunKey.from_seed(seed)
     assert str(caught.value) == f"seed must be a whole number >= 0, not {seed!r}"
     assert caught.value.exit_code == 2
+
+
+# ---------------------------------------------------------------- keys
+
+KEYS = st.binary(min_size=32, max_size=32)
+# Far from, at and beside the borders of blocks, and far beyond any file.
+PLACES = st.one_of(
+    st.integers(0, 50),
+    st.builds(lambda block, off: 1024 * block + off, st.integers(1, 2**40), st.integers(-2, 2)),
+    st.integers(0, 2**45),
+)
+
+
+@given(
+    key=KEYS,
+    row=PLACES,
+    draws=st.integers(1, 30),
+    counts=st.lists(st.integers(0, 1500), max_size=5),
+)
+def test_words_depend_on_key_and_place_alone(key, row, draws, counts):
+    noise = RunKey(key).rows(row, draws)
+    wanted = shake_words(key, "labels", row * draws, sum(counts))
+    found = [noise.normal(count) for count in counts]
+    np.testing.assert_array_equal(np.concatenate([[], *found]), normal_from_words(wanted))
+
+
+@given(
+    key=st.one_of(KEYS.map(RunKey), st.integers(0, 2**70).map(RunKey.from_seed)),
+    draws=st.integers(1, 12),
+    row=st.integers(0, 1200),
+    rows=st.integers(1, 400),
+)
+def test_noise_from_a_row_on_is_the_end_of_the_noise_of_all(key, draws, row, rows):
+    whole = key.rows(0, draws).laplace((row + rows, draws))
+    np.testing.assert_array_equal(key.rows(row, draws).laplace((rows, draws)), whole[row:])
+
+
+@pytest.mark.parametrize("purpose", ["coin", "release", "reference", "labels ", "étiquettes"])
+def test_what_is_drawn_once_has_a_stream_of_its_own(purpose):
+    found = RunKey(SECRET).aside(purpose).normal(2500)
+    np.testing.assert_array_equal(found, normal_from_words(shake_words(SECRET, purpose, 0, 2500)))
+
+
+def test_no_two_purposes_keys_or_seeds_share_a_draw():
+    # 24 streams of 3000 words of 64 bits: two fixed ones are equal with probability 2^-31 or less.
+    keys = [RunKey(SECRET), RunKey(SECRET[::-1]), *map(RunKey.from_seed, (0, 1, 256, 2**64))]
+    draws = [
+        source.normal(3000)
+        for key in keys
+        for source in (key.rows(0, 3), *map(key.aside, ("coin", "coins", "release")))
+    ]
+    assert np.unique(np.concatenate(draws)).size > 24 * 3000 - 3
+
+
+def test_a_coin_and_a_release_are_the_same_wherever_labels_stand():
+    for key in (RunKey(SECRET), RunKey.from_seed(7)):
+        before = key.aside("coin").normal(5)
+        key.rows(0, 4).normal((999, 4))
+        np.testing.assert_array_equal(key.aside("coin").normal(5), before)
+
+
+def test_a_key_shows_no_secret():
+    key = RunKey.fresh()
+    for shown in (repr(key), str(key), f"{key}", repr([key]), repr(key.rows(0, 1))):
+        assert key.secret.hex() not in shown
+        assert repr(key.secret) not in shown
+        assert "secret" not in shown
+    with pytest.raises(AttributeError):
+        key.secret = bytes(32)
+
+
+@pytest.mark.parametrize("key", [RunKey(SECRET), RunKey.from_seed(2**66)], ids=["key", "seed"])
+def test_a_key_pickles(key):
+    other = pickle.loads(pickle.dumps(key))  # noqa: S301 - made here
+    assert other == key
+    assert other.private is key.private
+    for one, two in ((key.rows(700, 3), other.rows(700, 3)), (key.aside("x"), other.aside("x"))):
+        np.testing.assert_array_equal(one.normal(900), two.normal(900))
+
+
+def test_names_belong_to_a_run_and_a_purpose():
+    keys, purposes = [RunKey(SECRET), RunKey(SECRET[::-1])], ["round", "file", "rounds"]
+    names = [key.name(purpose) for key in keys for purpose in purposes]
+    assert len(set(names)) == 6
+    assert names == [key.name(purpose) for key in keys for purpose in purposes]
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+
+
+def test_a_name_tells_nothing():
+    """It is no part of the key nor of any words that are drawn."""
+    key = RunKey(SECRET)
+    name = bytes.fromhex(key.name("round"))
+    assert name not in key.secret
+    for purpose in ("labels", "round", "coin", "release"):
+        for block in range(3):
+            assert name not in struct.pack("<1024Q", *shake_block(SECRET, purpose, block))
+
+
+def test_runs_of_one_seed_have_names_of_their_own():
+    assert RunKey.from_seed(5).name("round") != RunKey.from_seed(5).name("round")
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33])
+def test_a_key_has_256_bits(size):
+    with pytest.raises(ParameterError) as caught:
+        RunKey(bytes(size))
+    assert str(caught.value) == f"a run's key has 32 bytes, not {size}"
 
 
 # ---------------------------------------------------------------- the laws
@@ -239,7 +402,7 @@ def p_values(draws, law: str) -> dict[str, float]:
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("source", ["seed", "entropy"])
 def test_the_law_of_a_stream(source, law):
-    noise = RunKey.fresh().rows(0, 1) if source == "entropy" else RunKey.from_seed(20180224).rows(0, 1)
+    noise = fresh() if source == "entropy" else seeded(20180224)
     found = p_values(getattr(noise, law)((DRAWS // 10, 10)), law)
     rejected = {name: p for name, p in found.items() if p < ALPHA}
     assert len(found) <= 8
@@ -259,13 +422,13 @@ def test_the_law_of_a_stream(source, law):
     ids=["scaled", "shifted", "clipped", "repeated", "rounded"],
 )
 def test_the_tests_reject_a_spoiled_stream(law, spoil):
-    draws = getattr(RunKey.from_seed(20180224).rows(0, 1), law)(DRAWS)
+    draws = getattr(seeded(20180224), law)(DRAWS)
     assert min(p_values(spoil(draws), law).values()) < ALPHA
 
 
 def test_columns_are_independent():
     # Given one column, its inner product with another is normal: exact levels for all pairs.
-    draws = RunKey.fresh().rows(0, 1).normal((100_000, 4))
+    draws = fresh().normal((100_000, 4))
     for i, j in [(0, 1), (1, 2), (2, 3), (0, 3)]:
         score = abs(draws[:, i] @ draws[:, j]) / np.linalg.norm(draws[:, i])
         assert 2 * stats.norm.sf(score) > ALPHA
@@ -273,7 +436,7 @@ def test_columns_are_independent():
 
 def test_the_argmax_of_equal_counts_is_uniform():
     # What the noise is for: with nothing to tell the classes apart, each wins as often.
-    winners = np.argmax(RunKey.fresh().rows(0, 1).normal((100_000, 5)), axis=1)
+    winners = np.argmax(fresh().normal((100_000, 5)), axis=1)
     for wins in np.bincount(winners, minlength=5).tolist():
         assert stats.binomtest(wins, 100_000, 0.2).pvalue > ALPHA
 
@@ -332,6 +495,6 @@ def test_a_coin_compares_all_its_bits():
 
 @pytest.mark.parametrize("chance", [0.004, 0.3, 0.85])
 def test_a_coin_comes_up_as_often_as_it_should(chance):
-    noise, tosses = RunKey.fresh().rows(0, 1), 20_000
+    noise, tosses = fresh(), 20_000
     ups = sum(noise.comes_up(float(np.log(chance))) for _ in range(tosses))
     assert stats.binomtest(ups, tosses, chance).pvalue > ALPHA

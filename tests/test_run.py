@@ -21,11 +21,12 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import RunKey
-from pate_cli.run import ComposedAccount, TightAccount, label_batches, run
+from pate_cli.passes import TallyCells
+from pate_cli.run import ComposedAccount, TightAccount, label_batches
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
 from refusals import refusal
-from runs import batches, same_tally
+from runs import aggregated, cut, same_tally
 
 MECHANISM = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
 COUNTS = np.random.default_rng(6).multinomial(20, [0.6, 0.3, 0.1], size=90).astype(np.int64)
@@ -54,8 +55,8 @@ def votes_for(mechanism):
 def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, key=None, **rest):
     counts = votes_for(mechanism) if counts is None else counts
     queries = len(counts) if queries is None else queries
-    return run(
-        batches(counts, size),
+    return aggregated(
+        cut(counts, size),
         mechanism,
         account_for(mechanism, queries=queries, plan=plan),
         queries=queries,
@@ -67,23 +68,21 @@ def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, k
 
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
+    composed = isinstance(mechanism, ComposedMechanism)
     parts = list(
         label_batches(
-            batches(votes_for(mechanism), size),
+            cut(votes_for(mechanism), size),
             mechanism,
             key=RunKey.from_seed(3),
             max_answers=cap,
+            keep=None if composed else TallyCells(mechanism.cost_table(5.0).grid),
         )
     )
     labels, sources = (
-        np.concatenate([getattr(table, name) for _, _, table in parts])
+        np.concatenate([getattr(table, name) for table, _ in parts])
         for name in ("labels", "sources")
     )
-    if isinstance(mechanism, ComposedMechanism):
-        return labels, sources, None
-    table = mechanism.cost_table(5.0)
-    tallies = (bound.tally(batch.counts, table.grid) for batch, bound, _ in parts)
-    return labels, sources, sum(tallies, Tally.empty())
+    return labels, sources, None if composed else sum((kept for _, kept in parts), Tally.empty())
 
 
 # ---------------------------------------------------------------- labels

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -31,9 +33,11 @@ from pate_cli.words import LabelFormat
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
+    from pate_cli.files.part_folder import PartFolder
     from pate_cli.files.transaction import Outputs
     from pate_cli.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
+    from pate_cli.run import Staged
     from pate_cli.votes import VoteFile
 
 __all__ = ["aggregate"]
@@ -47,7 +51,8 @@ def aggregate(
         typer.Option(
             "--output",
             "-o",
-            help="Labels; - is stdout. Default: <stem>.labels.parquet in this folder.",
+            help="Labels; - is stdout, a name that ends in / or an address (s3://...) a folder of "
+            "parts. Default: <stem>.labels.parquet in this folder.",
         ),
     ] = None,
     label_format: Annotated[
@@ -97,6 +102,10 @@ def aggregate(
     import pate_cli as pate
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
+    folder = _folder(labels_path)
+    if folder is not None:
+        label_format = label_format or LabelFormat.PARQUET
+        _refuse_votes_folder(votes, labels_path)
     label_format = label_format or LabelFormat.from_path(labels_path)
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
@@ -128,11 +137,14 @@ def aggregate(
         raise UsageError("--spend goes with --target-epsilon")
     refused: RefusedError | None = None
 
-    with output.outputs() as out:
+    with contextlib.ExitStack() as undo, output.outputs() as out:
         # The record of what is spent is put in place before what spends it.
         if ledger is not None:
             out.reserve(ledger, mode=0o600)
-        out.reserve(labels_path)
+        if folder is None:
+            out.reserve(labels_path)
+        else:
+            folder.check(force=output.force)
         out.reserve(report.report)
         view.reserve(out)
         with reading.open(votes) as file:
@@ -158,11 +170,15 @@ def aggregate(
                             choice,
                             seed=report.seed,
                             write=labels.write,
+                            parts=folder,
+                            label_format=label_format,
                             progress=advance,
                             **asked,
                             checkpoint=engine.checkpoint,
                             **engine.wanted,
                         )
+                        if done.staged is not None and engine.checkpoint is None:
+                            undo.push(_unless_done(done.staged))
                 except RefusedError as error:
                     refused = error
         if refused is not None:
@@ -171,6 +187,9 @@ def aggregate(
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
             out.write(report.report, done.report.to_json().encode())
+    if refused is None and done.staged is not None:
+        # Like a file of labels, after the record of what they spent.
+        done.staged.commit(force=output.force)
     if refused is not None:
         _note_attempts(output, refused.report, asked["record"])
         raise refused
@@ -187,6 +206,36 @@ def aggregate(
         output.note(f"warning: {warning}")
     if not public.private:
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+def _folder(labels: str) -> PartFolder | None:
+    """The folder of parts that the labels go to, if they go to one."""
+    from pate_cli.files.addresses import is_address
+
+    if not (labels.endswith(("/", os.sep)) or is_address(labels) or Path(labels).is_dir()):
+        return None
+    from pate_cli.files.part_folder import PartFolder
+
+    return PartFolder(labels)
+
+
+def _refuse_votes_folder(votes: str, labels: str) -> None:
+    """UsageError for labels in the folder of the votes: not even --force may replace votes."""
+    same = votes.rstrip("/") == labels.rstrip("/")
+    with contextlib.suppress(OSError):
+        same = same or Path(votes).samefile(labels) or Path(votes).resolve().parent.samefile(labels)
+    if same:
+        raise UsageError(f"{labels} holds the votes; give the labels a folder of their own")
+
+
+def _unless_done(staged: Staged) -> Callable[..., None]:
+    """An exit of a block: removes what is staged if the block failed."""
+
+    def leave(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            staged.place.abort()
+
+    return leave
 
 
 class _Written:

@@ -391,6 +391,14 @@ class EngineOptions:
         ),
     ] = None
 
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="local, dask (a Dask cluster on this machine), or the address of a scheduler: "
+            "tcp://HOST:PORT.",
+        ),
+    ] = "local"
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -404,7 +412,8 @@ class EngineOptions:
     def wanted(self) -> dict[str, Any]:
         """What is asked of the library."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        return {"workers": (cores or 1) if self.workers is None else self.workers}
+        workers = (cores or 1) if self.workers is None else self.workers
+        return {"workers": workers, "engine": self.engine}
 
 
 @dataclass(frozen=True)

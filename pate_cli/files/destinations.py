@@ -15,18 +15,16 @@ import re
 import secrets
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from pate_cli.errors import OutputError
-from pate_cli.files.draft import Draft
+from pate_cli.files.draft import Draft, Held, on_disk
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_CHUNK: Final = 1 << 20  # bytes that are held in memory, at most
+CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_LINKS: Final = {
     errno.EPERM,
     errno.EACCES,
@@ -47,16 +45,13 @@ def cause(name: str, error: OSError) -> str:
 
 
 class Stream:
-    """A device, pipe or open descriptor: content is held back, then written where it is.
-
-    What does not fit in little memory is held in a file without a name, which dies with the run.
-    """
+    """A device, pipe or open descriptor: content is held back, then written where it is."""
 
     def __init__(self, name: str, descriptor: int | None) -> None:
         self.name = name
         self.descriptor = descriptor
         self.sent = False  # whether a byte of it may have left
-        self._held: IO[bytes] | None = None
+        self._held: Held | None = None
 
     @property
     def written(self) -> bool:
@@ -80,13 +75,9 @@ class Stream:
     def staging(self) -> Iterator[Draft]:
         """Take the content and hold it back until `send`."""
         self.clean()
-        with contextlib.ExitStack() as stack:
-            held = stack.enter_context(tempfile.SpooledTemporaryFile(_CHUNK, prefix="pate-"))
-            with Draft(held.write) as draft:
-                yield draft
-            draft.whole()
-            held.flush()  # a full disk is told now, not when it is sent
-            stack.pop_all()
+        held = Held()
+        with held.staging() as draft:
+            yield draft
         self._held = held
 
     def clean(self) -> None:
@@ -113,7 +104,7 @@ class Stream:
             descriptor = sys.stdout.fileno()
         except io.UnsupportedOperation:  # standard output was replaced by an object in memory
             self.sent = True
-            for chunk in self._chunks():
+            for chunk in self._held.chunks() if self._held else ():
                 sys.stdout.buffer.write(chunk)
             sys.stdout.flush()
         else:
@@ -121,7 +112,7 @@ class Stream:
             self._send_to(descriptor)
 
     def _send_to(self, descriptor: int) -> None:
-        for chunk in self._chunks():
+        for chunk in self._held.chunks() if self._held else ():
             view = memoryview(chunk)
             while view:
                 before, self.sent = self.sent, True
@@ -131,12 +122,6 @@ class Stream:
                     self.sent = before
                     raise
                 view = view[count:]
-
-    def _chunks(self) -> Iterator[bytes]:
-        if self._held is not None:
-            self._held.seek(0)
-            while chunk := self._held.read(_CHUNK):
-                yield chunk
 
 
 class File:
@@ -179,14 +164,9 @@ class File:
     def staging(self) -> Iterator[Draft]:
         """Take the content into the temporary file and, in the end, to the disk under it."""
         descriptor = self._create()
-        try:
+        with on_disk(descriptor) as draft:
             found = os.fstat(descriptor)
-            with Draft(lambda view: os.write(descriptor, view)) as draft:
-                yield draft
-            draft.whole()
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            yield draft
         self._identity = (found.st_dev, found.st_ino)
 
     def place(self, *, force: bool) -> None:
@@ -209,7 +189,7 @@ class File:
             if error.errno not in _NO_LINKS:
                 raise
             # No links on this file system: claim the name with an empty file, then rename.
-            os.close(os.open(self.target, _CREATE, self._mode))
+            os.close(os.open(self.target, CREATE, self._mode))
             try:
                 self._temporary.replace(self.target)
             except BaseException:
@@ -244,7 +224,7 @@ class File:
 
     def _create(self) -> int:
         # The mode holds from the first instant: a secret is never readable, however briefly.
-        return os.open(self._temporary, _CREATE, self._mode)
+        return os.open(self._temporary, CREATE, self._mode)
 
     def _neighbour(self) -> Path:
         # Named before it exists, so that no interruption can orphan it, and in the same folder,

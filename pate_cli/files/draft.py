@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Callable
-from typing import Any
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol, TypeVar
 
-__all__ = ["Draft"]
+from pate_cli.errors import OutputError
+
+__all__ = ["CHUNK", "Draft", "Held", "Sink", "on_disk", "told"]
+
+CHUNK: Final = 1 << 20
+"""Bytes that are held in memory, at most."""
+
+
+class Sink(Protocol):
+    """Whatever bytes can be written to: any binary file object that takes all it is given."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write all of `data`."""
+        ...
 
 
 class Draft(io.RawIOBase):
@@ -42,3 +59,73 @@ class Draft(io.RawIOBase):
         """Raise the failure, if there was one: the content is then not what was written."""
         if self.failure is not None:
             raise self.failure
+
+
+@contextlib.contextmanager
+def on_disk(descriptor: int) -> Iterator[Draft]:
+    """Take content into an open file and, in the end, to the disk under it; the file is closed."""
+    try:
+        with Draft(lambda view: os.write(descriptor, view)) as draft:
+            yield draft
+        draft.whole()
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Held:
+    """Content held back: in memory while it is small, then in a file without a name.
+
+    Such a file is its owner's alone and dies with the run.
+    """
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self._file = tempfile.SpooledTemporaryFile(CHUNK, prefix="pate-")  # noqa: SIM115 - `close`
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[Draft]:
+        """Take the content; OSError when it cannot be held."""
+        try:
+            with Draft(self._file.write) as draft:
+                yield draft
+            draft.whole()
+            self._file.flush()  # a full disk is told now, not when the content goes on
+        except BaseException:
+            self.close()
+            raise
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content, from its beginning."""
+        self._file.seek(0)
+        while chunk := self._file.read(CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        """Let go of the content."""
+        with contextlib.suppress(OSError):  # of what a full disk did not take, and nobody wants
+            self._file.close()
+
+
+_AnyDraft = TypeVar("_AnyDraft", bound=Draft)
+
+
+@contextlib.contextmanager
+def told(
+    staging: AbstractContextManager[_AnyDraft], words: Callable[[OSError], str]
+) -> Iterator[_AnyDraft]:
+    """What `staging` yields; its failures are OutputErrors in `words`, those of the block stay."""
+    failed: Draft | None = None
+    try:
+        with staging as draft:
+            try:
+                yield draft
+            except Exception:
+                failed = draft
+                raise
+    except BaseException as error:
+        # An error of the block is its own, unless what it wrote to had failed before.
+        failure = error if failed is None else failed.failure
+        if isinstance(failure, OSError):
+            raise OutputError(words(failure)) from error
+        raise

@@ -12,7 +12,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from types import TracebackType
-from typing import BinaryIO, Self, TypeAlias, cast
+from typing import Self, TypeAlias
 
 from pate_cli.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
@@ -23,7 +23,7 @@ from pate_cli.files.destinations import (
     destination,
     sync_folder,
 )
-from pate_cli.files.draft import Draft
+from pate_cli.files.draft import Draft, told
 
 Data: TypeAlias = bytes | bytearray | memoryview
 
@@ -110,7 +110,7 @@ class Outputs:
             file.write(data)
 
     @contextlib.contextmanager
-    def open(self, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    def open(self, path: str | os.PathLike[str]) -> Iterator[Draft]:
         """Give a reserved output its whole content, once, as it comes.
 
         Yields a binary file to write to; a file is on disk when the block is left.
@@ -122,20 +122,11 @@ class Outputs:
         if output is None or (output.written and name != os.devnull):
             state = "was not reserved" if output is None else "was written already"
             raise PateError(f"internal error: output {name} {state}")
-        failed: Draft | None = None
         try:
-            with output.staging() as draft:
-                try:
-                    yield cast(BinaryIO, draft)  # typeshed does not know a RawIOBase for one
-                except Exception:
-                    failed = draft
-                    raise
-        except BaseException as error:
+            with told(output.staging(), lambda error: _report(name, error, [])) as draft:
+                yield draft
+        except BaseException:
             self._discard()
-            # An error of the block is its own, unless what it wrote to had failed before.
-            failure = error if failed is None else failed.failure
-            if isinstance(failure, OSError):
-                raise OutputError(_report(name, failure, [])) from error
             raise
 
     def _commit(self) -> None:

@@ -14,7 +14,7 @@ from pate_cli import __version__
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
-from pate_cli.engine import HERE, Engine, Processes
+from pate_cli.engine import HERE, Engine, engine_for
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -164,6 +164,7 @@ def asking(
     max_answers: int | None,
     delta: float,
     workers: int = 1,
+    engine: str = "local",
 ) -> Iterator[Asked]:
     """Open the votes and see to it that the mechanism fits them; the verbs explain the arguments.
 
@@ -177,7 +178,7 @@ def asking(
     else:
         choice = choice_of(mechanism, parameters, teachers_per_record)
     with (
-        Processes(workers) as engine,
+        engine_for(engine, workers=workers) as place,
         open_votes(
             votes, layout=layout, classes=classes, teachers=teachers, queries=listed
         ) as file,
@@ -190,7 +191,7 @@ def asking(
                         f"{getattr(file, name)}"
                     )
         queries, cap = count(file, max_queries, max_answers)
-        yield Asked(file, choice, queries, cap, delta, engine)
+        yield Asked(file, choice, queries, cap, delta, place)
 
 
 def choice_of(

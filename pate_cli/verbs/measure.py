@@ -17,7 +17,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.engine import Processes
+from pate_cli.engine import engine_for
 from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -66,6 +66,7 @@ def cost(
     bound: Bound | str = Bound.TWO_TAIL,
     delta: float = DELTA,
     workers: int = 1,
+    engine: str = "local",
     max_queries: int | None = None,
     max_answers: int | None = None,
     teachers_per_record: int = 1,
@@ -105,6 +106,7 @@ def cost(
         max_answers=max_answers,
         delta=delta,
         workers=workers,
+        engine=engine,
     ) as asked:
         scored = asked.scored
         if plan is not None and max_queries is None:
@@ -135,6 +137,7 @@ def compare(
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     delta: float = DELTA,
     workers: int = 1,
+    engine: str = "local",
     max_queries: int | None = None,
     max_answers: int | None = None,
     teachers_per_record: int = 1,
@@ -163,6 +166,7 @@ def compare(
         max_answers=max_answers,
         delta=delta,
         workers=workers,
+        engine=engine,
     ) as asked:
         scored = asked.scored
         summary = measure_cost(
@@ -187,6 +191,7 @@ def accuracy(
     *,
     delta: float = DELTA,
     workers: int = 1,
+    engine: str = "local",
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -200,7 +205,7 @@ def accuracy(
     """
     known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
     with (
-        Processes(workers) as engine,
+        engine_for(engine, workers=workers) as place,
         open_votes(
             votes, layout=layout, classes=classes, teachers=teachers, queries=queries
         ) as file,
@@ -208,7 +213,7 @@ def accuracy(
         asked, _ = count(file, max_queries, None)
 
         points = measure_accuracy(
-            FilePasses(file, asked, engine),
+            FilePasses(file, asked, place),
             known,
             teachers=file.teachers,
             classes=file.classes,
@@ -224,6 +229,7 @@ def growth(
     *,
     delta: float = DELTA,
     workers: int = 1,
+    engine: str = "local",
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -235,7 +241,7 @@ def growth(
     """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET."""
     choice = choice_of(mechanism, parameters, teachers_per_record)
     with (
-        Processes(workers) as engine,
+        engine_for(engine, workers=workers) as place,
         open_votes(
             votes, layout=layout, classes=classes, teachers=teachers, queries=queries
         ) as file,
@@ -244,7 +250,7 @@ def growth(
         curves = {}
         for name in CLASSES:
             other = choice.among(name)
-            asked = Asked(file, other, rows, rows, delta, engine)
+            asked = Asked(file, other, rows, rows, delta, place)
             if other.complete and not other.composed:
                 curves[name.value] = measure_growth(asked.passes, asked.scored, delta=delta)
         return curves
@@ -260,6 +266,7 @@ def smooth_sensitivity(
     analysis: Analysis | str = Analysis.TIGHT,
     delta: float = DELTA,
     workers: int = 1,
+    engine: str = "local",
     max_queries: int | None = None,
     teachers_per_record: int = 1,
     layout: Layout | str | None = None,
@@ -291,6 +298,7 @@ def smooth_sensitivity(
         max_answers=None,
         delta=delta,
         workers=workers,
+        engine=engine,
     ) as asked:
         scored = asked.scored
         plan = choose_plan(

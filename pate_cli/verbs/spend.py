@@ -23,17 +23,27 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
+from pate_cli.files.part_folder import PartFolder
 from pate_cli.labels import NOTHING, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import nothing_seen
-from pate_cli.run import Account, Aggregation, ComposedAccount, TargetAccount, run
+from pate_cli.run import (
+    Account,
+    Aggregation,
+    ComposedAccount,
+    PartPlace,
+    Staged,
+    TargetAccount,
+    run,
+    run_in_parts,
+)
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import Queries
-from pate_cli.words import DELTA, Analysis, Bound, Layout, MechanismName, ReleaseKind
+from pate_cli.words import DELTA, Analysis, Bound, LabelFormat, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Released", "aggregate", "quote", "release"]
 
@@ -64,7 +74,10 @@ def aggregate(
     queries: Queries | None = None,
     seed: int | None = None,
     workers: int = 1,
+    engine: str = "local",
     write: Callable[[Labels], None] | None = None,
+    parts: PartFolder | None = None,
+    label_format: LabelFormat | str = LabelFormat.PARQUET,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress = nothing_seen,
     **parameters: Any,
@@ -99,8 +112,12 @@ def aggregate(
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
         workers: processes that share the work on a large file; labels do not depend on it. More
             than one needs a main module that can be imported without doing anything.
+        engine: where they are: `local`, `dask` for a Dask cluster on this machine, or the address
+            of a scheduler, whose workers must see the votes under the same names.
         write: given the labels a batch at a time, in order, each with the metadata of all; they are
             then not kept, and must not leave before all is done.
+        parts: a folder into which workers write the labels themselves, wherever they are, in parts
+            of `label_format`; `commit` of the result puts them in place.
         checkpoint: a folder in which the run's key and what is finished are kept, so that a run
             with the same arguments goes on there, with the same labels, if this one is cut short.
             Call `end` on the result's `checkpoint` once its labels and report are in place.
@@ -127,6 +144,7 @@ def aggregate(
         max_answers=max_answers,
         delta=delta,
         workers=workers,
+        engine=engine,
     ) as asked:
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
@@ -150,6 +168,26 @@ def aggregate(
                 if resumed is not None:
                     resumed.end()
                 raise
+        if parts is not None:
+            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format))
+            try:
+                settled, written = run_in_parts(
+                    asked.passes,
+                    asked.mechanism,
+                    account,
+                    queries=asked.queries,
+                    max_answers=asked.max_answers,
+                    key=key,
+                    place=place,
+                    progress=progress,
+                    read_off=asked.file.read_off,
+                )
+            except BaseException:
+                if resumed is None:
+                    place.abort()
+                raise
+            staged = Staged(place, tuple(written))
+            return Aggregation(NOTHING, settled.report, settled.ledger, resumed, staged)
         kept: list[Labels] = []
         settled = run(
             asked.passes,

@@ -1,8 +1,4 @@
-"""From what the user names to files that can be opened: paths, folders, globs, URIs and pipes.
-
-Object stores and distributed filesystems are reached through pyarrow, which takes a tenth of a
-second to import and is therefore imported only for them.
-"""
+"""From what the user names to files that can be opened: paths, folders, globs, URIs and pipes."""
 
 from __future__ import annotations
 
@@ -17,11 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 from pate_cli.errors import VoteError
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    listing,
+    public_name,
+    reachable,
+)
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _GLOB = re.compile(r"[*?\[]")
 _PARQUET_SUFFIXES = {".parquet", ".parq", ".pq", ""}
 _CHUNK = 1 << 20
@@ -71,7 +72,7 @@ def locate(source: str, stdin: IO[bytes] | None, stack: contextlib.ExitStack) ->
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe an NPY or Parquet file into it")
         return _from_pipe(stream, name, stack)
-    if _URI.match(source):
+    if is_address(source):
         return _from_uri(source, stack)
     path = Path(source)
     with _readable(source):
@@ -212,8 +213,8 @@ def _spooled(stream: IO[bytes], name: str) -> Iterator[str]:
 
 
 def _from_uri(uri: str, stack: contextlib.ExitStack) -> Located:
-    name = _public_name(uri)
-    with _reachable(name):
+    name = public_name(uri)
+    with reachable(name, VoteError):
         several, parts = _behind(uri, name)
     located = _together(name, parts) if several else _alone(name, parts[0])
     part = located.parts[0]
@@ -236,10 +237,10 @@ def _behind(uri: str, name: str) -> tuple[bool, list[Part]]:
         filesystem, path = filesystem_of(base + mark + query)
         listed = [
             (file, False)
-            for file, is_folder in _listing(filesystem, path)
+            for file, is_folder in listing(filesystem, path)
             if not is_folder and fnmatch.fnmatchcase(file, pattern)
         ]
-        parts = _remote_parts(_public_name(base), path, filesystem, _visible(listed, name))
+        parts = _remote_parts(public_name(base), path, filesystem, _visible(listed, name))
         if not parts:
             raise VoteError(f"{name}: no file matches")
         return True, parts
@@ -248,30 +249,9 @@ def _behind(uri: str, name: str) -> tuple[bool, list[Part]]:
     if kind == "NotFound":
         raise VoteError(f"{name}: no such file or folder")
     if kind == "Directory":
-        names = _visible(_listing(filesystem, path), name)
+        names = _visible(listing(filesystem, path), name)
         return True, _remote_parts(name, path, filesystem, names)
     return False, [_remote_part(name, path, filesystem)]
-
-
-def _public_name(uri: str) -> str:
-    """Return `uri` without user, password and query, which may be credentials."""
-    bits = urlsplit(uri)
-    return f"{bits.scheme}://{bits.netloc.rpartition('@')[2]}{bits.path}"
-
-
-def filesystem_of(uri: str) -> tuple[Any, str]:
-    """Return the pyarrow filesystem a URI speaks of, and the path on it."""
-    from pyarrow import fs
-
-    filesystem, path = fs.FileSystem.from_uri(uri)
-    return filesystem, str(path)
-
-
-def _listing(filesystem: Any, path: str) -> list[tuple[str, bool]]:
-    from pyarrow import fs
-
-    infos = filesystem.get_file_info(fs.FileSelector(path))
-    return sorted((info.base_name, info.type.name == "Directory") for info in infos)
 
 
 def _remote_parts(folder: str, path: str, filesystem: Any, names: Sequence[str]) -> list[Part]:
@@ -286,21 +266,5 @@ def _remote_part(name: str, path: str, filesystem: Any) -> Part:
 @contextlib.contextmanager
 def _remote_stream(part: Part) -> Iterator[Any]:
     """Open a remote part for reading in order."""
-    with _reachable(part.name), part.filesystem.open_input_file(part.path) as file:
+    with reachable(part.name, VoteError), part.filesystem.open_input_file(part.path) as file:
         yield file
-
-
-@contextlib.contextmanager
-def _reachable(name: str) -> Iterator[None]:
-    """Turn what pyarrow raises into one line; its reason may be the only clue to a bad key."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except pa.ArrowInvalid as error:
-        raise VoteError(f"{name}: no filesystem is known for this address") from error
-    except FileNotFoundError as error:
-        raise VoteError(f"{name}: no such file or folder") from error
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise VoteError(f"{name}: cannot be reached: {reason}") from error

@@ -57,11 +57,11 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
+from pate_cli.noise import Noise, RunKey
 from pate_cli.run import label_batches
 from pate_cli.votes.side_files import StudentPredictions
 from refusals import refusal
-from runs import Given, batches, same_tally, single_curves
+from runs import Given, cut, same_tally, single_curves
 
 ORDER = 2.2
 TEACHERS = {2: 8, 3: 6}
@@ -415,6 +415,13 @@ def some_votes(mechanism, rows=ROWS):
     return counts, random.dirichlet(np.full(mechanism.classes, 0.5), size=rows)
 
 
+def extremes(mechanism):
+    """All for one class, as even as can be, and nobody."""
+    teachers, classes = mechanism.teachers, mechanism.classes
+    even = np.bincount(np.arange(teachers) % classes, minlength=classes)
+    return np.array([np.eye(classes, dtype=np.int64)[1] * teachers, even, np.zeros_like(even)])
+
+
 def each(kind):
     """For records of two teachers as well, where those change the labels."""
     cases = [
@@ -427,24 +434,28 @@ def each(kind):
 
 
 def labelled(mechanism, votes, *, seed=5, cap=ROWS):
-    """Labels, sources, and the cells of every batch where there is a lattice."""
-    noise = RunKey.from_seed(seed).rows(0, 1) if isinstance(seed, int) else seed
-    parts = list(label_batches(votes, mechanism, noise=noise, max_answers=cap))
-    labels = np.concatenate([table.labels for _, _, table in parts])
-    sources = np.concatenate([table.sources for _, _, table in parts])
-    return labels, sources, [(bound, batch.counts) for batch, bound, _ in parts]
+    """Labels, sources, and every batch with the mechanism bound to it."""
+    key = RunKey.from_seed(seed) if isinstance(seed, int) else seed
+
+    def keep(bound, counts):
+        return bound, counts
+
+    parts = list(label_batches(votes, mechanism, key=key, max_answers=cap, keep=keep))
+    labels = np.concatenate([table.labels for table, _ in parts])
+    sources = np.concatenate([table.sources for table, _ in parts])
+    return labels, sources, [kept for _, kept in parts]
 
 
 @each(ScoredMechanism)
 @pytest.mark.parametrize("cap", [ROWS, 9])
-def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_batches(mechanism, cap):
+def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechanism, cap):
     counts, predictions = some_votes(mechanism)
     ids = np.array([f"query {place}" for place in range(ROWS)])
     mechanism = with_student(mechanism, predictions, ids)
     tables = [mechanism.cost_table(order) for order in (4.0, ORDER)]
 
     def tallies(rows, sizes, seed):
-        votes = batches(counts[rows], sizes, ids[rows])
+        votes = cut(counts[rows], sizes, ids[rows])
         _, _, parts = labelled(mechanism, votes, seed=seed, cap=cap)
         return [
             sum((bound.tally(part, table.grid) for bound, part in parts), Tally.empty())
@@ -469,12 +480,12 @@ def test_a_label_depends_on_its_counts_and_its_noise_alone(mechanism):
     counts, predictions = some_votes(mechanism)
     ids = np.arange(ROWS)
     by_order = with_student(mechanism, predictions)
-    labels, sources, _ = labelled(by_order, batches(counts, ROWS))
+    labels, sources, _ = labelled(by_order, cut(counts, ROWS))
     assert len(set(labels.tolist())) > 1
-    assert labelled(by_order, batches(counts, ROWS), seed=6)[0].tolist() != labels.tolist()
+    assert labelled(by_order, cut(counts, ROWS), seed=6)[0].tolist() != labels.tolist()
     for sizes in SPLITS:
         other_ids = np.array([f"{place:x}" for place in 7919 * ids])
-        found = labelled(by_order, batches(counts, sizes, other_ids))
+        found = labelled(by_order, cut(counts, sizes, other_ids))
         np.testing.assert_array_equal(found[0], labels)
         np.testing.assert_array_equal(found[1], sources)
     alone = mechanism.start() is mechanism
@@ -484,10 +495,42 @@ def test_a_label_depends_on_its_counts_and_its_noise_alone(mechanism):
         if not alone:
             rows = np.append(ids[: row + 1], np.random.default_rng(row).permutation(ids[row + 1 :]))
         moved = with_student(mechanism, predictions[rows])
-        found = labelled(moved, batches(counts[rows], 11))
+        found = labelled(moved, cut(counts[rows], 11))
         kept = [row] if alone else slice(0, row + 1)
         np.testing.assert_array_equal(found[0][kept], labels[kept])
         np.testing.assert_array_equal(found[1][kept], sources[kept])
+
+
+@each(Mechanism)
+def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
+    taken, stream = [], np.random.Philox(9)
+    noise = Noise(lambda n: taken.append(n) or stream.random_raw(n), private=False)
+    some, predictions = some_votes(mechanism)
+    for counts in (some, some[::-1], *(np.tile(row, (ROWS, 1)) for row in extremes(mechanism))):
+        for rows in (1, 2, ROWS):
+            taken.clear()
+            with_student(mechanism, predictions[:rows]).start().label(counts[:rows], noise)
+            assert sum(taken) == rows * mechanism.draws == rows * mechanism.start().draws
+
+
+@each(Mechanism)
+@pytest.mark.parametrize(
+    "key", [RunKey.from_seed(5), RunKey(bytes(range(32)))], ids=["seed", "key"]
+)
+def test_labels_of_some_rows_are_those_of_a_whole_run(mechanism, key):
+    """In any order, alone or again; where rows depend on those before, one part after the other."""
+    counts, predictions = some_votes(mechanism)
+    whole = with_student(mechanism, predictions).label(counts, key.rows(0, mechanism.draws))
+    parts = [(0, 1), (1, 20), (20, 21), (21, ROWS)]
+    if mechanism.start() is mechanism:
+        parts = [(40, ROWS), (3, 4), (0, 41), (17, 18), (17, 18)]
+    under_way = mechanism.start()
+    for a, b in parts:
+        labeller = under_way
+        if under_way is mechanism:
+            labeller = with_student(mechanism, predictions[a:b])
+        found = labeller.label(counts[a:b], key.rows(a, labeller.draws))
+        np.testing.assert_array_equal(found, whole[a:b])
 
 
 @each(Mechanism)
@@ -539,7 +582,11 @@ FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 2)
 @each(Mechanism)
 @pytest.mark.parametrize("source", ["seed", "entropy"])
 def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
-    noise = RunKey.from_seed(41).rows(0, 1) if source == "seed" else RunKey.fresh().rows(0, 1)
+    seeds = itertools.count(41)
+
+    def key():
+        return RunKey.from_seed(next(seeds)) if source == "seed" else RunKey.fresh()
+
     draws = 60_000 if source == "seed" else 20_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
@@ -549,9 +596,9 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
         rows = np.tile(np.array(counts), (draws, 1))
         bound = with_student(mechanism, np.tile(student, (draws, 1)))
         if mechanism.start() is mechanism:
-            labels, sources, _ = labelled(bound, batches(rows, draws), seed=noise, cap=draws)
+            labels, sources, _ = labelled(bound, cut(rows, draws), seed=key(), cap=draws)
         else:
-            one = [labelled(bound, batches(rows[:1], 1), seed=noise) for _ in range(draws)]
+            one = [labelled(bound, cut(rows[:1], 1), seed=key()) for _ in range(draws)]
             labels, sources = (np.concatenate([part[i] for part in one]) for i in (0, 1))
         answered = sources == "teachers"
         first = with_student(mechanism, [student])

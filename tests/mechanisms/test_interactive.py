@@ -17,10 +17,10 @@ from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import RunKey
-from pate_cli.run import TightAccount, label_batches, run
+from pate_cli.run import TightAccount, label_batches
 from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import ReleaseKind
-from runs import batches
+from runs import aggregated, cut
 
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
@@ -164,8 +164,8 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         confidence=0.9,
         predictions=StudentPredictions(shares),
     )
-    ((_, _, table),) = label_batches(
-        batches(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
+    ((table, _),) = label_batches(
+        cut(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
     )
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
@@ -186,8 +186,8 @@ def test_no_student_label_after_the_stop(cap, size):
         confidence=0.9,
         predictions=StudentPredictions(shares),
     )
-    done = run(
-        batches(counts, size),
+    done = aggregated(
+        cut(counts, size),
         mechanism,
         TightAccount(mechanism, PLAN),
         queries=12,
@@ -214,8 +214,8 @@ def test_a_student_who_agrees_costs_only_the_checks():
     orders = np.array([4.0])
     score = mechanism.score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
-    ((_, _, labels),) = label_batches(
-        batches(counts, 300), mechanism, key=RunKey.from_seed(3), max_answers=300
+    ((labels, _),) = label_batches(
+        cut(counts, 300), mechanism, key=RunKey.from_seed(3), max_answers=300
     )
     # 4 standard deviations from the threshold: 0.01 answers expected.
     assert np.sum(labels.sources == "teachers") <= 3

@@ -14,6 +14,7 @@ from pate_cli.errors import VoteError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.accuracy import NOISE_SHARES, measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
@@ -21,6 +22,7 @@ from pate_cli.pricing.growth import measure_growth
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.votes.side_files import Truth, load_truth
 from refusals import refusal
+from runs import cut
 
 COUNTS, LABELS = SyntheticEnsemble(teachers=60, classes=4, queries=90).draw(1)
 MECHANISMS = [
@@ -32,22 +34,22 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
 def test_growth_ends_at_the_cost_of_the_file_however_it_is_cut(mechanism):
-    whole = measure_growth([(mechanism, COUNTS)], delta=1e-5)
-    parts = measure_growth([(mechanism, COUNTS[:1]), (mechanism, COUNTS[1:])], delta=1e-5)
+    whole = measure_growth(CountsPasses(COUNTS), mechanism, delta=1e-5)
+    parts = measure_growth(cut(COUNTS, [1, 89]), mechanism, delta=1e-5)
     np.testing.assert_allclose(parts.epsilon, whole.epsilon, rtol=1e-12)
     np.testing.assert_allclose(parts.answers, whole.answers, rtol=1e-12)
-    cost = measure_cost(lambda: [(mechanism, COUNTS)], orders=TIGHT_ORDERS, delta=1e-5)
+    cost = measure_cost(CountsPasses(COUNTS), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
     assert whole.epsilon[-1] == pytest.approx(cost.epsilon, rel=1e-12)
     assert whole.answers[-1] == pytest.approx(cost.expected_answers, rel=1e-12)
     assert np.all(np.diff(whole.epsilon) >= 0.0)
-    some = measure_cost(lambda: [(mechanism, COUNTS[:30])], orders=TIGHT_ORDERS, delta=1e-5)
+    some = measure_cost(CountsPasses(COUNTS[:30]), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
     assert whole.epsilon[29] == pytest.approx(some.epsilon, rel=1e-12)
 
 
 def test_accuracy_of_two_classes_is_a_normal_probability():
     counts = np.tile([34, 26], (2000, 1))
-    truth = np.zeros(2000, dtype=np.int64)
-    points = measure_accuracy(lambda: [(counts, truth)], teachers=60, classes=2, delta=1e-5)
+    truth = Truth(np.zeros(2000, dtype=np.int64))
+    points = measure_accuracy(CountsPasses(counts), truth, teachers=60, classes=2, delta=1e-5)
     assert [one.deviation for one in points[::2]] == [60 * share for share in NOISE_SHARES]
     for one in points:
         if one.mechanism == "gnmax":
@@ -64,7 +66,9 @@ def test_accuracy_of_two_classes_is_a_normal_probability():
 
 def test_more_noise_costs_less(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.1, 0.2, 0.5))
-    points = measure_accuracy(lambda: [(COUNTS, LABELS)], teachers=60, classes=4, delta=1e-5)
+    points = measure_accuracy(
+        CountsPasses(COUNTS), Truth(LABELS), teachers=60, classes=4, delta=1e-5
+    )
     for name in ("lnmax", "gnmax"):
         epsilon = [one.epsilon for one in points if one.mechanism == name]
         assert all(more > less for more, less in itertools.pairwise(epsilon))
@@ -74,10 +78,12 @@ def test_unknown_labels_do_not_count(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     counts = np.tile([60, 0], (50, 1))
     half = np.where(np.arange(50) < 25, 0, -1)
-    points = measure_accuracy(lambda: [(counts, half)], teachers=60, classes=2, delta=1e-5)
+    points = measure_accuracy(CountsPasses(counts), Truth(half), teachers=60, classes=2, delta=1e-5)
     assert points[0].accuracy == 1.0
     with pytest.raises(VoteError) as caught:
-        measure_accuracy(lambda: [(counts, np.full(50, -1))], teachers=60, classes=2, delta=1e-5)
+        measure_accuracy(
+            CountsPasses(counts), Truth(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
+        )
     assert str(caught.value) == "no query of the votes has a true label"
 
 

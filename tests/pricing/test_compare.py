@@ -20,8 +20,10 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import RunKey
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
+from runs import cut
 
 COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)
 DELTA = 1e-5
@@ -30,11 +32,7 @@ ARGMAX = [GNMax(30, 3, sigma2=4.0), LNMax(30, 3, laplace_scale=3.0)]
 
 
 def compared(mechanism, answers, *, size=17):
-    def batches():
-        for first in range(0, len(COUNTS), size):
-            yield mechanism, COUNTS[first : first + size]
-
-    return compare_scored(batches, mechanism, answers=answers, delta=DELTA)
+    return compare_scored(cut(COUNTS, size), mechanism, answers=answers, delta=DELTA)
 
 
 @pytest.mark.parametrize(("answers", "size"), [(0.3, 17), (5.0, 1), (20.5, 9), (39.9, 200)])
@@ -65,7 +63,9 @@ def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     found = compared(mechanism, 15.0)
     rows = COUNTS[: found.queries]
     times = 4000
-    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(times, -1)
+    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(
+        times, -1
+    )
     answered = labels >= 0
     # A tie has no plurality; these rows have none.
     top = np.sort(rows, axis=1)
@@ -112,12 +112,7 @@ STABLE = {
 @pytest.mark.parametrize("answers", [1.0, 10.0, 50.0])
 def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answers):
     build = STABLE[name]
-    found = compare_composed(
-        lambda: (COUNTS[first : first + 9] for first in range(0, 80, 9)),
-        build,
-        answers=answers,
-        delta=0.2,
-    )
+    found = compare_composed(cut(COUNTS, 9), build, answers=answers, delta=0.2)
     distances = distance_to_instability(COUNTS)
     by_distance = {d: chance_by_quadrature(build(1), d) for d in set(distances.tolist())}
     total = np.cumsum([by_distance[d] for d in distances.tolist()])
@@ -140,7 +135,7 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
         given = {"refusals": refusals, "query_delta": 1e-3 / refusals}
         return SparseVector.for_run(RunShape(30, 3, queries=80, delta=0.2), given)
 
-    found = compare_composed(lambda: [COUNTS], build, answers=30.0, delta=0.2)
+    found = compare_composed(CountsPasses(COUNTS), build, answers=30.0, delta=0.2)
     refusals = int(found.note.split()[0])
     assert refusals == np.ceil(found.queries - found.expected_answers) > 1
     price = build(refusals).privacy(found.queries, 0.2).epsilon

@@ -15,10 +15,11 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, measure_cost, query_costs
+from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, measure_cost, query_costs, rows_at
 from pate_cli.published.account import PublishedCost
 from pate_cli.votes.side_files import StudentPredictions
 from refusals import refusal
+from runs import cut
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
 SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=70)
@@ -36,14 +37,12 @@ TIGHT, PAPER = TightCost(), PublishedCost()
 
 
 def measured(mechanism, counts=COUNTS, *, size=None, orders=ORDERS, delta=1e-5, analysis=TIGHT):
-    size = len(counts) if size is None else size
+    passes = cut(counts, len(counts) if size is None else size)
+    return measure_cost(passes, mechanism, orders=orders, delta=delta, analysis=analysis)
 
-    def batches():
-        for first in range(0, len(counts), size):
-            part = counts[first : first + size]
-            yield mechanism.for_rows(np.arange(first, first + len(part)), first), part
 
-    return measure_cost(batches, orders=orders, delta=delta, analysis=analysis)
+def by_row(mechanism, *, size=70, order=4.0, analysis=TIGHT):
+    return rows_at(analysis, cut(COUNTS, size), mechanism, order=order)
 
 
 @pytest.mark.parametrize("analysis", [TIGHT, PAPER], ids=lambda one: one.name)
@@ -58,10 +57,25 @@ def test_steps_orders_and_queries_add_up(mechanism, analysis):
     np.testing.assert_allclose(whole.rdp, costs.total.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(sum(whole.steps.values()), whole.rdp, rtol=1e-12)
     best = int(np.flatnonzero(whole.orders == whole.order)[0])
-    np.testing.assert_allclose(whole.query_total, costs.total[best], rtol=1e-12)
-    assert whole.query_total.sum() == pytest.approx(whole.rdp[best], rel=1e-12)
+    rows = by_row(mechanism, order=whole.order, analysis=analysis)
+    np.testing.assert_allclose(rows.total, costs.total[best], rtol=1e-12)
+    np.testing.assert_allclose(sum(rows.steps.values()), rows.total, rtol=1e-12)
+    np.testing.assert_array_equal(rows.plurality, COUNTS.max(axis=1))
+    np.testing.assert_array_equal(rows.answer, costs.answer)
+    np.testing.assert_array_equal(rows.ids, np.arange(70))
+    kinds = whole.kinds
+    np.testing.assert_allclose(
+        np.sort(np.repeat(kinds.cost, kinds.queries)), np.sort(rows.total), rtol=1e-12
+    )
+    np.testing.assert_array_equal(
+        np.sort(np.repeat(kinds.plurality, kinds.queries)), np.sort(rows.plurality)
+    )
+    assert kinds.cost @ kinds.queries == pytest.approx(whole.rdp[best], rel=1e-12)
+    np.testing.assert_array_equal(whole.pluralities, np.unique(rows.plurality))
+    for votes, answers in zip(whole.pluralities, whole.answers, strict=True):
+        alike = rows.answer[rows.plurality == votes]
+        assert answers == pytest.approx(alike.sum(), rel=1e-12)
     assert whole.expected_answers == pytest.approx(costs.answer.sum(), rel=1e-12)
-    np.testing.assert_array_equal(whole.plurality, COUNTS.max(axis=1))
     if not two_steps:
         assert whole.expected_answers == whole.queries == 70
 
@@ -104,12 +118,17 @@ def test_the_published_cost_is_an_expectation_over_the_coin():
 
 
 def test_batches_change_nothing_but_round_off():
-    whole = measured(CONFIDENT)
+    whole, rows = measured(CONFIDENT), by_row(CONFIDENT)
     for size in (1, 13, 69):
         parts = measured(CONFIDENT, size=size)
         np.testing.assert_allclose(parts.rdp, whole.rdp, rtol=1e-12)
-        np.testing.assert_array_equal(parts.query_total, whole.query_total)
-        np.testing.assert_array_equal(parts.answer, whole.answer)
+        np.testing.assert_array_equal(parts.kinds.cost, whole.kinds.cost)
+        np.testing.assert_array_equal(parts.kinds.queries, whole.kinds.queries)
+        np.testing.assert_allclose(parts.answers, whole.answers, rtol=1e-12)
+        cut_rows = by_row(CONFIDENT, size=size)
+        np.testing.assert_array_equal(cut_rows.total, rows.total)
+        np.testing.assert_array_equal(cut_rows.answer, rows.answer)
+        np.testing.assert_array_equal(cut_rows.ids, rows.ids)
         assert (parts.order, parts.queries) == (whole.order, 70)
 
 
@@ -123,23 +142,29 @@ def test_the_edge_of_the_orders_is_told(orders, edge):
     assert found.order in orders
 
 
-def test_quantiles_and_histogram_describe_every_query_once():
-    found = measured(CONFIDENT)
+@pytest.mark.parametrize("analysis", [TIGHT, PAPER], ids=lambda one: one.name)
+def test_quantiles_and_histogram_describe_every_query_once(analysis):
+    found = measured(CONFIDENT, analysis=analysis)
+    each = by_row(CONFIDENT, order=found.order, analysis=analysis)
     quantiles = found.quantiles()
     assert list(quantiles) == ["0", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99", "1"]
     assert list(quantiles.values()) == sorted(quantiles.values())
-    assert quantiles["0"] == found.query_total.min()
-    assert quantiles["1"] == found.query_total.max()
+    assert quantiles["0"] == each.total.min()
+    assert quantiles["1"] == each.total.max()
+    for level, value in quantiles.items():
+        assert value == pytest.approx(np.quantile(each.total, float(level)), rel=1e-12)
     rows = found.histogram(20)
     assert sum(row["queries"] for row in rows) == 70
     assert sum(row["share_of_cost"] for row in rows) == pytest.approx(1.0)
     assert sum(row["expected_answers"] for row in rows) == pytest.approx(found.expected_answers)
     total = sum(row["mean_cost"] * row["queries"] for row in rows)
-    assert total == pytest.approx(found.query_total.sum())
+    assert total == pytest.approx(each.total.sum())
     for row in rows:
         last = row["to"] == 20
-        here = (found.plurality >= row["from"]) & (found.plurality < row["to"] + last)
+        here = (each.plurality >= row["from"]) & (each.plurality < row["to"] + last)
         assert row["queries"] == here.sum() > 0
+        assert row["expected_answers"] == pytest.approx(each.answer[here].sum())
+        assert row["mean_cost"] == pytest.approx(each.total[here].mean())
 
 
 def test_more_teachers_than_bins_and_fewer():

@@ -12,11 +12,12 @@ from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.published.account import PublishedPlan, published_price
 from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal
-from runs import charged
+from runs import charged, cut
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
 CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0)
@@ -24,11 +25,11 @@ TIGHT = [CONFIDENT, GNMax(20, 3, sigma2=3.0), LNMax(20, 3, laplace_scale=2.0)]
 
 
 def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysis=Analysis.TIGHT):
-    parts = ((mechanism, counts[i : i + size]) for i in range(0, len(counts), size))
+    passes = cut(counts, size)
     if analysis is Analysis.TIGHT:
-        return price_votes(parts, mechanism, order=order, beta=beta)[0]
+        return price_votes(passes, mechanism, order=order, beta=beta)[0]
     plan = PublishedPlan(ReleaseKind.UNBIASED, delta=1e-5, order=order, beta=beta, sigma=9.0)
-    return published_price(parts, mechanism, plan)
+    return published_price(passes, mechanism, plan)
 
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
@@ -47,7 +48,7 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
 def test_the_cost_within_a_distance_starts_at_the_cost_and_ends_at_most_at_the_worst(mechanism):
-    price, within = price_votes([(mechanism, COUNTS)], mechanism, order=4.0, beta=0.05)
+    price, within = price_votes(CountsPasses(COUNTS), mechanism, order=4.0, beta=0.05)
     assert within.shape == price.curve.shape
     assert within[0] == pytest.approx(price.rdp, rel=1e-14)
     assert np.all(np.diff(within) >= 0.0)

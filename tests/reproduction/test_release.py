@@ -12,12 +12,13 @@ from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.noise import RunKey
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, Histograms
-from pate_cli.run import TightAccount, run
-from pate_cli.votes import VoteBatch
+from pate_cli.run import TightAccount
 from pate_cli.words import Bound, ReleaseKind
+from runs import aggregated
 
 PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}
 
@@ -50,11 +51,10 @@ def test_what_is_offered_is_what_aggregate_publishes(asked):
     counts = plain.votes.counts
     figures = offered([plain], delta=1e-5, quick=True)
     mechanism = ConfidentGNMax(teachers=120, classes=5, **PARAMETERS)
-    batch = VoteBatch(0, np.arange(len(counts)), counts)
     upper = figures.upper
     undrawn = replace(upper.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
-    done = run(
-        [batch],
+    done = aggregated(
+        CountsPasses(counts),
         mechanism,
         TightAccount(mechanism, undrawn),
         queries=len(counts),

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 
 from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.labels import concatenate
 from pate_cli.ledger import Round
-from pate_cli.run import charge
+from pate_cli.run import Aggregation, charge, run
 from pate_cli.votes import VoteBatch
 
 
@@ -36,6 +37,33 @@ def batches(counts, sizes, ids=None):
         part = np.ascontiguousarray(counts[first : first + size])
         yield VoteBatch(first, ids[first : first + size], part)
         first += len(part)
+
+
+class Batches:
+    """Batches that are at hand already, as passes take them."""
+
+    def __init__(self, votes):
+        self.votes = list(votes)
+
+    def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
+        for batch in self.votes:
+            yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
+            progress(len(batch.counts))
+
+    def share(self, task, items):
+        return map(task, items)
+
+
+def cut(counts, sizes, ids=None):
+    """Passes over histograms in batches of the given sizes."""
+    return Batches(batches(counts, sizes, ids))
+
+
+def aggregated(passes, mechanism, account, **settings):
+    """A run with its labels in one table."""
+    tables = []
+    settled = run(passes, mechanism, account, write=tables.append, **settings)
+    return Aggregation(concatenate(tables), settled.report, settled.ledger)
 
 
 def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
@@ -76,15 +104,3 @@ def single_curves(table, cells, distances):
 def same_tally(one, other):
     np.testing.assert_array_equal(one.cells, other.cells)
     np.testing.assert_array_equal(one.weights, other.weights)
-
-
-class Batches:
-    """Batches that are at hand already, as passes take them."""
-
-    def __init__(self, votes):
-        self.votes = list(votes)
-
-    def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
-        for batch in self.votes:
-            yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
-            progress(len(batch.counts))

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from pate_cli import run as engine
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.disclosure.best import best_release
@@ -15,11 +14,13 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import UnreachableError
 from pate_cli.noise import RunKey
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.run import TightAccount
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample
 from pate_cli.tuning.sample import capped_mean
-from pate_cli.votes import VoteBatch
 from pate_cli.words import Objective, ReleaseKind
+from runs import aggregated
 
 DELTA = 1e-5
 
@@ -37,8 +38,8 @@ def _least_published(sample, setting, queries, orders, kind=ReleaseKind.UPPER):
     """(the least mean + 2 sd over orders, its plan) on the lattice of a run, at all distances."""
     mechanism, found = sample.mechanism(setting), []
     for order in orders.tolist():
-        batches = [(mechanism, sample.counts[:queries])]
-        price, _ = price_votes(batches, mechanism, order=order, beta=0.02 / order)
+        passes = CountsPasses(sample.counts[:queries])
+        price, _ = price_votes(passes, mechanism, order=order, beta=0.02 / order)
         found.append(best_release(kind, price, order=order, delta=DELTA))
     best = min(found, key=lambda release: release.value)
     plan = ReleasePlan(kind=kind, delta=DELTA, order=best.order, beta=best.beta, sigma=best.sigma)
@@ -128,13 +129,13 @@ def _aggregate(sample, outcome, seed):
         kind=ReleaseKind.NONE, delta=DELTA, order=8.0, beta=0.02, sigma=5.0
     )
     counts = sample.counts[: outcome.queries]
-    return engine.run(
-        [VoteBatch(counts=counts, ids=np.arange(len(counts)), first_row=0)],
+    return aggregated(
+        CountsPasses(counts),
         mechanism,
-        engine.TightAccount(mechanism, plan),
+        TightAccount(mechanism, plan),
         queries=len(counts),
         max_answers=outcome.max_answers or len(counts),
-        noise=RunKey.from_seed(seed).rows(0, 1),
+        key=RunKey.from_seed(seed),
     )
 
 

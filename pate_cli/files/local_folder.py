@@ -1,0 +1,153 @@
+"""A folder of parts on a file system: staged in a hidden folder beside it, renamed into place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from pate_cli.errors import OutputError
+from pate_cli.files.destinations import CREATE, cause, sync_folder
+from pate_cli.files.draft import Draft, on_disk
+from pate_cli.files.part_names import MARKER, refuse_filled
+
+__all__ = ["LocalFolder"]
+
+
+class LocalFolder:
+    """A place for parts, reached by path."""
+
+    def __init__(self, name: str) -> None:
+        """`name` may be a link: the link stays and what it names is replaced, or made."""
+        self._name = name
+        try:
+            self._target = Path(name).resolve()
+        except (OSError, RuntimeError) as error:  # a loop of links
+            raise OutputError(f"cannot write {name}: {error}") from error
+
+    def check(self, *, force: bool) -> None:
+        """Refuse whatever would fail later."""
+        parent = self._target.parent
+        try:
+            if self._target.exists() and not self._target.is_dir():
+                raise OutputError(f"cannot write {self._name}: it is a file; name a folder")
+            if not parent.is_dir():
+                raise OutputError(f"cannot write {self._name}: there is no folder {parent}")
+            if self._target.is_mount():
+                raise OutputError(
+                    f"cannot write {self._name}: a disk is mounted there, and what is complete "
+                    "comes by renaming a folder; name one in it"
+                )
+            self._refuse_filled(self._target, force=force)
+        except OSError as error:
+            raise OutputError(cause(self._name, error)) from error
+        probe = self._staging(secrets.token_hex(16))
+        try:
+            # Permissions, read-only mounts and quotas are asked in the only way that tells.
+            probe.mkdir(0o700)
+        except OSError as error:
+            reason = f"no folder can be made in {parent} ({error.strerror})"
+            raise OutputError(f"cannot write {self._name}: {reason}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                probe.rmdir()
+
+    @contextlib.contextmanager
+    def staging(self, run: str, name: str) -> Iterator[Draft]:
+        """Take a part under a name of its own, then give it its name among the staged ones."""
+        folder = self._staging(run)
+        folder.mkdir(0o700, exist_ok=True)
+        # Two writers of one part never share a file: the last to finish replaces the other's.
+        temporary = folder / f".{name}.{secrets.token_hex(8)}"
+        try:
+            with on_disk(os.open(temporary, CREATE, 0o644)) as draft:
+                yield draft
+            temporary.replace(folder / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+
+    def staged(self, run: str) -> dict[str, int]:
+        """The bytes of every part that is whole, by name."""
+        try:
+            found = [path for path in self._staging(run).iterdir() if not _unfinished(path)]
+            return {path.name: path.stat().st_size for path in found if path.name != MARKER}
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise OutputError(cause(self._name, error)) from error
+
+    def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
+        """Rename the staged folder, marker included, to the name it is wanted under."""
+        del names  # all that is staged
+        try:
+            with self.staging(run, MARKER) as file:
+                file.write(marker)
+            folder = self._staging(run)
+            for path in filter(_unfinished, folder.iterdir()):  # of writers that were killed
+                path.unlink()
+            _open_up(folder)
+            sync_folder(folder)
+            self._refuse_filled(self._target, force=force)
+            self._swap(run, force=force)
+        except OSError as error:
+            raise OutputError(f"{cause(self._name, error)}; nothing was released") from error
+        with contextlib.suppress(OSError):  # in the way of nobody
+            shutil.rmtree(self._aside(run))
+
+    def abort(self, run: str) -> None:
+        """Remove what is staged; what a killed commit had put aside comes back."""
+        aside = self._aside(run)
+        try:
+            if aside.exists() and not self._target.exists():
+                aside.rename(self._target)
+            for folder in (aside, self._staging(run)):
+                if folder.exists():
+                    shutil.rmtree(folder)
+        except OSError as error:
+            raise OutputError(cause(self._name, error)) from error
+
+    def _swap(self, run: str, *, force: bool) -> None:
+        """What is there goes aside and comes back if the new folder cannot take its place."""
+        staging, aside, target = self._staging(run), self._aside(run), self._target
+        try:
+            if target.exists():
+                target.rename(aside)
+                self._refuse_filled(aside, force=force)  # again: nobody fills it under this name
+            staging.rename(target)
+            sync_folder(target.parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                if not staging.exists():
+                    target.rename(staging)
+                if aside.exists():
+                    aside.rename(target)
+            raise
+
+    def _refuse_filled(self, folder: Path, *, force: bool) -> None:
+        if folder.is_dir():
+            present = [path.name + "/" * path.is_dir() for path in folder.iterdir()]
+            refuse_filled(self._name, present, force=force)
+
+    def _staging(self, run: str) -> Path:
+        return self._target.with_name(f".{self._target.name}.{run}.tmp")
+
+    def _aside(self, run: str) -> Path:
+        return self._target.with_name(f".{self._target.name}.{run}.old")
+
+
+def _unfinished(path: Path) -> bool:
+    return path.name.startswith(".")
+
+
+def _open_up(folder: Path) -> None:
+    """Give a private folder the permissions of a new one; only making one tells the umask."""
+    probe = folder / ".probe"
+    probe.mkdir()
+    mode = probe.stat().st_mode
+    probe.rmdir()
+    folder.chmod(mode & 0o7777)

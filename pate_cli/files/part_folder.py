@@ -1,0 +1,194 @@
+"""A folder of parts as an output: written by several processes, complete only with its marker.
+
+Parts are hidden until the commit, which puts them in place and writes `_SUCCESS`. Where a folder
+can be renamed, both happen at once; an object store has no such thing, and there the marker comes
+last. Readers that skip names beginning with `_` or `.` never see what is not committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
+from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
+from pate_cli.files.destinations import cause
+from pate_cli.files.draft import Draft, told
+from pate_cli.files.local_folder import LocalFolder
+from pate_cli.files.part_names import PART
+from pate_cli.files.stored_folder import StoredFolder
+
+__all__ = ["Part", "PartFile", "PartFolder"]
+
+_MOST_PARTS: Final = 100_000  # five digits, so that the order of names is that of numbers
+_RUN: Final = re.compile(r"[0-9a-z]{1,64}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a commit expects of a part: name, rows, bytes and 256-bit BLAKE2b in hexadecimal."""
+
+    name: str
+    rows: int
+    size: int
+    digest: str
+
+    def __post_init__(self) -> None:
+        if not PART.fullmatch(self.name) or min(self.rows, self.size) < 0:
+            raise ParameterError(f"{self.name!r} of {self.rows} rows is no part of a folder")
+
+
+class PartFile(Draft):
+    """A part while it is written; it counts and hashes what it takes."""
+
+    def __init__(self, name: str, draft: Draft) -> None:
+        """Pass what is written on to `draft`."""
+        super().__init__(draft.write)
+        self._name, self._size, self._hash = name, 0, hashlib.blake2b(digest_size=32)
+
+    def write(self, data: Any, /) -> int:
+        """Write all of `data`; OSError when that fails."""
+        count = super().write(data)
+        self._hash.update(data)
+        self._size += count
+        return count
+
+    def part(self, *, rows: int) -> Part:
+        """What was written, for the commit; `rows` is how many rows that was."""
+        return Part(self._name, rows, self._size, self._hash.hexdigest())
+
+
+class _Place(Protocol):
+    """A folder and what is staged for it."""
+
+    def check(self, *, force: bool) -> None: ...
+
+    def staging(self, run: str, name: str) -> AbstractContextManager[Draft]: ...
+
+    def staged(self, run: str) -> dict[str, int]: ...
+
+    def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None: ...
+
+    def abort(self, run: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class PartFolder:
+    """A folder of parts, by path or by an address that pyarrow knows; it travels to workers.
+
+    folder = PartFolder("s3://bucket/labels")
+    folder.check(force=False)  # before any private work
+    with folder.open_part(run, 0, ".parquet") as file:  # in any process, on any host
+        ...
+    part = file.part(rows=1000)
+    folder.commit(run, [part])  # or folder.abort(run)
+
+    `run` names one attempt to write the folder: digits and small letters, another for each run.
+    """
+
+    address: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "address", os.fspath(self.address))
+        if not self.address:
+            raise UsageError("an output needs a name; the path is empty")
+
+    @property
+    def name(self) -> str:
+        """The address without what may be credentials, for messages."""
+        return public_name(self.address) if is_address(self.address) else self.address
+
+    def check(self, *, force: bool = False) -> None:
+        """Refuse now, before any private work, whatever would fail later.
+
+        OutputError when the folder holds anything (with `force`: anything but parts and their
+        marker, which are replaced), is none, lies in a folder that is missing, cannot be written
+        or cannot be reached.
+        """
+        self._place().check(force=force)
+
+    @contextlib.contextmanager
+    def open_part(self, run: str, number: int, suffix: str) -> Iterator[PartFile]:
+        """Write part `number` of a run under a name that ends in `suffix`.
+
+        Yields a binary file to write to. The part is staged when the block is left without an
+        error; a part that is written again, by another process or at the same time, is replaced.
+        OutputError when the disk is full or fails, or the store does; ParameterError when the
+        name would not be one of a part.
+        """
+        name = f"part-{number:05d}{suffix}"
+        if not 0 <= number < _MOST_PARTS or not PART.fullmatch(name):
+            raise ParameterError(f"{name} is no name of a part; number them from 0 to 99999")
+        where = f"{self.name.rstrip('/')}/{name}"
+        staging = self._place().staging(_checked(run), name)
+        with (
+            told(staging, lambda error: cause(where, error)) as draft,
+            PartFile(name, draft) as file,
+        ):
+            yield file
+
+    def staged(self, run: str) -> dict[str, int]:
+        """Names of the parts that a run has staged, with their sizes in bytes.
+
+        OutputError when the store cannot be reached.
+        """
+        return self._place().staged(_checked(run))
+
+    def commit(self, run: str, parts: Iterable[Part], *, force: bool = False) -> None:
+        """Put the parts of a run in place, then the marker that says so; all or nothing.
+
+        `force` as in `check`. OutputError when a part is missing or not of its size, when the
+        folder was filled meanwhile, or when it cannot be written; PateError when a part was
+        staged that is not among `parts`.
+        """
+        place = self._place()
+        listed = sorted(parts, key=lambda part: part.name)
+        staged = self.staged(run)
+        for part in listed:
+            if staged.get(part.name) != part.size:
+                state = "is missing" if part.name not in staged else "is not whole"
+                raise OutputError(f"cannot write {self.name}: {part.name} {state}; run again")
+        if len(listed) != len(staged):
+            raise PateError(f"internal error: {len(staged)} parts staged and {len(listed)} listed")
+        place.place(run, [part.name for part in listed], _marker(listed), force=force)
+
+    def abort(self, run: str) -> None:
+        """Remove what a run has staged, if there is anything; what was committed stays.
+
+        OutputError when the store cannot be reached: what was staged is then still there.
+        """
+        self._place().abort(_checked(run))
+
+    def _place(self) -> _Place:
+        if not is_address(self.address):
+            return LocalFolder(self.address)
+        with reachable(self.name, OutputError):
+            filesystem, path = filesystem_of(self.address)
+        if filesystem.type_name == "local":
+            return LocalFolder(path)
+        return StoredFolder(self.name, filesystem, path.rstrip("/"))
+
+
+def _checked(run: str) -> str:
+    if not _RUN.fullmatch(run):
+        raise ParameterError(f"a run is named by digits and small letters, not {run!r}")
+    return run
+
+
+def _marker(parts: list[Part]) -> bytes:
+    """The content of `_SUCCESS`: the same parts give the same bytes, whenever and wherever."""
+    facts = {
+        "rows": sum(part.rows for part in parts),
+        "parts": [
+            {"name": part.name, "rows": part.rows, "bytes": part.size, "blake2b": part.digest}
+            for part in parts
+        ],
+    }
+    return json.dumps(facts, indent=2).encode() + b"\n"

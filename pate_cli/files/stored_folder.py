@@ -1,0 +1,133 @@
+"""A folder of parts on an object store or a distributed filesystem, reached through pyarrow.
+
+There is no renaming of folders: parts are staged in a hidden folder within the folder itself,
+copied to their names, and only the marker, which comes last, says that all are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from pate_cli.errors import OutputError
+from pate_cli.files.addresses import listing, reachable
+from pate_cli.files.draft import Draft, Held
+from pate_cli.files.part_names import MARKER, refuse_filled
+
+__all__ = ["StoredFolder"]
+
+_STAGING: Final = "_staging-"
+_PROBE: Final = "_probe"
+_FLAT: Final = {"s3", "gcs", "abfs"}  # folders are not made there, and nothing can be renamed
+_AT_ONCE: Final = 16  # requests under way; each spends its time waiting
+
+
+class StoredFolder:
+    """A place for parts on a pyarrow filesystem."""
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        """`path` on `filesystem`; `name` is for messages."""
+        self._name, self._filesystem, self._path = name, filesystem, path
+
+    def check(self, *, force: bool) -> None:
+        """Refuse whatever would fail later."""
+        with reachable(self._name, OutputError):
+            if self._filesystem.get_file_info(self._path).type.name == "File":
+                raise OutputError(f"cannot write {self._name}: it is a file; name a folder")
+            self._refuse_filled(force=force)
+            # Rights are asked in the only way that tells.
+            self._make(self._path)
+            self._put(f"{self._path}/{_PROBE}", [])
+            self._remove(_PROBE)
+
+    @contextlib.contextmanager
+    def staging(self, run: str, name: str) -> Iterator[Draft]:
+        """Hold a part back until it is whole: a store ends what it is given, whole or not."""
+        held = Held()
+        try:
+            with held.staging() as draft:
+                yield draft
+            with reachable(self._name, OutputError):
+                self._make(self._staging(run))
+                self._put(f"{self._staging(run)}/{name}", held.chunks())
+        finally:
+            held.close()
+
+    def staged(self, run: str) -> dict[str, int]:
+        """The bytes of every part that is whole, by name."""
+        from pyarrow import fs
+
+        with reachable(self._name, OutputError):
+            inside = fs.FileSelector(self._staging(run), allow_not_found=True)
+            found = self._filesystem.get_file_info(inside)
+        return {info.base_name: info.size for info in found if info.type.name == "File"}
+
+    def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
+        """Give the parts their names, then write the marker."""
+        store, path = self._filesystem, self._path
+        move = store.copy_file if store.type_name in _FLAT else store.move
+        with reachable(self._name, OutputError):
+            old = set(self._refuse_filled(force=force))
+        gone = placing = False
+        try:
+            with reachable(self._name, OutputError):
+                self._make(path)
+                # What is incomplete must not look complete: the old marker is the first to go.
+                _each(self._remove, old & {MARKER})
+                gone = bool(old)
+                _each(self._remove, old - {MARKER})
+                placing = True
+                _each(lambda name: move(f"{self._staging(run)}/{name}", f"{path}/{name}"), names)
+                self._put(f"{path}/{MARKER}", [marker])
+        except BaseException as error:
+            for name in (MARKER, *names) if placing else ():
+                with contextlib.suppress(OSError):
+                    self._remove(name)
+            if isinstance(error, OutputError):
+                left = "what it held is gone" if gone else "nothing was released"
+                raise OutputError(f"{error}; {left}") from error
+            raise
+        with contextlib.suppress(OSError):  # hidden from readers
+            store.delete_dir(self._staging(run))
+
+    def abort(self, run: str) -> None:
+        """Remove what is staged."""
+        with reachable(self._name, OutputError), contextlib.suppress(FileNotFoundError):
+            self._filesystem.delete_dir(self._staging(run))
+
+    def _refuse_filled(self, *, force: bool) -> list[str]:
+        """What the folder holds, what runs have staged apart: another may be under way."""
+        try:
+            listed = listing(self._filesystem, self._path)
+        except FileNotFoundError:
+            return []
+        present = [
+            name + "/" * is_folder
+            for name, is_folder in listed
+            if not name.startswith(_STAGING) and name != _PROBE
+        ]
+        refuse_filled(self._name, present, force=force)
+        return present
+
+    def _make(self, path: str) -> None:
+        if self._filesystem.type_name not in _FLAT:
+            self._filesystem.create_dir(path, recursive=True)
+
+    def _remove(self, name: str) -> None:
+        self._filesystem.delete_file(f"{self._path}/{name}")
+
+    def _put(self, path: str, chunks: Iterable[bytes]) -> None:
+        with self._filesystem.open_output_stream(path) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+
+    def _staging(self, run: str) -> str:
+        return f"{self._path}/{_STAGING}{run}"
+
+
+def _each(step: Callable[[str], None], names: Iterable[str]) -> None:
+    """Take a step for every name, many at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(step, names))

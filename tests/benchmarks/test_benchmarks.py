@@ -110,14 +110,14 @@ def made_up_results(slowdown=1.0):
     """Two seconds and, a row, 1 µs for one process alone and 3 µs for all; from a million rows."""
     sizes = (10**6, 10**7)
     lines = [
-        Line("cost", rows, 250, 10, "processes", workers, 1, slowdown * seconds, 100.0)
+        Line("cost", rows, 250, 10, "local", workers, 1, slowdown * seconds, 100.0)
         for rows in sizes
         for workers in (1, 2)
         for seconds in [2.0 + rows * (1e-6 + 3e-6 / workers)]
     ]
     files = tuple(FileFigures(rows, 250, 10, 10 * rows, 1e-7 * rows) for rows in sizes)
     machine = dict.fromkeys(("cores", "python", "numpy", "scipy", "pyarrow", "pate"), 2)
-    single = Line("--help", 0, 0, 0, "processes", 0, 5, 0.25 * slowdown, None)
+    single = Line("--help", 0, 0, 0, "local", 0, 5, 0.25 * slowdown, None)
     return Results(machine, Published(4000, 198, 5000.0), files, (single, *lines))
 
 

@@ -25,7 +25,7 @@ def summary(results: Results) -> str:
         mine = {one.rows: one for one in of_size if _who(one) == (command, engine, workers)}
         seconds = [_seconds(mine[size].seconds) if size in mine else "–" for size in sizes]
         rates = _rates(results, mine[sizes[-1]]) if sizes[-1] in mine else ["–"] * 5
-        who = f"{workers}" if engine == "processes" else f"{workers} ({engine})"
+        who = f"{workers}" if engine == "local" else f"{workers} ({engine})"
         rows.append([f"`{command}`", who, *seconds, *rates])
     machine = results.machine
     packages = ", ".join(f"{name} {machine[name]}" for name in ("numpy", "scipy", "pyarrow"))
@@ -100,7 +100,7 @@ class PerRow:
 
 def per_row(results: Results) -> Iterator[PerRow]:
     """Yield the fit of every command that was measured at two sizes by one and by several."""
-    lines = [line for line in _by_size(results) if line.engine == "processes"]
+    lines = [line for line in _by_size(results) if line.engine == "local"]
     for command in dict.fromkeys(line.command for line in lines):
         mine = [line for line in lines if line.command == command]
         few, many = (sorted({line.rows for line in mine}) * 2)[-2:]

@@ -70,7 +70,6 @@ class MappedFile:
             self._array = mapped
         return self._array
 
-
     def release(self) -> None:
         """Let go of the pages that were read: mapped, they would count as memory in use."""
         pages = None if self._array is None else self._array.base

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import made_up_votes
+from benchmarks import cases, made_up_votes, whole_process
 from benchmarks.__main__ import SAVED, blocks, slower
 from benchmarks.made_up_votes import VoteShape, is_whole, pieces, votes_file
 from benchmarks.pages import past_one_machine, per_row, summary
@@ -104,6 +104,44 @@ def test_a_tree_is_a_process_and_its_descendants():
     assert found == [parent.pid, child]
     assert 0.0 < held <= peak
     assert list(tree(parent.pid))[1:] == []
+
+
+@pytest.mark.parametrize(
+    ("largest", "sizes"), [(1e4, [10**4]), (1e6, [10**4, 10**5, 10**6]), (5e4, [10**4])]
+)
+def test_sizes_rise_tenfold(largest, sizes):
+    assert cases.sizes_to(largest) == sizes
+
+
+def test_a_cluster_is_for_large_files_and_where_there_is_dask(monkeypatch):
+    for installed, engines in [(object(), ["local", "dask"]), (None, ["local"])]:
+        monkeypatch.setattr(cases.importlib.util, "find_spec", lambda _, found=installed: found)
+        assert cases._engines(VoteShape(10**6)) == engines
+        assert cases._engines(VoteShape(10**5)) == ["local"]
+
+
+def test_commands_are_measured_as_whole_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_process, "_ENOUGH_RUNS", 1)
+    monkeypatch.setattr(cases, "_PUBLISHED_ROWS", 20)
+    monkeypatch.setattr(cases, "SINGLES", ())
+    monkeypatch.setattr(cases, "COMMANDS", ("aggregate --output labels/",))
+    monkeypatch.setattr(cases, "_cores", lambda: 2)
+    shown = []
+    found = cases.measure_all([500], tmp_path, shown.append)
+    assert list(found.lines) == shown
+    assert [(line.command, line.rows, line.workers) for line in shown] == [
+        ("--help", 0, 0),
+        ("aggregate --output labels/", 500, 1),
+        ("aggregate --output labels/", 500, 2),
+    ]
+    assert found.file_of(shown[1]).bytes == (tmp_path / VoteShape(500).file_name).stat().st_size
+    assert set(found.machine) == {"cores", "python", "numpy", "scipy", "pyarrow", "pate"}
+
+
+def test_a_command_that_fails_is_told(tmp_path):
+    words = [sys.executable, "-c", "import sys; sys.exit('no such votes')"]
+    with pytest.raises(SystemExit, match=r"ended with 1:\nno such votes"):
+        whole_process.measure(words, folder=tmp_path, environment={})
 
 
 def made_up_results(slowdown=1.0):

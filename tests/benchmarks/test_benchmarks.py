@@ -191,6 +191,17 @@ def test_a_noisy_machine_shares_no_less_than_nothing():
     assert (fit.alone, fit.shared) == pytest.approx((4e-6, 0.0))
 
 
+def test_sizes_that_are_not_shared_out_are_not_fitted():
+    results = made_up_results()
+    lines = tuple(
+        dataclasses.replace(line, rows=line.rows // 10 if line.rows == 10**6 else line.rows)
+        for line in results.lines
+    )
+    found = dataclasses.replace(results, lines=lines)
+    assert list(per_row(found)) == []
+    assert past_one_machine(found).startswith("No figures")
+
+
 @pytest.mark.parametrize(("slowdown", "expected"), [(1.3, True), (1.2, False), (0.5, False)])
 def test_a_slower_line_is_told(tmp_path, capsys, slowdown, expected):
     old, new = tmp_path / "old.json", tmp_path / "new.json"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import made_up_votes
+from benchmarks import cases, made_up_votes, whole_process
 from benchmarks.__main__ import SAVED, blocks, slower
 from benchmarks.made_up_votes import VoteShape, is_whole, pieces, votes_file
 from benchmarks.pages import past_one_machine, per_row, summary
@@ -106,6 +106,44 @@ def test_a_tree_is_a_process_and_its_descendants():
     assert list(tree(parent.pid))[1:] == []
 
 
+@pytest.mark.parametrize(
+    ("largest", "sizes"), [(1e4, [10**4]), (1e6, [10**4, 10**5, 10**6]), (5e4, [10**4])]
+)
+def test_sizes_rise_tenfold(largest, sizes):
+    assert cases.sizes_to(largest) == sizes
+
+
+def test_a_cluster_is_for_large_files_and_where_there_is_dask(monkeypatch):
+    for installed, engines in [(object(), ["local", "dask"]), (None, ["local"])]:
+        monkeypatch.setattr(cases.importlib.util, "find_spec", lambda _, found=installed: found)
+        assert cases._engines(VoteShape(10**6)) == engines
+        assert cases._engines(VoteShape(10**5)) == ["local"]
+
+
+def test_commands_are_measured_as_whole_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(whole_process, "_ENOUGH_RUNS", 1)
+    monkeypatch.setattr(cases, "_PUBLISHED_ROWS", 20)
+    monkeypatch.setattr(cases, "SINGLES", ())
+    monkeypatch.setattr(cases, "COMMANDS", ("aggregate --output labels/",))
+    monkeypatch.setattr(cases, "_cores", lambda: 2)
+    shown = []
+    found = cases.measure_all([500], tmp_path, shown.append)
+    assert list(found.lines) == shown
+    assert [(line.command, line.rows, line.workers) for line in shown] == [
+        ("--help", 0, 0),
+        ("aggregate --output labels/", 500, 1),
+        ("aggregate --output labels/", 500, 2),
+    ]
+    assert found.file_of(shown[1]).bytes == (tmp_path / VoteShape(500).file_name).stat().st_size
+    assert set(found.machine) == {"cores", "python", "numpy", "scipy", "pyarrow", "pate"}
+
+
+def test_a_command_that_fails_is_told(tmp_path):
+    words = [sys.executable, "-c", "import sys; sys.exit('no such votes')"]
+    with pytest.raises(SystemExit, match=r"ended with 1:\nno such votes"):
+        whole_process.measure(words, folder=tmp_path, environment={})
+
+
 def made_up_results(slowdown=1.0):
     """Two seconds and, a row, 1 µs for one process alone and 3 µs for all; from a million rows."""
     sizes = (10**6, 10**7)
@@ -151,6 +189,17 @@ def test_a_noisy_machine_shares_no_less_than_nothing():
     ]
     (fit,) = per_row(dataclasses.replace(results, lines=tuple(lines)))
     assert (fit.alone, fit.shared) == pytest.approx((4e-6, 0.0))
+
+
+def test_sizes_that_are_not_shared_out_are_not_fitted():
+    results = made_up_results()
+    lines = tuple(
+        dataclasses.replace(line, rows=line.rows // 10 if line.rows == 10**6 else line.rows)
+        for line in results.lines
+    )
+    found = dataclasses.replace(results, lines=lines)
+    assert list(per_row(found)) == []
+    assert past_one_machine(found).startswith("No figures")
 
 
 @pytest.mark.parametrize(("slowdown", "expected"), [(1.3, True), (1.2, False), (0.5, False)])

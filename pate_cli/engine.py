@@ -2,8 +2,8 @@
 
 Whatever the engine, results come in the order of the work, and a task is tried again where its
 process died. That is sound because a task draws nothing by chance: all noise follows from the run's
-key (see pate_cli.noise), which is sent to the workers with the task. What starts processes is imported with the first: most runs
-need none.
+key (see pate_cli.noise), which is sent to the workers with the task. What starts processes is
+imported with the first of them: most runs need none.
 """
 
 from __future__ import annotations

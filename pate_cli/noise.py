@@ -164,7 +164,8 @@ class RunKey:
 
     Attributes:
         secret: 32 bytes.
-        seed: a whole number ≥ 0 that stands in for the secret; what it labels is *not* private.
+        seed: a whole number ≥ 0 that stands in for the secret, but for names; what it labels is
+            *not* private.
     """
 
     secret: bytes = field(repr=False)
@@ -188,7 +189,7 @@ class RunKey:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
         if number < 0:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}")
-        return cls(bytes(_KEY_BYTES), number)
+        return cls(os.urandom(_KEY_BYTES), number)
 
     @property
     def private(self) -> bool:
@@ -205,8 +206,7 @@ class RunKey:
 
     def name(self, purpose: str) -> str:
         """A name that no other run has, 32 hexadecimal digits; it tells nothing of the key."""
-        secret = self.secret if self.seed is None else os.urandom(_KEY_BYTES)
-        return _shake(secret, f"name of {purpose}", 0, 16).hex()
+        return _shake(self.secret, f"name of {purpose}", 0, 16).hex()
 
     def _noise(self, purpose: str, position: int) -> Noise:
         stream: _Keyed | _Seeded

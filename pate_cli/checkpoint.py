@@ -80,12 +80,23 @@ class Checkpoint:
         return Pieces(self, number)
 
     def end(self) -> None:
-        """Forget the run: it has ended, and all that it promised is in place."""
-        # The key goes last: without it nobody could tell what the rest belongs to.
-        entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
-        for entry in entries:
-            entry.unlink(missing_ok=True)
-        self.folder.rmdir()
+        """Forget the run: it has ended, and all that it promised is in place.
+
+        OutputError where something cannot be removed; the key is the last to go.
+        """
+        try:
+            # Without the key nobody could tell what the rest belongs to.
+            entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
+            for entry in entries:
+                entry.unlink(missing_ok=True)
+            self.folder.rmdir()
+        except FileNotFoundError:
+            pass  # another process has ended the same run
+        except OSError as error:
+            raise OutputError(
+                f"cannot remove {self.folder}: {error.strerror or error}; the run has ended and "
+                "its labels stand, so remove what is left, which is secret"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -115,8 +126,9 @@ class Pieces:
         content = pickle.dumps(found)
         path = self._path(start)
         with _writable(path):
-            draft = path.with_suffix(".tmp")
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            # Two processes that go on with one run never share a draft.
+            draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._sealed(start, content))
                 file.write(content)

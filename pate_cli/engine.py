@@ -128,6 +128,7 @@ class _Elsewhere(ABC):
                 sent.clear()
                 continue
             sent.popleft()
+            broken = 0
             yield found
 
     @abstractmethod
@@ -264,7 +265,8 @@ class Cluster(_Elsewhere):
 
         lost = (
             CancelledError,
-            OSError,
+            ConnectionError,
+            TimeoutError,
             self._dask.KilledWorker,
             self._dask.client.FutureCancelledError,
             self._dask.comm.core.CommClosedError,

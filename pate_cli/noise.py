@@ -164,7 +164,8 @@ class RunKey:
 
     Attributes:
         secret: 32 bytes.
-        seed: a whole number ≥ 0 that draws stand on instead; what it labels is *not* private.
+        seed: a whole number ≥ 0 that stands in for the secret, but for names; what it labels is
+            *not* private.
     """
 
     secret: bytes = field(repr=False)

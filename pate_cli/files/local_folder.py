@@ -88,9 +88,9 @@ class LocalFolder:
             with self.staging(run, MARKER) as file:
                 file.write(marker)
             folder = self._staging(run)
+            _open_up(folder)
             for path in filter(_unfinished, folder.iterdir()):  # of writers that were killed
                 path.unlink()
-            _open_up(folder)
             sync_folder(folder)
             self._refuse_filled(self._target, force=force)
             self._swap(run, force=force)
@@ -147,7 +147,7 @@ def _unfinished(path: Path) -> bool:
 def _open_up(folder: Path) -> None:
     """Give a private folder the permissions of a new one; only making one tells the umask."""
     probe = folder / ".probe"
-    probe.mkdir()
+    probe.mkdir(exist_ok=True)  # a killed commit may have left one
     mode = probe.stat().st_mode
     probe.rmdir()
     folder.chmod(mode & 0o7777)

@@ -58,12 +58,19 @@ class AttemptBook:
         """
         with self._record() as record:
             self._check(record)
+            ended = [
+                known
+                for known in record.attempts
+                if known.id == self._attempt.id and known.outcome is not Outcome.PENDING
+            ]
             self._write(record.attempted(self._attempt))
         try:
             yield
         except BaseException:
             with self._record() as record:
-                self._write(record.without(self._attempt))
+                # The same run may have come further before, as far as its labels.
+                struck = record.without(self._attempt)
+                self._write(replace(struck, attempts=(*struck.attempts, *ended)))
             raise
 
     def ended(self, *, passed: bool) -> Spent | None:

@@ -158,7 +158,9 @@ def aggregate(
         )
         key, resumed = RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
         if checkpoint is not None:
-            settings = (*drawn, analysis, as_published, keep_ledger, seed, target)
+            # What is kept of finished rows is not the same for a file and for a folder of parts.
+            form = None if parts is None else LabelFormat(label_format)
+            settings = (*drawn, analysis, as_published, keep_ledger, seed, target, form)
             resumed = Checkpoint.of(checkpoint, asked.described(settings), seed=seed)
             key, asked.passes.checkpoint = resumed.key, resumed
         if target is not None:

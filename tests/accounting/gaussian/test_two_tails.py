@@ -419,12 +419,16 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
     """The worst a search can meet within a cell: J − 1 with a kink and slopes of 1/8."""
     peak = 1e-3
 
-    def kinked(z, log_q, share, order, mu, *, reverse):
-        away = np.minimum(np.abs(share - centre), 4.0)
-        return np.broadcast_to(peak * (1.0 - away / 8.0), np.broadcast(z, share).shape)
+    def shares(z, log_q, share, mu):
+        return np.broadcast_to(share, np.broadcast(z, share).shape)
 
+    def kinked(split, order, mu, *, reverse):
+        return peak * (1.0 - np.minimum(np.abs(split - centre), 4.0) / 8.0)
+
+    monkeypatch.setattr(two_tails._Split, "of", shares)
     monkeypatch.setattr(two_tails, "_excess", kinked)
-    found = two_tails._maximise(np.zeros(1), 3.0, 0.1, reverse=False)[0]
+    on_shares = two_tails._SHARES[None, :]
+    found = two_tails._maximise(np.zeros(1), on_shares, 3.0, 0.1, reverse=False)[0]
     assert peak * (1.0 - two_tails.RELATIVE_SLACK) < found < peak
     for bound in two_tail_rdp_directions(np.zeros(1), sigma=1.0, orders=np.array([3.0])):
         assert bound[0, 0] >= np.log1p(peak) / 2.0

@@ -169,6 +169,11 @@ class CostTable(ABC):
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
         """The same by step of the mechanism, from what the columns cost, [cells] each."""
 
+    @property
+    def sampled(self) -> bool:
+        """Whether sensitivities are for a choice only, from some rows of the lattice."""
+        return False
+
     @cached_property
     def blocks(self) -> Floats:
         """The largest LS_0 in every block of the lattice, nats."""
@@ -177,6 +182,7 @@ class CostTable(ABC):
             rows=self.lattice_rows,
             grid=self.grid,
             rows_per_block=self.rows_per_block,
+            sampled=self.sampled,
         )
 
     def price(self, tally: Tally, distances: Ints) -> Price:

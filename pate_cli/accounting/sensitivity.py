@@ -19,8 +19,10 @@ maximum at some d instead is *not* smooth, since score windows go on growing pas
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,6 +47,8 @@ _ROUND_OFF = 1e-15
 # e^{−14} makes the vote-independent bound beyond D0 negligible.
 _DISCOUNT = 14.0
 _MOST_DISTANCES = 4096
+# The least width of a block of scores that sensitivities at a distance are maxima over.
+_BLOCK = 0.01
 
 
 def distances_for(beta: float, *, teachers: int) -> int:
@@ -59,7 +63,12 @@ def sparse_distances(beta: float, *, teachers: int, most: int) -> Ints:
 
 
 def local_sensitivity_blocks(
-    cost_rows: CostRows, *, rows: int, grid: ScoreGrid, rows_per_block: int
+    cost_rows: CostRows,
+    *,
+    rows: int,
+    grid: ScoreGrid,
+    rows_per_block: int,
+    sampled: bool = False,
 ) -> Floats:
     """The largest LS_0 in every block of the lattice.
 
@@ -69,6 +78,7 @@ def local_sensitivity_blocks(
         rows: number of rows of the lattice (1 when the mechanism does not look at v).
         grid: the columns.
         rows_per_block: rows per block, ≥ 1.
+        sampled: look at the middle row of each block only; no bound then, but enough for a choice.
 
     Returns:
         [ceil(rows / rows_per_block), grid.size / grid.block], nats.
@@ -77,9 +87,14 @@ def local_sensitivity_blocks(
     up = np.minimum(columns + grid.stride, grid.size - 1)
     down = np.maximum(columns - grid.stride, 0)
     chunk = max(rows_per_block, _CHUNK_CELLS // grid.size // rows_per_block * rows_per_block)
+    stretches = [(start, min(start + chunk, rows)) for start in range(0, rows, chunk)]
+    if sampled:
+        middles = [
+            min(start + rows_per_block // 2, rows - 1) for start in range(0, rows, rows_per_block)
+        ]
+        stretches = [(middle, middle + 1) for middle in middles]
     parts = []
-    for start in range(0, rows, chunk):
-        stop = min(start + chunk, rows)
+    for start, stop in stretches:
         low, high = max(start - 1, 0), min(stop + 1, rows)
         cost = cost_rows(low, high)
         if np.any(np.diff(cost, axis=1) < 0.0):
@@ -106,22 +121,57 @@ def _neighbour_rows(values: Floats, extreme: np.ufunc) -> Floats:
     return result
 
 
-def _dilate_columns(table: Floats, width: int) -> Floats:
-    """Maximum over the columns within `width` of each."""
-    covered = 0
-    while covered < width:
-        # Copies shifted by at most covered + 1 overlap enough that one whose centre falls off the
-        # table is not missed: what it would bring is within `covered` already.
-        step = min(covered + 1, width - covered)
-        covered += step
-        if step >= table.shape[1]:
-            table = np.broadcast_to(table.max(axis=1, keepdims=True), table.shape).copy()
-            continue
-        result = table.copy()
-        np.maximum(result[:, step:], table[:, :-step], out=result[:, step:])
-        np.maximum(result[:, :-step], table[:, step:], out=result[:, :-step])
-        table = result
-    return table
+@dataclass(frozen=True)
+class _Axis:
+    """One direction of the lattice in blocks, where windows that grow with the distance are read.
+
+    Empty blocks stand before the first, since windows may begin there.
+
+    Attributes:
+        place: block of each cell, empty ones counted, [cells].
+        phase: position of each cell in its block, [cells].
+        size: positions in a block.
+        pace: positions that one vote moves.
+        padding: empty blocks.
+    """
+
+    place: Ints
+    phase: Ints
+    size: int
+    pace: int
+    padding: int
+
+    @classmethod
+    def of(cls, positions: Ints, *, size: int, pace: int, blocks: int, farthest: int) -> _Axis:
+        padding = min(farthest * pace // size, blocks) + 1
+        return cls(positions // size + padding, positions % size, size, pace, padding)
+
+    def narrowest(self, distance: int) -> int:
+        """Blocks that every window at this distance has at least."""
+        phases, reach = np.arange(self.size), distance * self.pace
+        spans = (phases + reach) // self.size - (phases - reach) // self.size
+        return int(spans.min()) + 1
+
+    def reads(self, distance: int, width: int, length: int) -> list[Ints]:
+        """Where windows of the narrowest width are read that cover each cell's, [cells]."""
+        reach = distance * self.pace
+        first = (self.phase - reach) // self.size
+        last = (self.phase + reach) // self.size
+        # A window that begins before the padding covers everything, as the first then does.
+        start = np.maximum(self.place + first, 0)
+        if self.size == 1:
+            return [start]
+        # Every window is the narrowest or one block wider: two overlapping reads cover it.
+        return [start, np.clip(start + (last - first + 1 - width), 0, length - 1)]
+
+
+def _widened(window: Floats, width: int, wanted: int) -> int:
+    """Let window[j] be the maximum over blocks j … j + wanted − 1 of the first axis, in place."""
+    while width < wanted and width < window.shape[0]:
+        step = min(width, wanted - width)
+        np.maximum(window[:-step], window[step:], out=window[:-step])
+        width += step
+    return width
 
 
 def sensitivity_curve(
@@ -155,32 +205,33 @@ def sensitivity_curve(
     curve = np.full(distances.size, ceiling)
     if weights.size == 0:
         return curve
-    row, phase = cells[:, 0] // rows_per_block, cells[:, 0] % rows_per_block
-    column = cells[:, 1] // grid.block
-    # Windows may begin before the first row: empty blocks stand there. window[j] is the maximum
-    # over blocks j … j + width − 1 of the column-dilated table.
-    padding = min(int(distances[-1]) // rows_per_block, blocks.shape[0]) + 1
-    window = np.vstack([np.zeros((padding, blocks.shape[1])), blocks])
-    width = 1
-    phases = np.arange(rows_per_block)
-    dilated = 0
+    # Where one vote moves a score by less than a block should be wide, blocks are put together.
+    together = max(1, math.floor(_BLOCK / (grid.step * grid.block)))
+    joined = -(-blocks.shape[1] // together)
+    ends = ((0, 0), (0, joined * together - blocks.shape[1]))
+    table = np.pad(blocks, ends).reshape(len(blocks), joined, together).max(axis=2)
+    farthest = int(distances[-1])
+    row = _Axis.of(
+        cells[:, 0], size=rows_per_block, pace=1, blocks=table.shape[0], farthest=farthest
+    )
+    column = _Axis.of(
+        cells[:, 1] // grid.block,
+        size=together,
+        pace=grid.stride // grid.block,
+        blocks=joined,
+        farthest=farthest,
+    )
+    window = np.pad(table, ((row.padding, 0), (column.padding, 0)))
+    high = wide = 1
     for index, distance in enumerate(distances.tolist()):
-        first, last = (phase - distance) // rows_per_block, (phase + distance) // rows_per_block
-        narrowest = int(
-            ((phases + distance) // rows_per_block - (phases - distance) // rows_per_block).min()
-            + 1
-        )
-        window = _dilate_columns(window, (distance - dilated) * (grid.stride // grid.block))
-        dilated = distance
-        while width < narrowest and width < window.shape[0]:
-            step = min(width, narrowest - width)
-            window[:-step] = np.maximum(window[:-step], window[step:])
-            width += step
-        # A window that begins before the padding covers every row, as window[0] then does.
-        start = np.maximum(row + padding + first, 0)
-        # Every window is `narrowest` or one block wider: two overlapping reads cover it.
-        shifted = np.clip(start + (last - first + 1 - width), 0, window.shape[0] - 1)
-        local = np.maximum(window[start, column], window[shifted, column])
+        high = _widened(window, high, row.narrowest(distance))
+        wide = _widened(window.T, wide, column.narrowest(distance))
+        local = np.zeros(weights.size)
+        for at, across in itertools.product(
+            row.reads(distance, high, window.shape[0]),
+            column.reads(distance, wide, window.shape[1]),
+        ):
+            np.maximum(local, window[at, across], out=local)
         curve[index] = float(local @ weights)
         if curve[index] >= ceiling * (1.0 - 1e-12):
             curve[index:] = ceiling

@@ -264,15 +264,21 @@ def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats
     exponent = (order - 1.0) * argmax_rdp
     gain = np.expm1(np.minimum(exponent, _LARGE))
     shape = np.broadcast_shapes(moments.excess.shape[1:], np.shape(argmax_rdp))
-    worst = np.zeros(shape)
-    with np.errstate(over="ignore", invalid="ignore"):  # ∞·0 is replaced by the 0 it stands for
-        for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
-            weighted = np.where(gain > 0.0, np.exp(log_weight) * gain, 0.0)
-            worst = np.maximum(worst, excess + weighted)
-    result = np.log1p(worst)
+    worst, term = np.zeros(shape), np.empty(shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = np.exp(moments.log_weight)
+        endless = not np.all(np.isfinite(weight))
+        for excess, times in zip(moments.excess, weight, strict=True):
+            np.multiply(times, gain, out=term)
+            if endless:  # ∞·0 stands for 0
+                np.copyto(term, 0.0, where=gain <= 0.0)
+            term += excess
+            np.maximum(worst, term, out=worst)
+    np.log1p(worst, out=worst)
     if np.any(exponent > _LARGE):
         far = np.full(shape, -np.inf)
         for excess, log_weight in zip(moments.excess, moments.log_weight, strict=True):
             far = np.maximum(far, np.logaddexp(np.log1p(excess), log_weight + exponent))
-        result = np.where(np.broadcast_to(exponent > _LARGE, shape), far, result)
-    return np.asarray(np.minimum(result / (order - 1.0), cap + argmax_rdp), dtype=np.float64)
+        worst = np.where(np.broadcast_to(exponent > _LARGE, shape), far, worst)
+    worst /= order - 1.0
+    return np.minimum(worst, cap + argmax_rdp, out=worst)

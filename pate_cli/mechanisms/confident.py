@@ -36,6 +36,8 @@ _EVERY = slice(None)
 _MOST_BLOCKS = 1024
 # The worst case is sought over so many groups of plurality counts at most.
 _MOST_GROUPS = 2048
+# Cells of a lattice that takes long.
+_LARGE = 1 << 21
 _ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
 
 
@@ -86,7 +88,7 @@ class ConfidentTable(CostTable):
     threshold: float
     sigma1: float
     teachers_per_record: int
-    rows_per_sigma: int
+    resolution: Resolution
 
     @property
     def order(self) -> float:  # type: ignore[override]  # read-only here, as everywhere
@@ -106,8 +108,13 @@ class ConfidentTable(CostTable):
     @property
     def rows_per_block(self) -> int:
         """A fraction of σ1, and so many that there are not too many blocks."""
-        by_sigma = int(self.sigma1 / self.teachers_per_record) // self.rows_per_sigma
+        by_sigma = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
         return max(1, by_sigma, -(-self.votes.rows // _MOST_BLOCKS))
+
+    @property
+    def sampled(self) -> bool:
+        """Where the lattice is large and nothing hangs on it."""
+        return self.resolution.quick and self.votes.rows * self.grid.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
@@ -248,7 +255,7 @@ class ConfidentGNMax(ScoredMechanism):
             threshold=self.threshold,
             sigma1=self.sigma1,
             teachers_per_record=self.teachers_per_record,
-            rows_per_sigma=resolution.per_sigma,
+            resolution=resolution,
         )
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:

@@ -20,6 +20,9 @@ from pate_cli.results import Result
 
 __all__ = ["Sensitivity", "price_votes"]
 
+# So far from the votes costs within a distance are told; a test of a target looks at 64.
+_NEAR = 256
+
 
 def price_votes(
     passes: Passes, mechanism: ScoredMechanism, *, order: float, beta: float
@@ -37,7 +40,7 @@ def price_votes(
     for part in passes.over(mechanism, OnCounts(TallyCells(table.grid))):
         tally += part
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
-    return table.price(tally, distances), table.profile(tally, distances)
+    return table.price(tally, distances), table.profile(tally, distances[:_NEAR])
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,8 +53,8 @@ class Sensitivity(Result):
         best: the β and σ_SS that would serve these votes best.
         mechanism: the mechanism's public parameters.
         queries: rows priced.
-        within: u_d, the most the votes could cost within each distance, nats; empty in the
-            published analysis, which has no such bound.
+        within: u_d, the most the votes could cost within each of the nearest distances, nats;
+            empty in the published analysis, which has no such bound.
         conditions: verdicts on C5 and C6, where the published analysis asks for them.
     """
 
@@ -113,7 +116,11 @@ class Sensitivity(Result):
             "local_sensitivity": self.price.curve,
             "discounted": self.discounted,
         }
-        return columns | ({"cost_by_distance": self.within} if self.within.size else {})
+        if not self.within.size:
+            return columns
+        within = np.full(self.price.distances.size, np.nan)
+        within[: self.within.size] = self.within
+        return columns | {"cost_by_distance": within}
 
     def headline(self) -> str:
         """SS_β and where."""

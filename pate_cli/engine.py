@@ -2,7 +2,8 @@
 
 Whatever the engine, results come in the order of the work, and a task is tried again where its
 process died. That is sound because a task draws nothing by chance: all noise follows from the run's
-key (see pate_cli.noise), which is sent to the workers with the task.
+key (see pate_cli.noise), which is sent to the workers with the task. What starts processes is
+imported with the first of them: most runs need none.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import logging
-import multiprocessing
-import multiprocessing.connection
 import os
 import pickle
 import secrets
@@ -19,14 +18,15 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from pate_cli import __version__
 from pate_cli.checks import check_whole
 from pate_cli.errors import EngineError, PateError, UsageError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 __all__ = ["HERE", "Cluster", "Engine", "Here", "Processes", "engine_for"]
 
@@ -128,6 +128,7 @@ class _Elsewhere(ABC):
                 sent.clear()
                 continue
             sent.popleft()
+            broken = 0
             yield found
 
     @abstractmethod
@@ -174,6 +175,9 @@ class Processes(_Elsewhere):
         return self._workers > 1 and len(items) > 1 and len(payload) <= _LARGEST_TASK
 
     def _started(self) -> Executor:
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         # No plain forks: this process may have threads, of pyarrow's and for progress.
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else None)
@@ -185,6 +189,8 @@ class Processes(_Elsewhere):
         return self._workers
 
     def _lost(self, error: Exception) -> str | None:
+        from concurrent.futures.process import BrokenProcessPool
+
         if not isinstance(error, BrokenProcessPool):
             return None
         return (
@@ -255,9 +261,12 @@ class Cluster(_Elsewhere):
         return max(1, sum(self._client.nthreads().values()))
 
     def _lost(self, error: Exception) -> str | None:
+        from concurrent.futures import CancelledError
+
         lost = (
             CancelledError,
-            OSError,
+            ConnectionError,
+            TimeoutError,
             self._dask.KilledWorker,
             self._dask.client.FutureCancelledError,
             self._dask.comm.core.CommClosedError,
@@ -295,6 +304,8 @@ _LOCAL = threading.local()
 
 def _begin() -> None:
     """Leave an interruption to the parent, and end with it, however it ends."""
+    import multiprocessing
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -302,7 +313,9 @@ def _begin() -> None:
 
 
 def _end_with(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
+    from multiprocessing.connection import wait
+
+    wait([sentinel])
     os._exit(1)
 
 

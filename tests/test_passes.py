@@ -25,7 +25,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
+from pate_cli.noise import Noise, RunKey
 from pate_cli.passes import CountsPasses, FilePasses, OnCounts, TallyCells
 from pate_cli.pricing.cost import TightCost, measure_cost, rows_at
 from pate_cli.published.account import PublishedCost
@@ -176,27 +176,19 @@ def test_workers_change_no_bit_of_a_price(analysis, folder, small, engines):
 
 
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
-def test_workers_change_no_coin(bound, folder, small, engines):
-    """The chance of passing is neither 0 nor 1, so the coins of many keys say a lot."""
-    public = TargetAccount(
-        CONFIDENT,
-        TargetPlan.of(1e3, delta=1e-5, refusal_epsilon=1.0),
-        bound=bound,
-        queries=ROWS,
-        max_answers=ROWS,
-    ).public.epsilon
+def test_workers_change_no_bit_of_the_chance_of_a_refusal(
+    bound, folder, small, engines, monkeypatch
+):
+    chances = []
+    monkeypatch.setattr(Noise, "comes_up", lambda _self, chance: chances.append(chance))
+    plan = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1)
+    account = TargetAccount(CONFIDENT, plan, bound=bound, queries=ROWS, max_answers=ROWS)
     small(31)
     with open_votes(folder / "whole.parquet") as file:
-        verdicts = {}
-        for share in (0.5, 0.7, 0.9):
-            plan = TargetPlan.of(share * public, delta=1e-5, refusal_epsilon=0.1)
-            account = TargetAccount(CONFIDENT, plan, bound=bound, queries=ROWS, max_answers=ROWS)
-            for place, engine in enumerate((HERE, *engines)):
-                over = FilePasses(file, ROWS, engine)
-                verdicts[share, place] = [
-                    account.test(over, RunKey.from_seed(seed)) for seed in range(4)
-                ]
-            assert all(verdicts[share, place] == verdicts[share, 0] for place in range(4))
+        for engine in (HERE, *engines[1:]):
+            account.test(FilePasses(file, ROWS, engine), KEYS["key"])
+    assert len(set(chances)) == 1
+    assert -1000.0 < chances[0] < 0.0
 
 
 def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small, engines):
@@ -255,7 +247,8 @@ def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder
                 ends = np.cumsum([0, *(len(batch.counts) for batch in done)])
                 assert [batch.first_row for batch in done] == ends[:-1].tolist()
             assert sum(seen) == 2 * queries
-            assert max(seen) <= max(rows, 50 if rows == 1000 else 0) or rows == 1000
+            if name == "counts.npy":
+                assert max(seen) == min(rows, queries)
 
 
 def test_histograms_in_memory_are_one_batch():
@@ -341,4 +334,6 @@ def test_workers_refuse_a_file_that_another_took_the_place_of(what, tmp_path, sm
         else:
             saved(path, COUNTS, [f"r{row}" for row in range(ROWS)])
         message = refusal(VoteError, lambda: list(over.over(CONFIDENT, where)))
-        assert message == f"{path}: rows 0 to 36 changed while read"
+        # Seen by its votes, or by the size of the file before that.
+        assert message.startswith(f"{path}: ")
+        assert "changed while" in message

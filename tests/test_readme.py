@@ -134,7 +134,7 @@ def test_formats_and_layouts_are_all_there():
 
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    known = set(re.findall(r"^([\w ]+):(?!=)", makefile, re.MULTILINE))
+    known = set(re.findall(r"^([\w -]+):(?!=)", makefile, re.MULTILINE))
     known = {word for line in known for word in line.split()}
     section = TEXT.split("## Make targets\n")[1].split("\n## ")[0]
     named = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)

@@ -166,8 +166,8 @@ class CostTable(ABC):
         """Cost of given cells (v, k), [cells], nats."""
 
     @abstractmethod
-    def steps_of(self, cells: Ints) -> dict[str, Floats]:
-        """The same by step of the mechanism; nothing is computed but for these cells."""
+    def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
+        """The same by step of the mechanism, from what the columns cost, [cells] each."""
 
     @cached_property
     def blocks(self) -> Floats:
@@ -252,11 +252,6 @@ class ScoreTable(CostTable):
         columns = self.grid.cells(scores)
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    def steps_of(self, cells: Ints) -> dict[str, Floats]:
+    def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
         """The one step there is."""
-        return {"argmax": self.cost_of(cells)}
-
-    def cost_of(self, cells: Ints) -> Floats:
-        """F̃ evaluated only at the nodes of these cells."""
-        used, inverse = np.unique(cells[:, 1], return_inverse=True)
-        return np.maximum.accumulate(self.bound(self.grid.nodes()[used]))[inverse]
+        return {"argmax": column_rdp}

@@ -240,14 +240,19 @@ class ScoredMechanism(Mechanism):
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
         """The same for cells of a grid that reaches as far down as any of these orders'."""
-        self.prepare(orders)
-        costs = []
-        for order in orders.tolist():
-            table = self.cost_table(order)
-            columns = table.grid.merged(cells[:, 1], grid)
-            costs.append(table.steps_of(np.column_stack([cells[:, 0], columns])))
+        columns, places = np.unique(cells[:, 1], return_inverse=True)
+        argmax_rdp = self.column_costs(columns, grid, orders)
+        costs = [
+            self.cost_table(order).steps_of(cells[:, 0], column_rdp[places])
+            for order, column_rdp in zip(orders.tolist(), argmax_rdp, strict=True)
+        ]
         return {step: np.stack([each[step] for each in costs]) for step in costs[0]}
 
+    @abstractmethod
+    def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
+        """What single columns of such a grid cost, ascending, [orders, columns], nats."""
+
+    @abstractmethod
     def prepare(self, orders: Floats) -> None:
         """Compute for several orders at once what is quicker so, and keep it."""
 
@@ -321,6 +326,18 @@ class OneScoreMechanism(ScoredMechanism):
     def quick_bound(self, scores: Floats, order: float) -> Floats:
         """The same or more, sooner: for choices."""
         return self.bound(scores, order)
+
+    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+        """F at several orders, [orders, scores], nats."""
+        return np.stack([self.bound(scores, order) for order in orders.tolist()])
+
+    def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
+        """F̃ at these nodes alone; the grid of a lower order ends further up."""
+        lowest = [self.cost_table(order).grid.first - grid.first for order in orders.tolist()]
+        nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
+        costs = np.maximum.accumulate(self.bounds(grid.nodes()[nodes], orders), axis=1)
+        reached = np.maximum(columns, np.array(lowest)[:, None])
+        return np.take_along_axis(costs, np.searchsorted(nodes, reached), axis=1)
 
     @abstractmethod
     def loss_of(self, scores: Floats) -> Floats:

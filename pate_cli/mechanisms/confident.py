@@ -118,10 +118,9 @@ class ConfidentTable(CostTable):
         """ρ at cells (row, k)."""
         return self.chain(cells[:, 0], self.argmax.values[cells[:, 1]])
 
-    def steps_of(self, cells: Ints) -> dict[str, Floats]:
+    def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
         """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
-        argmax_rdp = self.argmax.cost_of(cells)
-        whole, selecting = (self.chain(cells[:, 0], rdp) for rdp in (argmax_rdp, 0.0 * argmax_rdp))
+        whole, selecting = (self.chain(rows, rdp) for rdp in (column_rdp, 0.0 * column_rdp))
         return {"threshold": selecting, "argmax": np.maximum(whole - selecting, 0.0)}
 
     def chain(self, rows: Ints, argmax_rdp: Floats) -> Floats:
@@ -256,6 +255,10 @@ class ConfidentGNMax(ScoredMechanism):
         """(row of v, k) for scores [queries, 2]."""
         rows = self._vote_cells.index(score[:, 0])
         return np.stack([rows, grid.cells(score[:, 1])], axis=1)
+
+    def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
+        """Those of the argmax."""
+        return self.argmax.column_costs(columns, grid, orders)
 
     def prepare(self, orders: Floats) -> None:
         """The argmax's worst answers."""

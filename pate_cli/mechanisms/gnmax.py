@@ -99,6 +99,12 @@ class GNMax(OneScoreMechanism):
         worst = self.worst_answer(np.array([order]))[0]
         return np.minimum(self.quick_bound(scores, order), worst)
 
+    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+        """F at several orders, which share most of the work."""
+        worst = self.worst_answer(orders)
+        rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
+        return np.minimum(rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])
+
     def quick_bound(self, scores: Floats, order: float) -> Floats:
         """F at scores: two-tail, exact for two classes."""
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp

@@ -58,6 +58,8 @@ TIGHT_ORDERS = np.concatenate(
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
+# Columns that are priced together.
+_COLUMNS = 512
 
 
 class CostAnalysis(Protocol):
@@ -132,20 +134,15 @@ class TightCost:
             seen += part
         cells = Tally.of(seen.kinds.cells[:, 1:], seen.kinds.weights)
         mechanism.prepare(orders)
-        by_order = list(passes.share(_StepsAt(mechanism, cells.cells, grid), orders.tolist()))
-        steps = {step: np.stack([each[step] for each in by_order]) for step in by_order[0]}
+        sums = list(passes.share(_StepSums(mechanism, grid, orders), _by_columns(cells)))
+        steps = {step: np.sum([each[step] for each in sums], axis=0) for step in sums[0]}
 
         def single(place: int) -> QueryKinds:
             alone = mechanism.cell_steps(seen.kinds.cells[:, 1:], grid, orders[place : place + 1])
             cost = np.sum(list(alone.values()), axis=0)[0]
             return QueryKinds(cost, seen.kinds.cells[:, 0], seen.kinds.weights)
 
-        return Priced(
-            {step: costs @ cells.weights for step, costs in steps.items()},
-            seen.pluralities,
-            seen.answers,
-            single,
-        )
+        return Priced(steps, seen.pluralities, seen.answers, single)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """By the sharp conversion; never negative."""
@@ -153,16 +150,27 @@ class TightCost:
 
 
 @dataclass(frozen=True)
-class _StepsAt:
-    """From an order to the cost of cells by step, [cells]."""
+class _StepSums:
+    """From tallied cells to their cost by step and order, [orders] each."""
 
     mechanism: ScoredMechanism
-    cells: Ints
     grid: ScoreGrid
+    orders: Floats
 
-    def __call__(self, order: float) -> dict[str, Floats]:
-        steps = self.mechanism.cell_steps(self.cells, self.grid, np.array([order]))
-        return {step: costs[0] for step, costs in steps.items()}
+    def __call__(self, tally: Tally) -> dict[str, Floats]:
+        steps = self.mechanism.cell_steps(tally.cells, self.grid, self.orders)
+        return {step: costs @ tally.weights for step, costs in steps.items()}
+
+
+def _by_columns(tally: Tally) -> list[Tally]:
+    """A tally in parts, each of so many columns, which are what costs most of the time."""
+    order = np.argsort(tally.cells[:, 1], kind="stable")
+    cells, weights = tally.cells[order], tally.weights[order]
+    number = np.cumsum(np.diff(cells[:, 1], prepend=cells[0, 1]) > 0) // _COLUMNS
+    ends = np.flatnonzero(np.diff(number)) + 1
+    return [
+        Tally(*part) for part in zip(np.split(cells, ends), np.split(weights, ends), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

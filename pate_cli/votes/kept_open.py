@@ -17,7 +17,10 @@ KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more
 parts than a process may have open files."""
 
+# Bytes read ahead in a column, and in all of them; without a limit the whole file would be.
 _BUFFER = 1 << 20
+_BUFFERS = 1 << 26
+_LEAST_BUFFER = 1 << 12
 
 
 @contextlib.contextmanager
@@ -92,7 +95,8 @@ class KeptOpen:
 def _opened(part: Part) -> OpenFile:
     with readable(part.name), contextlib.ExitStack() as stack:
         if part.filesystem is None:
-            source = pa.memory_map(part.path)
+            # Not mapped: pages of a large file that were read would count as memory in use.
+            source = pa.OSFile(part.path)
         else:
             source = part.filesystem.open_input_file(part.path)
         stack.callback(source.close)  # unless everything goes well
@@ -108,5 +112,8 @@ def _opened(part: Part) -> OpenFile:
 
 def _reader(part: Part, source: Any, footer: Any = None) -> Any:
     with readable(part.name):
-        buffer = 0 if part.filesystem is None else _BUFFER
-        return pq.ParquetFile(source, metadata=footer, buffer_size=buffer)
+        if part.filesystem is not None:  # far away a few large requests are worth their memory
+            return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER, pre_buffer=True)
+        footer = pq.read_metadata(source) if footer is None else footer
+        size = min(_BUFFER, max(_LEAST_BUFFER, _BUFFERS // max(1, footer.num_columns)))
+        return pq.ParquetFile(source, metadata=footer, buffer_size=size, pre_buffer=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -69,6 +70,12 @@ class MappedFile:
             self._array = mapped
         return self._array
 
+    def release(self) -> None:
+        """Let go of the pages that were read: mapped, they would count as memory in use."""
+        pages = None if self._array is None else self._array.base
+        if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            pages.madvise(mmap.MADV_DONTNEED)
+
 
 @dataclass(frozen=True, eq=False)
 class HeldArray:
@@ -81,6 +88,9 @@ class HeldArray:
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
         return self.array.shape
+
+    def release(self) -> None:
+        """Nothing to let go of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +134,10 @@ class NpyMatrix:
         for first in range(start, stop, size):
             part = array[first : min(first + size, stop)]
             ids = row_numbers(first, first + part.shape[0])
-            yield first, ids, whole_numbers(part, first, self.where)
+            values = whole_numbers(part, first, self.where)
+            if not self.by_column:
+                self.source.release()
+            yield first, ids, values
 
 
 def open_npy(path: Path, name: str) -> NpyMatrix:

@@ -15,23 +15,29 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-import typer.main
 
 import pate_cli
 from benchmarks.made_up_votes import VoteShape, pieces, votes_file
 from benchmarks.published_loop import confident_cost
 from benchmarks.results import FileFigures, Line, Published, Results
 from benchmarks.whole_process import measure
-from pate_cli.cli.app import app
 from pate_cli.published import TABLE_ORDERS
 
 __all__ = ["COMMANDS", "measure_all", "sizes_to"]
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("aggregate", "aggregate --release upper", "cost", "smooth-sensitivity")
+COMMANDS = (
+    "aggregate",
+    "aggregate --output labels/",
+    "aggregate --release upper",
+    "cost",
+    "smooth-sensitivity",
+)
 SINGLES = (VoteShape(640), VoteShape(12_000, teachers=5_000, classes=150))
-_SINGLE_COMMANDS = COMMANDS[:2]
+_SINGLE_COMMANDS = ("aggregate", "aggregate --release upper")
 _SMALLEST = 10**4
+# Starting one takes seconds, whatever the rows.
+_WORTH_A_CLUSTER = 10**6
 _PUBLISHED_ROWS = 4000
 _BATCH = 1 << 16
 _RUNS = 3
@@ -71,28 +77,28 @@ class _Bench:
 
     def on_nothing(self) -> Iterator[Line]:
         """Starting, and no more."""
-        yield self._line("--help", ["--help"], None, "processes", 0)
+        yield self._line("--help", ["--help"], None, "local", 0)
 
     def alone(self, shape: VoteShape, path: Path) -> Iterator[Line]:
         """A file by itself, as a user would run it."""
         for command in _SINGLE_COMMANDS:
-            yield self._on_file(command, shape, path, "processes", _cores())
+            yield self._on_file(command, shape, path, "local", _cores())
 
     def shared(self, shape: VoteShape, path: Path) -> Iterator[Line]:
         """Every command, by one worker and by all cores."""
         for command in COMMANDS:
-            for engine in _engines(command):
+            for engine in _engines(shape):
                 for workers in sorted({1, _cores()}):
                     yield self._on_file(command, shape, path, engine, workers)
 
     def _on_file(
         self, command: str, shape: VoteShape, path: Path, engine: str, workers: int
     ) -> Line:
-        words = [*command.split(), str(path), "--quiet", "--workers", str(workers)]
-        if engine != "processes":
-            words += ["--engine", engine]
+        words = [*command.split(), str(path), "--quiet"]
+        words += ["--workers", str(workers), "--engine", engine]
         if command.startswith("aggregate"):
-            words += ["--output", "labels.parquet", "--report", "report.json", "--force"]
+            words += ["--report", "report.json", "--force"]
+            words += [] if "--output" in command else ["--output", "labels.parquet"]
         return self._line(command, words, shape, engine, workers)
 
     def _line(
@@ -117,15 +123,10 @@ class _Bench:
         )
 
 
-def _engines(command: str) -> list[str]:
-    """Dask, too, where it is installed and the command knows it."""
-    known = {
-        spelling
-        for parameter in typer.main.get_command(app).commands[command.split()[0]].params
-        for spelling in parameter.opts
-    }
-    dask = "--engine" in known and importlib.util.find_spec("distributed") is not None
-    return ["processes", "dask"] if dask else ["processes"]
+def _engines(shape: VoteShape) -> list[str]:
+    """Dask, too, where it is installed and there is work for a cluster."""
+    dask = shape.rows >= _WORTH_A_CLUSTER and importlib.util.find_spec("distributed") is not None
+    return ["local", "dask"] if dask else ["local"]
 
 
 def _figures(shape: VoteShape, path: Path) -> FileFigures:

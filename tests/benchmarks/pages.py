@@ -10,6 +10,8 @@ from benchmarks.results import Line, Results, power
 __all__ = ["PerRow", "every_line", "past_one_machine", "per_row", "summary"]
 
 _GOAL_ROWS, _GOAL_CORES = 10**9, 100
+# Fewer rows are not shared out at all, so that two sizes would differ by more than their rows.
+_SHARED_FROM = 10**6
 
 
 def summary(results: Results) -> str:
@@ -25,7 +27,7 @@ def summary(results: Results) -> str:
         mine = {one.rows: one for one in of_size if _who(one) == (command, engine, workers)}
         seconds = [_seconds(mine[size].seconds) if size in mine else "–" for size in sizes]
         rates = _rates(results, mine[sizes[-1]]) if sizes[-1] in mine else ["–"] * 5
-        who = f"{workers}" if engine == "processes" else f"{workers} ({engine})"
+        who = f"{workers}" if engine == "local" else f"{workers} ({engine})"
         rows.append([f"`{command}`", who, *seconds, *rates])
     machine = results.machine
     packages = ", ".join(f"{name} {machine[name]}" for name in ("numpy", "scipy", "pyarrow"))
@@ -99,8 +101,9 @@ class PerRow:
 
 
 def per_row(results: Results) -> Iterator[PerRow]:
-    """Yield the fit of every command that was measured at two sizes by one and by several."""
-    lines = [line for line in _by_size(results) if line.engine == "processes"]
+    """Yield the fit of every command that was measured at two large sizes by one and by several."""
+    sized = [line for line in _by_size(results) if line.rows >= _SHARED_FROM]
+    lines = [line for line in sized if line.engine == "local"]
     for command in dict.fromkeys(line.command for line in lines):
         mine = [line for line in lines if line.command == command]
         few, many = (sorted({line.rows for line in mine}) * 2)[-2:]
@@ -130,6 +133,8 @@ def past_one_machine(results: Results) -> str:
         ]
         for fit in per_row(results)
     ]
+    if not rows:
+        return f"No figures: they need two sizes of {power(_SHARED_FROM)} rows or more.\n"
     goal = f"{power(_GOAL_ROWS)} rows"
     heads = ["command", "start, s", "µs a row", "of it alone", f"{goal}, 1 core"]
     return "\n".join(

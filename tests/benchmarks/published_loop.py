@@ -34,9 +34,9 @@ def confident_cost(
     """
     total, answers = np.zeros(len(orders)), 0.0
     for counts in votes:
-        missing = threshold - float(max(counts))
-        chance = math.exp(norm.logsf(missing, scale=sigma1))
-        log_rarer = float(norm.logsf(abs(missing), scale=sigma1))
+        log_pass = float(norm.logsf(threshold - float(max(counts)), scale=sigma1))
+        chance = math.exp(log_pass)
+        log_rarer = min(log_pass, _log_complement(log_pass))
         # A teacher moves one count by one, not two: as GNMax with √2 the noise.
         check = _gaussian_rdp(log_rarer, math.sqrt(2.0) * sigma1, orders)
         argmax = _gaussian_rdp(_log_q(counts, sigma2), sigma2, orders)
@@ -55,6 +55,11 @@ def _log_q(counts: NDArray[np.number], sigma: float) -> float:
     return min(union, math.log1p(-1.0 / len(counts)))
 
 
+def _log_complement(log_p: float) -> float:
+    """log(1 − p)."""
+    return math.log(-math.expm1(log_p)) if log_p < 0.0 else -math.inf
+
+
 def _gaussian_rdp(log_q: float, sigma: float, orders: _Floats) -> _Floats:
     """Theorem 6 at the μ1, μ2 of Proposition 10 where it applies; else Proposition 8's λ/σ²."""
     independent = orders / sigma**2
@@ -68,8 +73,8 @@ def _gaussian_rdp(log_q: float, sigma: float, orders: _Floats) -> _Floats:
     ceiling = (mu2 - 1.0) * eps2 - mu2 * math.log(mu1 / (mu1 - 1.0) * mu2 / (mu2 - 1.0))
     if log_q > ceiling:
         return independent
-    log_1q = math.log1p(-math.exp(log_q))
-    log_a = log_1q - math.log(-math.expm1((log_q + eps2) * (mu2 - 1.0) / mu2))
+    log_1q = _log_complement(log_q)
+    log_a = log_1q - _log_complement((log_q + eps2) * (mu2 - 1.0) / mu2)
     log_b = eps1 - log_q / (mu1 - 1.0)
     sums = np.logaddexp(log_1q + (orders - 1.0) * log_a, log_q + (orders - 1.0) * log_b)
     bound = np.where(orders <= mu1, sums / (orders - 1.0), np.inf)

@@ -18,7 +18,7 @@ class Line:
         command: as given to `pate`, without file, workers and outputs.
         rows: of the file; 0 without a file.
         teachers, classes: of the file.
-        engine: "processes" or "dask".
+        engine: "local" or "dask".
         workers: processes that share the work; 0 where the command has no say in it.
         runs: how many there were.
         seconds: median wall time of the whole process.
@@ -51,7 +51,7 @@ class Line:
     def sharing(self) -> str:
         """Who does the work."""
         workers = f"{self.workers} worker{'s' if self.workers != 1 else ''}"
-        return workers if self.engine == "processes" else f"{workers} ({self.engine})"
+        return workers if self.engine == "local" else f"{workers} ({self.engine})"
 
 
 @dataclass(frozen=True)

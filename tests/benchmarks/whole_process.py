@@ -22,7 +22,7 @@ _PROC = Path("/proc")
 _PAUSE = 0.02
 # A look may take this share of the time at most: it walks the page tables of every process.
 _SHARE = 0.05
-_ENOUGH_RUNS, _ENOUGH_SECONDS = 5, 10.0
+_ENOUGH_RUNS, _ENOUGH_SECONDS = 5, 5.0
 
 
 @dataclass(frozen=True)

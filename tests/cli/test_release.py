@@ -72,7 +72,7 @@ def by_hand(paths, *, kind, seed, delta=1e-5):
     smooth = max(level * math.exp(-BETA * d) for d, level in enumerate(within))
     failure = delta / 10.0 if kind == "upper" else 0.0
     shift = SIGMA * -ndtri(failure) if failure else 0.0
-    normal = RunKey.from_seed(seed).rows(0, 1).normal(1)[0]
+    normal = RunKey.from_seed(seed).aside("release").normal(1)[0]
     log_delta = math.log(delta - failure)
     conversion = math.log(1 - 1 / ORDER) - (log_delta + math.log(ORDER)) / (ORDER - 1)
     return rdp + smooth * (shift + SIGMA * normal) + draw_cost(shift) + conversion
@@ -104,12 +104,12 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
     np.testing.assert_allclose(
         total.sensitivity[0], np.sum([part["sensitivity"][0] for part in parts], axis=0), rtol=1e-12
     )
-    both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 3)
+    both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 1)
     forget()
-    turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 3)
+    turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 1)
     assert both == turned
-    wanted = by_hand(paths, kind=kind, seed=3)
-    assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12))
+    wanted = by_hand(paths, kind=kind, seed=1)
+    assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12)) > 0.0
     assert both["mechanism"] == {"name": "composition", "rounds": 2}
     assert {held["mechanism"]["name"] for held in both["rounds"]} == {"confident", "interactive"}
     assert both["queries"] == 120

@@ -146,7 +146,7 @@ def test_attempts_at_the_same_moment_know_of_each_other(tmp_path):
     """All are opened on an empty record; two fit the budget, and neither forgets the other."""
     path = tmp_path / "record.json"
     words = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5}
-    one, other, third = (AttemptBook(path, **words, budget=2.0) for _ in range(3))
+    one, other, third = (AttemptBook(path, **words, budget=2.0, name=name) for name in "abc")
     with one.under_way(), other.under_way():
         assert [attempt["outcome"] for attempt in attempts(path)] == ["pending"] * 2
         with pytest.raises(UnreachableError), third.under_way():
@@ -186,10 +186,10 @@ def test_the_record_knows_of_the_attempt_before_the_votes_are_read(pate, votes, 
     seen = []
     before = ConfidentGNMax.score
 
-    def score(self, counts):
+    def score(self, counts, **floor):
         if Path(RECORD).exists():
             seen.append(attempts()[0]["outcome"])
-        return before(self, counts)
+        return before(self, counts, **floor)
 
     monkeypatch.setattr(ConfidentGNMax, "score", score)
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0

@@ -246,18 +246,23 @@ def test_what_is_no_source(source):
 
 def test_a_parquet_file_is_opened_once(parquet, histograms, monkeypatch):
     opened, footers = [], []
-    memory_map, parquet_file = pa.memory_map, pq.ParquetFile
+    open_file, parquet_file, read_footer = pa.OSFile, pq.ParquetFile, pq.read_metadata
 
-    def counted_map(path, *rest):
+    def counted_open(path, *rest):
         opened.append(path)
-        return memory_map(path, *rest)
+        return open_file(path, *rest)
 
     def counted_file(source, *, metadata=None, **rest):
         footers.extend([] if metadata else [source])
         return parquet_file(source, metadata=metadata, **rest)
 
-    monkeypatch.setattr(pa, "memory_map", counted_map)
+    def counted_footer(source):
+        footers.append(source)
+        return read_footer(source)
+
+    monkeypatch.setattr(pa, "OSFile", counted_open)
     monkeypatch.setattr(pq, "ParquetFile", counted_file)
+    monkeypatch.setattr(pq, "read_metadata", counted_footer)
     path = parquet({"query_id": np.arange(40), "counts": histograms.tolist()})
     with open_votes(path) as votes:
         assert votes.inferred

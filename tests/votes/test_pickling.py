@@ -185,8 +185,8 @@ def test_a_copy_opens_a_file_once(parquet, histograms, monkeypatch):
     with open_votes(path) as votes:
         copy = pickle.loads(pickle.dumps(votes))  # noqa: S301 - our own
     opened = []
-    memory_map = pa.memory_map
-    monkeypatch.setattr(pa, "memory_map", lambda name: opened.append(name) or memory_map(name))
+    open_file = pa.OSFile
+    monkeypatch.setattr(pa, "OSFile", lambda name: opened.append(name) or open_file(name))
     ranges = copy.ranges(limit=40, entries=12)
     assert opened == []
     assert len(ranges) == 14

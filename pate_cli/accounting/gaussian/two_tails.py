@@ -20,6 +20,9 @@ This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Lea
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import log_expit, log_ndtr, ndtri_exp
 
@@ -48,12 +51,7 @@ _ROUNDING = 8.0 * 2.0**-52
 # data-independent λ/σ² (Proposition 8) is returned instead.
 _MAX_EXPONENT = 600.0
 _MIN_LOG_STAY = np.log(1e-12)
-_CHUNK = 4096
-
-
-def _tails(log_q: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """z1, z2 for tail masses q·expit(share) and q·expit(−share)."""
-    return ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
+_CHUNK = 1024
 
 
 def _sum_of_exp(first: Floats, second: Floats, *, offset: float = 0.0) -> tuple[Floats, Floats]:
@@ -67,47 +65,70 @@ def _sum_of_exp(first: Floats, second: Floats, *, offset: float = 0.0) -> tuple[
     return total, _ROUNDING * error
 
 
-def _excess(
-    z: Floats, log_q: Floats, share: Floats, order: float, mu: float, *, reverse: bool
-) -> Floats:
+@dataclass(frozen=True)
+class _Split:
+    """Losing mass split into two tails: what neither the order nor the direction changes.
+
+    Attributes:
+        z1, z2: of tail masses q·expit(share) and q·expit(−share).
+        log_keep: log(1 − q).
+        log_keep_moved: log(1 − Q).
+        moved_error: what round-off can have done to Q, as a share of 1 − Q.
+    """
+
+    z1: Floats
+    z2: Floats
+    log_keep: Floats
+    log_keep_moved: Floats
+    moved_error: Floats
+
+    @classmethod
+    def of(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
+        z1, z2 = ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
+        moved, moved_error = _sum_of_exp(log_ndtr(z1 - mu), log_ndtr(z2 + mu))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            log_keep_moved = np.log1p(-np.minimum(moved, 1.0))
+            return cls(z1, z2, log_ndtr(-z), log_keep_moved, moved_error / np.exp(log_keep_moved))
+
+
+def _excess(split: _Split, order: float, mu: float, *, reverse: bool) -> Floats:
     """J − 1 at one split of the losing mass, or a little more; +inf where float64 cannot carry it.
 
     Computed as expm1 of the winner's log moment plus the (positive) losing moment, so that the
     relative precision survives q down to the smallest normal number, plus a bound on the round-off.
     """
-    z1, z2 = _tails(log_q, share)
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
-    moved, moved_error = _sum_of_exp(log_ndtr(z1 - mu), log_ndtr(z2 + mu))
-    log_keep = log_ndtr(-z)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_keep_moved = np.log1p(-np.minimum(moved, 1.0))
+    log_keep, log_keep_moved = split.log_keep, split.log_keep_moved
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if reverse:
             winner = np.expm1(order * log_keep_moved - c * log_keep)
-            log_losers = log_ndtr(z1 - order * mu), log_ndtr(z2 + order * mu)
+            log_losers = log_ndtr(split.z1 - order * mu), log_ndtr(split.z2 + order * mu)
         else:
             winner = np.expm1(order * log_keep - c * log_keep_moved)
-            log_losers = log_ndtr(z1 + c * mu), log_ndtr(z2 - c * mu)
+            log_losers = log_ndtr(split.z1 + c * mu), log_ndtr(split.z2 - c * mu)
         losers, losers_error = _sum_of_exp(*log_losers, offset=exponent)
         argument_error = _ROUNDING * (order + c) * (np.abs(log_keep) + np.abs(log_keep_moved))
-        argument_error += (order if reverse else c) * moved_error / np.exp(log_keep_moved)
+        argument_error += (order if reverse else c) * split.moved_error
         total = winner + losers + losers_error + (1.0 + winner) * argument_error
     return np.where(log_keep_moved > _MIN_LOG_STAY, total, np.inf)
 
 
-def _maximise(z: Floats, order: float, mu: float, *, reverse: bool) -> Floats:
-    """max over q1 of J − 1 for a vector of scores."""
-    log_q = log_ndtr(z)
-    column, log_column = z[:, None], log_q[:, None]
-    on_grid = _excess(column, log_column, _SHARES[None, :], order, mu, reverse=reverse)
+def _maximise(z: Floats, on_shares: _Split, order: float, mu: float, *, reverse: bool) -> Floats:
+    """max over q1 of J − 1 for a vector of scores, which are split by all `_SHARES` already."""
+    on_grid = _excess(on_shares, order, mu, reverse=reverse)
     best = np.argmax(on_grid, axis=1)
-    peak = on_grid[np.arange(z.size), best]
+    found = on_grid[np.arange(z.size), best]
     # The infinite ends are exact already; inside, search the two cells around the best node.
-    inner = np.clip(best, 2, _SHARES.size - 3)
+    inside = np.flatnonzero((best > 0) & (best < _SHARES.size - 1))
+    if inside.size == 0:
+        return found
+    some, inner = z[inside], np.clip(best[inside], 2, _SHARES.size - 3)
+    log_q = log_ndtr(some)
     low, high = _SHARES[inner - 1], _SHARES[inner + 1]
 
     def at(share: Floats) -> Floats:
-        return _excess(z, log_q, share, order, mu, reverse=reverse)
+        return _excess(_Split.of(some, log_q, share, mu), order, mu, reverse=reverse)
 
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = at(left), at(right)
@@ -118,7 +139,8 @@ def _maximise(z: Floats, order: float, mu: float, *, reverse: bool) -> Floats:
         value = at(probe)
         left, right = np.where(go_left, probe, right), np.where(go_left, left, probe)
         at_left, at_right = np.where(go_left, value, at_right), np.where(go_left, at_left, value)
-    return np.maximum(peak, np.maximum(at_left, at_right))
+    found[inside] = np.maximum(found[inside], np.maximum(at_left, at_right))
+    return found
 
 
 def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple[Floats, Floats]:
@@ -145,19 +167,19 @@ def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple
     flat = scores.ravel()
     mu = float(np.sqrt(2.0) / sigma)
     result = np.empty((2, orders.size, flat.size))
-    for row, order in enumerate(orders):
-        cap = order / sigma**2
-        if order * (order - 1.0) * mu * mu / 2.0 > _MAX_EXPONENT:
-            result[:, row] = cap
-            continue
-        for start in range(0, flat.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            for side, reverse in enumerate((False, True)):
-                with np.errstate(over="ignore"):
-                    excess = _maximise(flat[part], float(order), mu, reverse=reverse)
-                # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
-                bound = np.log1p(np.maximum(excess, 0.0)) / (order - 1.0)
-                result[side, row, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), cap)
+    caps = orders / sigma**2
+    result[:] = caps[:, None]
+    tame = np.flatnonzero(orders * (orders - 1.0) * mu * mu / 2.0 <= _MAX_EXPONENT)
+    for start in range(0, flat.size if tame.size else 0, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        some = flat[part]
+        on_shares = _Split.of(some[:, None], log_ndtr(some)[:, None], _SHARES[None, :], mu)
+        for row, (side, reverse) in itertools.product(tame.tolist(), enumerate((False, True))):
+            order = float(orders[row])
+            excess = _maximise(some, on_shares, order, mu, reverse=reverse)
+            # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
+            bound = np.log1p(np.maximum(excess, 0.0)) / (order - 1.0)
+            result[side, row, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[row])
     shape = (orders.size, *scores.shape)
     return result[0].reshape(shape), result[1].reshape(shape)
 

@@ -111,6 +111,8 @@ def aggregate(
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
     if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
+    if engine.checkpoint is not None and dry_run:
+        raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
     targets = (labels_path, report.report, ledger, view.plot)
     reading.refuse_overwriting(votes, *targets)
     if described.student is not None:

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from pate_cli.checkpoint import Checkpoint
@@ -76,7 +76,7 @@ def aggregate(
     workers: int = 1,
     engine: str = "local",
     write: Callable[[Labels], None] | None = None,
-    parts: PartFolder | None = None,
+    parts: PartFolder | str | PathLike[str] | None = None,
     label_format: LabelFormat | str = LabelFormat.PARQUET,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress = nothing_seen,
@@ -116,8 +116,9 @@ def aggregate(
             of a scheduler, whose workers must see the votes under the same names.
         write: given the labels a batch at a time, in order, each with the metadata of all; they are
             then not kept, and must not leave before all is done.
-        parts: a folder into which workers write the labels themselves, wherever they are, in parts
-            of `label_format`; `commit` of the result puts them in place.
+        parts: a folder, by path or address, into which workers write the labels themselves,
+            wherever they are, in parts of `label_format`. They are in place after `commit` of the
+            result's `staged`.
         checkpoint: a folder in which the run's key and what is finished are kept, so that a run
             with the same arguments goes on there, with the same labels, if this one is cut short.
             Call `end` on the result's `checkpoint` once its labels and report are in place.
@@ -131,6 +132,9 @@ def aggregate(
     target = _target(
         target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
     )
+    if parts is not None and not isinstance(parts, PartFolder):
+        parts = PartFolder(fspath(parts))
+        parts.check()
     with asking(
         votes,
         mechanism,

@@ -61,13 +61,14 @@ class Checkpoint:
         place = Path(folder)
         with _writable(place):
             place.mkdir(mode=0o700, exist_ok=True)
-            _refuse_shared(place)
             known = place / _RUN
-            if not known.exists():
-                if any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
-                    raise OutputError(
-                        f"{place} is not empty and no checkpoint; give a folder of its own"
-                    )
+            new = not known.exists()
+            if new and any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
+                raise OutputError(
+                    f"{place} is not empty and no checkpoint; give a folder of its own"
+                )
+            _refuse_shared(place)
+            if new:
                 key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
                 with Outputs() as out:
                     out.reserve(known, mode=0o600)
@@ -182,9 +183,9 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
 def _refuse_shared(place: Path) -> None:
     """OutputError unless the folder is its owner's alone."""
     found = place.stat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise OutputError(f"{place} is no folder; a checkpoint needs one of its own")
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+    if hasattr(os, "getuid") and (
+        found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077
+    ):
         raise OutputError(
             f"{place} is open to others, and a checkpoint holds the run's key; make it yours alone "
             f"(chmod 700 {place})"

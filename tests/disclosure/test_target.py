@@ -13,6 +13,7 @@ from pate_cli.disclosure.profile import VoteProfile, lattice_states, states_for
 from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
 from pate_cli.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.words import Bound
 from refusals import refusal
@@ -42,7 +43,7 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.350 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
     plan = TargetPlan(1.36, 1e-5, 1.36)
     found = measure_prospect(
-        [(MNIST, mnist_histograms)],
+        CountsPasses(mnist_histograms),
         MNIST,
         plan,
         bound=Bound.TWO_TAIL,

@@ -36,7 +36,8 @@ def account(mechanism, sizes, order):
     found, first = PublishedAccount(mechanism, plan_of(order)), 0
     for size in sizes:
         rows = np.arange(first, first + size)
-        found.add(mechanism.for_rows(rows, first), COUNTS[first : first + size])
+        bound = mechanism.for_rows(rows, first)
+        found.add(found.keep(bound, COUNTS[first : first + size]))
         first += size
     return found
 

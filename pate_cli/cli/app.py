@@ -66,8 +66,8 @@ app = typer.Typer(
         "Private labels and an honest (epsilon, delta) from a file of teacher votes.\n\n"
         "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
         "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
-        "votes were already spent, 8 labels did not pass their test, 9 "
-        "workers or a cluster failed, 130 interrupted."
+        "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
+        "failed, 130 interrupted."
     ),
 )
 

@@ -91,7 +91,8 @@ class Cast:
         import distributed
 
         with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
+            if workers:
+                client.wait_for_workers(workers, timeout=60)
         return self
 
     def end(self):

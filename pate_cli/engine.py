@@ -236,14 +236,14 @@ class Cluster(_Elsewhere):
                 own = dask.LocalCluster(
                     n_workers=self._workers,
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # None is port 8787, for everyone to see
                     silence_logs=50,
                 )
                 address = self._held.enter_context(own)
             client = dask.Client(address, timeout=_PATIENCE, set_as_default=False)
             self._client = self._held.enter_context(client)
             client.wait_for_workers(1, timeout=_PATIENCE)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             where = "of this machine's own" if self._address is None else f"at {self._address}"
             raise EngineError(
                 f"no scheduler with a worker answers {where} within {_PATIENCE} seconds; is it "

@@ -100,6 +100,11 @@ class PartFolder:
         if not self.address:
             raise UsageError("an output needs a name; the path is empty")
 
+    def __reduce__(self) -> tuple[type[PartFolder], tuple[str]]:
+        # A worker may have another working directory.
+        path = self.address if is_address(self.address) else os.path.abspath(self.address)  # noqa: PTH100 - links stay
+        return PartFolder, (path,)
+
     @property
     def name(self) -> str:
         """The address without what may be credentials, for messages."""

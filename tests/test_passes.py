@@ -12,6 +12,7 @@ import pytest
 
 from pate_cli import passes
 from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounts import ComposedAccount, TargetAccount, TightAccount
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.engine import HERE, Processes
@@ -29,7 +30,6 @@ from pate_cli.noise import Noise, RunKey
 from pate_cli.passes import CountsPasses, FilePasses, OnCounts, TallyCells
 from pate_cli.pricing.cost import TightCost, measure_cost, rows_at
 from pate_cli.published.account import PublishedCost
-from pate_cli.run import ComposedAccount, TargetAccount, TightAccount
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.votes import VoteBatch, open_votes
 from pate_cli.votes.side_files import StudentPredictions

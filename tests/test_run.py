@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
+from pate_cli.accounts import ComposedAccount, TightAccount
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError, UnreachableError, VoteError
 from pate_cli.labels import NO_LABEL
@@ -22,7 +23,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import RunKey
 from pate_cli.passes import TallyCells
-from pate_cli.run import ComposedAccount, TightAccount, label_batches
+from pate_cli.run import label_batches
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import ReleaseKind
 from refusals import refusal

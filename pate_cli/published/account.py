@@ -15,6 +15,7 @@ import numpy as np
 
 from pate_cli import published
 from pate_cli.accounting.cost_table import Price
+from pate_cli.accounts import Settlement, settle
 from pate_cli.arrays import Counts, Floats
 from pate_cli.checks import check_orders
 from pate_cli.disclosure.door import quote
@@ -26,7 +27,6 @@ from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import OnCounts, Passes
 from pate_cli.pricing.cost import Priced, price_rows
-from pate_cli.run import Settlement, settle
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
 __all__ = [

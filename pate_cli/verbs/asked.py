@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pate_cli import __version__
+from pate_cli.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
@@ -19,7 +20,6 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.passes import FilePasses
-from pate_cli.run import Account, ComposedAccount, TightAccount, WorstCaseAccount
 from pate_cli.votes import Queries, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
+from pate_cli.accounts import Account, ComposedAccount, TargetAccount
 from pate_cli.checkpoint import Checkpoint
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
@@ -30,16 +31,7 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import nothing_seen
-from pate_cli.run import (
-    Account,
-    Aggregation,
-    ComposedAccount,
-    PartPlace,
-    Staged,
-    TargetAccount,
-    run,
-    run_in_parts,
-)
+from pate_cli.run import Aggregation, PartPlace, Staged, run, run_in_parts
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import Queries

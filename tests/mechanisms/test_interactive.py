@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from divergences import coin, worst_coin
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
+from pate_cli.accounts import TightAccount
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import RunKey
-from pate_cli.run import TightAccount, label_batches
+from pate_cli.run import label_batches
 from pate_cli.votes.side_files import StudentPredictions
 from pate_cli.words import ReleaseKind
 from runs import aggregated, cut

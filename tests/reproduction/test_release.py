@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pate_cli.accounts import TightAccount
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
@@ -16,7 +17,6 @@ from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, Histograms
-from pate_cli.run import TightAccount
 from pate_cli.words import Bound, ReleaseKind
 from runs import aggregated
 

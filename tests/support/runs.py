@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 
 from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.accounts import charge
 from pate_cli.labels import concatenate
 from pate_cli.ledger import Round
-from pate_cli.run import Aggregation, charge, run
+from pate_cli.run import Aggregation, run
 from pate_cli.votes import VoteBatch
 
 

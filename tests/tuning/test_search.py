@@ -9,6 +9,7 @@ import pytest
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.accounts import TightAccount
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
@@ -16,7 +17,6 @@ from pate_cli.errors import UnreachableError
 from pate_cli.noise import RunKey
 from pate_cli.passes import CountsPasses
 from pate_cli.pricing.sensitivity import price_votes
-from pate_cli.run import TightAccount
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample
 from pate_cli.tuning.sample import capped_mean
 from pate_cli.words import Objective, ReleaseKind

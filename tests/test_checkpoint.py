@@ -356,9 +356,11 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["plain", "target", "capped-parts"])
-@pytest.mark.parametrize("damage", list(DAMAGES))
-def test_a_damaged_piece_is_done_again(damage, kind, votes, here, cut):
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [*(("plain", damage) for damage in DAMAGES), ("target", "short"), ("capped-parts", "short")],
+)
+def test_a_damaged_piece_is_done_again(kind, damage, votes, here, cut):
     found = cut(kind)
     pieces = sorted((here / "kept").glob("piece-*.bin"))
     for path in pieces[::3]:
@@ -384,9 +386,7 @@ def test_a_piece_that_is_not_ours_is_never_unpickled(votes, here, cut):
     assert not (here / "trace").exists()
 
 
-@pytest.mark.parametrize(
-    ("of", "to"), [("1-10", "1-20"), ("1-10", "2-10"), ("2-10", "1-10"), ("2-10", "2-20")]
-)
+@pytest.mark.parametrize(("of", "to"), [("1-10", "1-20"), ("2-10", "1-10")])
 def test_a_piece_counts_only_in_its_place(of, to, votes, here, cut):
     found = cut("target")
     there = here / "kept"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import fs
 
 TESTS = Path(__file__).resolve().parent
 
@@ -45,3 +46,21 @@ def mnist_votes(mnist_file):
 def mnist_histograms(mnist_votes):
     """The 640 queries of Table 2, [640, 10]."""
     return mnist_votes[:640].astype(np.int64)
+
+
+@pytest.fixture(scope="session")
+def s3_server():
+    """An S3-compatible server of this process, and a client of it."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    client = fs.S3FileSystem(
+        endpoint_override=f"{host}:{port}",
+        scheme="http",
+        access_key="x",
+        secret_key="y",  # noqa: S106 - any will do
+        region="us-east-1",
+        allow_bucket_creation=True,
+    )
+    yield f"endpoint_override={host}%3A{port}&scheme=http&region=us-east-1", client
+    server.stop()

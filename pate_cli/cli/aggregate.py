@@ -105,7 +105,7 @@ def aggregate(
     folder = _folder(labels_path)
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
-        _refuse_votes_folder(votes, labels_path)
+        _refuse_votes_folder(votes, folder)
     label_format = label_format or LabelFormat.from_path(labels_path)
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
@@ -197,10 +197,12 @@ def aggregate(
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
+    shown = "standard output" if labels_path == "-" else labels_path
+    if folder is not None:
+        shown = folder.name  # an address may hold credentials
     public = done.report
     output.note(
-        f"answered {public.answers} of {public.queries} queries, labels in "
-        f"{'standard output' if labels_path == '-' else labels_path}; "
+        f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
         f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
     _note_attempts(output, public, asked.get("record"))
@@ -221,13 +223,14 @@ def _folder(labels: str) -> PartFolder | None:
     return PartFolder(labels)
 
 
-def _refuse_votes_folder(votes: str, labels: str) -> None:
+def _refuse_votes_folder(votes: str, folder: PartFolder) -> None:
     """UsageError for labels in the folder of the votes: not even --force may replace votes."""
+    labels = folder.address
     same = votes.rstrip("/") == labels.rstrip("/")
     with contextlib.suppress(OSError):
         same = same or Path(votes).samefile(labels) or Path(votes).resolve().parent.samefile(labels)
     if same:
-        raise UsageError(f"{labels} holds the votes; give the labels a folder of their own")
+        raise UsageError(f"{folder.name} holds the votes; give the labels a folder of their own")
 
 
 def _unless_done(staged: Staged) -> Callable[..., None]:

@@ -61,24 +61,6 @@ class Place:
             stream.write(data)
 
 
-@pytest.fixture(scope="session")
-def s3_server():
-    """An S3-compatible server of this process, and a client of it."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    client = fs.S3FileSystem(
-        endpoint_override=f"{host}:{port}",
-        scheme="http",
-        access_key="x",
-        secret_key="y",  # noqa: S106 - any will do
-        region="us-east-1",
-        allow_bucket_creation=True,
-    )
-    yield f"endpoint_override={host}%3A{port}&scheme=http&region=us-east-1", client
-    server.stop()
-
-
 @pytest.fixture
 def disk(tmp_path):
     return Place(PartFolder(str(tmp_path / "out")), fs.LocalFileSystem(), str(tmp_path / "out"))

@@ -41,6 +41,8 @@ _LARGEST_TASK: Final = 1 << 23
 _PRELOADED: Final = ["pate_cli.passes", "pate_cli.mechanisms.confident", "pate_cli.votes.parquet"]
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20
+# Seconds after which one looks whether it is still there.
+_GLANCE: Final = 2.0
 
 
 class Engine(Protocol):
@@ -111,7 +113,7 @@ class _Elsewhere(ABC):
                 while waiting and len(sent) < _AHEAD * self._size():
                     future = self._executor.submit(_work, __version__, name, content, waiting[0])
                     sent.append((waiting.popleft(), future))
-                found = sent[0][1].result()
+                found = self._awaited(sent[0][1])
             except PateError:
                 raise
             except Exception as error:
@@ -145,6 +147,9 @@ class _Elsewhere(ABC):
     def _takes(self, payload: bytes, items: Sequence[Any]) -> bool:
         del payload, items
         return True
+
+    def _awaited(self, future: Future[Any]) -> Any:
+        return future.result()
 
     def _delivered(self, name: str, payload: bytes) -> Any:
         """The task, or what stands for it there."""
@@ -218,6 +223,7 @@ class Cluster(_Elsewhere):
         self._held = contextlib.ExitStack()
         self._client: Any = None
         self._parcel: tuple[str, Any] | None = None
+        self._threads = 1
         try:
             import distributed
         except ImportError:
@@ -249,6 +255,7 @@ class Cluster(_Elsewhere):
                 f"no scheduler with a worker answers {where} within {_PATIENCE} seconds; is it "
                 "running?"
             ) from error
+        self._threads = max(1, sum(client.nthreads().values()))
         executor: Executor = client.get_executor(pure=False, retries=_TRIES)
         return executor
 
@@ -258,7 +265,20 @@ class Cluster(_Elsewhere):
         return self._parcel[1]
 
     def _size(self) -> int:
-        return max(1, sum(self._client.nthreads().values()))
+        return self._threads
+
+    def _awaited(self, future: Future[Any]) -> Any:
+        """The result; a future of a scheduler that is gone may never hear of it."""
+        from concurrent.futures import wait
+
+        alone = 0.0
+        while not wait([future], timeout=_GLANCE).done:
+            if self._client.status != "running":
+                raise ConnectionError("the scheduler is gone")
+            alone = 0.0 if self._client.nthreads() else alone + _GLANCE
+            if alone > _PATIENCE:
+                raise ConnectionError("all workers are gone")
+        return future.result()
 
     def _lost(self, error: Exception) -> str | None:
         from concurrent.futures import CancelledError

@@ -483,7 +483,7 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.run.VoteProfile.add_tally", interrupted)
+        patch.setattr("pate_cli.accounts.VoteProfile.add_tally", interrupted)
         assert CliRunner().invoke(app, words(votes, "target")).exit_code == 130
     assert in_place(here) == {"spent.json": found["spent.json"]}
     same_answer(votes, here, found, "target")

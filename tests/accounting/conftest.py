@@ -11,7 +11,7 @@ def small_cases():
     """Small histograms with a σ and an order: ties, lone classes, wide gaps, any total."""
     rng = np.random.default_rng(20180)
     cases = []
-    for _ in range(260):
+    for _ in range(160):
         classes, teachers = int(rng.integers(2, 7)), int(rng.integers(1, 61))
         shares = rng.dirichlet(np.full(classes, rng.choice([0.2, 1.0, 20.0])))
         counts = rng.multinomial(teachers, shares)

@@ -21,6 +21,7 @@ from pyarrow import csv, parquet
 import pate_cli as pate
 from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
 from pate_cli.mechanisms import MechanismChoice
+from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.results import Result
 from pate_cli.words import MechanismName
 
@@ -209,13 +210,16 @@ def test_fresh_noise_by_default(counts):
 
 @pytest.fixture(scope="module")
 def results(counts, done):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_accuracy, "NOISE_SHARES", (0.1, 0.5))  # two of six, for time
+        accuracy = pate.accuracy(counts, pate.Truth(np.zeros(80, dtype=np.int64)), **SHAPE)
     found = [
         done.labels,
         done.report,
         pate.quote(counts, **SHAPE, **CONFIDENT),
         pate.cost(counts, **SHAPE, **CONFIDENT),
         pate.compare(counts, **SHAPE, **CONFIDENT),
-        pate.accuracy(counts, pate.Truth(np.zeros(80, dtype=np.int64)), **SHAPE),
+        accuracy,
         pate.smooth_sensitivity(counts, **SHAPE, **CONFIDENT),
         pate.tune(
             synthetic="teachers=60,classes=3,queries=40",

@@ -18,7 +18,6 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from pate_cli import __version__
@@ -84,12 +83,7 @@ class _Elsewhere(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def map(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
@@ -104,7 +98,8 @@ class _Elsewhere(ABC):
             return
         waiting = collections.deque(items)
         sent: collections.deque[tuple[_Item, Future[Any]]] = collections.deque()
-        broken = 0
+        # Losses in a row, and items under way at the last one: any of them may have caused it.
+        broken = suspects = 0
         while waiting or sent:
             try:
                 if self._executor is None:
@@ -126,11 +121,14 @@ class _Elsewhere(ABC):
                 if broken == _TRIES:
                     raise EngineError(reason) from error
                 # What had not come yet is done again; it comes out the same.
+                suspects = len(sent)
                 waiting.extendleft(item for item, _ in reversed(sent))
                 sent.clear()
                 continue
             sent.popleft()
-            broken = 0
+            suspects -= 1
+            if suspects <= 0:
+                broken = 0
             yield found
 
     @abstractmethod

@@ -139,15 +139,13 @@ class Pieces:
         return self.checkpoint.folder / _PIECE.format(self.number, start)
 
     def _sealed(self, start: int, content: bytes) -> bytes:
-        place = f"{self.number} {start}".encode()
-        key = self.checkpoint.key.secret
-        return hashlib.blake2b(content, key=key, person=b"pate piece", salt=_short(place)).digest()[
-            :_SEAL
-        ]
-
-
-def _short(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=16).digest()
+        return hashlib.blake2b(
+            content,
+            digest_size=_SEAL,
+            key=self.checkpoint.key.secret,
+            person=b"pate piece",
+            salt=self.number.to_bytes(8, "little") + start.to_bytes(8, "little"),
+        ).digest()
 
 
 def _encoded(run: str, key: RunKey) -> bytes:

@@ -279,13 +279,12 @@ class _OneRange:
 
     def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
         found: list[Any] = []
-        digest = _Digesting()
-        for batch in _batches(self.file, rows):
-            digest.update(batch)
+
+        def see(batch: VoteBatch) -> None:
             found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
-        if self.gather is not None:
-            found = [self.gather(rows, found)]
-        return found, digest.value
+
+        digest = _digested(self.file, rows, see)
+        return (found if self.gather is None else [self.gather(rows, found)]), digest
 
 
 @dataclass(frozen=True)
@@ -295,26 +294,16 @@ class _Digest:
     file: VoteFile
 
     def __call__(self, rows: tuple[int, int]) -> bytes:
-        digest = _Digesting()
-        for batch in _batches(self.file, rows):
-            digest.update(batch)
-        return digest.value
+        return _digested(self.file, rows, lambda _batch: None)
 
 
-class _Digesting:
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def update(self, batch: VoteBatch) -> None:
-        self._hash.update(np.ascontiguousarray(batch.counts).data)
-        ids = batch.ids
-        self._hash.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
-
-    @property
-    def value(self) -> bytes:
-        return self._hash.digest()
-
-
-def _batches(file: VoteFile, rows: tuple[int, int]) -> Iterator[VoteBatch]:
+def _digested(file: VoteFile, rows: tuple[int, int], see: Callable[[VoteBatch], None]) -> bytes:
+    """A digest of these rows, each batch of which `see` has seen."""
     start, stop = rows
-    return file.batches(start=start, limit=stop - start)
+    digest = hashlib.blake2b(digest_size=16)
+    for batch in file.batches(start=start, limit=stop - start):
+        ids = batch.ids
+        digest.update(np.ascontiguousarray(batch.counts).data)
+        digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+        see(batch)
+    return digest.digest()

@@ -109,9 +109,7 @@ def run(
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
-    if asked != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {asked}")
-    done = _round(mechanism, key, queries=queries, max_answers=cap, answers=answers)
+    done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
     return account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
 
 
@@ -136,14 +134,13 @@ def run_in_parts(
     """
     cap = min(max_answers, queries)
     metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
-    under_way = mechanism.start()
-    in_order = under_way is not mechanism
-    look = _Label(key, account.keep, under_way if in_order else None)
-    numbers = {start: number for number, (start, _) in enumerate(passes.ranges)}
+    ranges = passes.ranges
+    look = _Label.of(mechanism, key, account.keep)
+    numbers = {start: number for number, (start, _) in enumerate(ranges)}
     gather = _WritePart(place, metadata, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
-        mechanism, look, gather, ranges=passes.ranges, progress=progress, in_order=in_order
+        mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
     )
     for receipt in found:
         for kept in receipt.kept:
@@ -151,32 +148,32 @@ def run_in_parts(
         receipts.append(receipt)
     # Parts that the cap falls into, and those after it, are written again with what it leaves.
     left, allowed = cap, {}
-    for (start, _), receipt in zip(passes.ranges, receipts, strict=True):
+    for (start, _), receipt in zip(ranges, receipts, strict=True):
         if receipt.answers >= left:
             allowed[start] = left
         left = max(left - receipt.answers, 0)
     if allowed:
-        look = _Label(key, None, mechanism.start() if in_order else None)
+        look = _Label.of(mechanism, key, None)
         gather = replace(gather, allowed=allowed)
-        again = [rows for rows in passes.ranges if rows[0] in allowed or in_order]
-        capped = list(passes.gathered(mechanism, look, gather, ranges=again, in_order=in_order))
+        again = [rows for rows in ranges if rows[0] in allowed or look.in_order]
+        capped = passes.gathered(mechanism, look, gather, ranges=again, in_order=look.in_order)
         redone = {rows[0]: receipt for rows, receipt in zip(again, capped, strict=True)}
         receipts = [
-            redone.get(start, receipt)
-            for (start, _), receipt in zip(passes.ranges, receipts, strict=True)
+            redone.get(start, receipt) for (start, _), receipt in zip(ranges, receipts, strict=True)
         ]
     asked = sum(receipt.part.rows for receipt in receipts)
-    if asked != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {asked}")
     answers = sum(receipt.answers for receipt in receipts)
-    done = _round(mechanism, key, queries=queries, max_answers=cap, answers=answers)
+    done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
     settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
     return settled, [receipt.part for receipt in receipts]
 
 
 def _round(
-    mechanism: Mechanism, key: RunKey, *, queries: int, max_answers: int, answers: int
+    mechanism: Mechanism, key: RunKey, asked: int, *, queries: int, max_answers: int, answers: int
 ) -> Round:
+    """What is public about a run; VoteError where another number of rows was asked."""
+    if asked != queries:
+        raise VoteError(f"expected {queries} queries, the votes hold {asked}")
     return Round(
         id=key.name("round"),
         mechanism=mechanism.parameters(),
@@ -290,11 +287,9 @@ def label_batches(
     Where the teachers give no answer before the stop, the mechanism's own public label, if it has
     one, takes its place. Yields each batch with what was kept of it.
     """
-    under_way = mechanism.start()
-    in_order = under_way is not mechanism
-    look = _Label(key, keep, under_way if in_order else None)
+    look = _Label.of(mechanism, key, keep)
     answered = 0
-    for drawn in passes.over(mechanism, look, progress=progress, in_order=in_order):
+    for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
         table = drawn.until(max_answers - answered, metadata or {})
         answered += table.answers
         yield table, drawn.kept
@@ -327,6 +322,15 @@ class _Label:
     key: RunKey
     keep: Keep | None
     under_way: Labeller | None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, key: RunKey, keep: Keep | None) -> _Label:
+        under_way = mechanism.start()
+        return cls(key, keep, None if under_way is mechanism else under_way)
+
+    @property
+    def in_order(self) -> bool:
+        return self.under_way is not None
 
     def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Labelled:
         labeller = self.under_way or mechanism

@@ -6,8 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -243,12 +242,12 @@ def _unless_done(staged: Staged) -> Callable[..., None]:
     return leave
 
 
-class _Written:
+class _Written(contextlib.ExitStack):
     """The file of labels, begun with the first of them."""
 
     def __init__(self, out: Outputs, path: str, label_format: LabelFormat) -> None:
+        super().__init__()
         self._out, self._path, self._format = out, path, label_format
-        self._open = contextlib.ExitStack()
         self._writer: LabelWriter | None = None
 
     def write(self, labels: Labels) -> None:
@@ -256,24 +255,11 @@ class _Written:
         from pate_cli.labels import LabelWriter
 
         if self._writer is None:
-            file = self._open.enter_context(self._out.open(self._path))
-            self._writer = self._open.enter_context(
-                LabelWriter(
-                    file, self._format, labels.metadata, rows=int(labels.metadata["queries"])
-                )
-            )
+            file = self.enter_context(self._out.open(self._path))
+            rows = int(labels.metadata["queries"])
+            writer = LabelWriter(file, self._format, labels.metadata, rows=rows)
+            self._writer = self.enter_context(writer)
         self._writer.write(labels)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, error, traceback)
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

@@ -14,7 +14,7 @@ from pate_cli.arrays import Counts, Floats
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.passes import OnCounts, Passes
-from pate_cli.pricing.cost import TIGHT_ORDERS, PricedRows, QueryCosts, expected_until
+from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
 from pate_cli.results import Result, row_columns
 
 __all__ = ["Compared", "Comparison", "compare_composed", "compare_scored"]
@@ -115,7 +115,8 @@ def compare_scored(
 
 def _costs_and_losses(mechanism: ScoredMechanism, counts: Counts) -> tuple[QueryCosts, Floats]:
     """What each query of a batch costs, and how likely an answer to it is not the plurality."""
-    return PricedRows(TIGHT_ORDERS)(mechanism, counts), mechanism.loss_chance(counts)
+    costs = query_costs(mechanism, counts, orders=TIGHT_ORDERS, analysis=TightCost())
+    return costs, mechanism.loss_chance(counts)
 
 
 def compare_composed(

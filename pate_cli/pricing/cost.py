@@ -34,7 +34,6 @@ __all__ = [
     "CostAnalysis",
     "CostSummary",
     "Priced",
-    "PricedRows",
     "QueryCosts",
     "QueryKinds",
     "RowCosts",
@@ -251,17 +250,6 @@ def query_costs(
     """
     steps = analysis.steps(mechanism, counts, check_orders(orders))
     return QueryCosts(steps, mechanism.answer_chance(counts), plurality(counts))
-
-
-@dataclass(frozen=True)
-class PricedRows:
-    """From histograms to the tight cost of each at these orders."""
-
-    orders: Floats
-
-    def __call__(self, mechanism: ScoredMechanism, counts: Counts) -> QueryCosts:
-        """The costs of a batch."""
-        return query_costs(mechanism, counts, orders=self.orders, analysis=TightCost())
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.passes import OnCounts, Passes
-from pate_cli.pricing.cost import TIGHT_ORDERS, PricedRows
+from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
 
 __all__ = ["CostCurve", "measure_growth"]
 
@@ -48,7 +49,8 @@ def measure_growth(
     answered = np.zeros(1)
     price = conversion_cost(orders, delta=check_delta(delta))[:, None]
     answers, epsilon = [], []
-    for costs in passes.over(mechanism, OnCounts(PricedRows(orders))):
+    tight = functools.partial(query_costs, orders=orders, analysis=TightCost())
+    for costs in passes.over(mechanism, OnCounts(tight)):
         rdp = spent + np.cumsum(costs.total, axis=1)
         so_far = answered + np.cumsum(costs.answer)
         answers.append(so_far)

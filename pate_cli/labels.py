@@ -143,13 +143,6 @@ def concatenate(tables: Iterable[Labels]) -> Labels:
     return Labels(*_stacked(map(_columns, chunks)), chunks[0].metadata)
 
 
-def encode_labels(table: Labels, label_format: LabelFormat) -> bytes:
-    """The file of `table` in `label_format`, as bytes; see `LabelWriter`."""
-    file = io.BytesIO()
-    write_labels(table, file, label_format)
-    return file.getvalue()
-
-
 def write_labels(table: Labels, file: Sink, label_format: LabelFormat) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
     with LabelWriter(file, label_format, table.metadata, rows=len(table)) as writer:

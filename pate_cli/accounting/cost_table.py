@@ -253,11 +253,6 @@ class ScoreTable(CostTable):
         """F̃ at cells (·, k)."""
         return self.values[cells[:, 1]]
 
-    def cells(self, scores: Floats) -> Ints:
-        """(0, k) for scores, [scores, 2]."""
-        columns = self.grid.cells(scores)
-        return np.stack([np.zeros_like(columns), columns], axis=1)
-
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
         """The one step there is."""
         return {"argmax": column_rdp}

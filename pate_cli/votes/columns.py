@@ -95,12 +95,12 @@ def find_columns(
             schema, rest, lists, kinds, name, layout, named=label_names is not None
         )
     numeric = all(kinds[column] in ("integer", "float") for column in rest)
-    if label_names is not None and set(rest) == set(label_names) and numeric:
-        if layout is not Layout.LABELS:
-            ordered = tuple(label_names)
-            return Columns(
-                ordered, QUERY in names, is_list=False, layout=Layout.COUNTS, classes=ordered
-            )
+    by_name = label_names is not None and set(rest) == set(label_names) and numeric
+    if by_name and layout is not Layout.LABELS:
+        ordered = tuple(label_names or ())
+        return Columns(
+            ordered, QUERY in names, is_list=False, layout=Layout.COUNTS, classes=ordered
+        )
     return _wide_columns(
         rest, kinds, name, layout, has_ids=QUERY in names, named=label_names is not None
     )
@@ -119,7 +119,7 @@ def is_text(kind: Any) -> bool:
 
 
 def _kind(kind: Any) -> str:
-    """Return "integer", "float", "text", "list", "list of text", or a type's own name for messages."""
+    """Return "integer", "float", "text", "list", "list of text", or what messages call it."""
     import pyarrow.types as t
 
     if t.is_dictionary(kind):

@@ -57,7 +57,7 @@ def test_texts_are_votes(table, kind, parquet, read):
         with open_votes(source, label_names=NAMES) as again:
             rows = 4 if layout is Layout.LONG else STRAYS  # two of them are on one query
             assert again.stray_rows() == rows
-            copy = pickle.loads(pickle.dumps(again))
+            copy = pickle.loads(pickle.dumps(again))  # noqa: S301 - our own
             assert (copy.label_names, copy.stray_rows()) == (NAMES, rows)
             if layout is Layout.LABELS:
                 assert (again.stray_rows(1), again.stray_rows(2)) == (0, 1)

@@ -257,7 +257,8 @@ class _Written(contextlib.ExitStack):
         if self._writer is None:
             file = self.enter_context(self._out.open(self._path))
             rows = int(labels.metadata["queries"])
-            writer = LabelWriter(file, self._format, labels.metadata, rows=rows)
+            names = labels.label_names
+            writer = LabelWriter(file, self._format, labels.metadata, rows=rows, label_names=names)
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
 

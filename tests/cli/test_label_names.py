@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli
+from pate_cli.pricing import accuracy
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)
@@ -108,7 +109,8 @@ def test_numbers_and_words_draw_the_same_labels(numbers):
     assert named.labels.label_names == tuple(NAMES)
 
 
-def test_accuracy_and_tuning_against_a_truth_in_words(pate, ballots, tmp_path):
+def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.04,))
     truth = tmp_path / "truth.csv"
     truth.write_text("label\n" + "\n".join(NAMES[q % 4] for q in range(60)) + "\n")
     told = ["--label-names", WORDS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,9 @@ LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 
 ENTRIES_PER_BATCH = 1 << 20
 """At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
+
+_WIDTH_OF_TEXT = 16
+"""How many integers a vote in words counts as, while it is read."""
 
 
 def batch_size(width: int) -> int:
@@ -335,7 +339,7 @@ def _read(
     source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
-        return _from_array(array_matrix(source, "array"), told)
+        return _from_array(array_matrix(source, "array", told.names), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
@@ -348,7 +352,7 @@ def _read(
         )
     located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
-        return _from_array(open_npy(Path(located.parts[0].path), located.name), told)
+        return _from_array(open_npy(Path(located.parts[0].path), located.name, told.names), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
@@ -361,12 +365,32 @@ def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
-    settled = told.layout or _infer(matrix, told, evidence)
+    if matrix.texts:
+        settled = _of_texts(matrix, told)
+    else:
+        settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
         return _counts(matrix, told)
     _check_orientation(matrix, settled, told, transposable=True)
     by_query = matrix.transposed() if settled is Layout.LABELS_BY_TEACHER else matrix
-    return _labels(by_query, settled, told)
+    size = told.size(by_query.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(by_query.stray_rows, size) if matrix.texts else None
+    return _labels(by_query, settled, told, strays)
+
+
+def _of_texts(matrix: NpyMatrix, told: _Told) -> Layout:
+    """Return the layout of an array of texts: whoever is a row must be known."""
+    name, sides = matrix.where.name, (matrix.width, matrix.rows)
+    if told.layout is Layout.COUNTS:
+        raise VoteError(f"{name}: the array holds strings; counts are integers")
+    if told.layout is not None:
+        return told.layout
+    if told.teachers not in sides or matrix.width == matrix.rows:
+        raise VoteError(
+            f"{name}: the array holds strings, and who is a row cannot be told; say `layout` "
+            f"{Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
+        )
+    return Layout.LABELS if told.teachers == matrix.width else Layout.LABELS_BY_TEACHER
 
 
 def _from_parts(parts: Parts, told: _Told) -> VoteFile:
@@ -395,7 +419,9 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
         return _counts(matrix, told, columns.classes)
     if not rows_are_queries:
         _check_orientation(matrix, settled, told, transposable=False)
-    return _labels(matrix, settled, told, matrix.stray_rows if columns.texts else None)
+    size = told.size(matrix.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(matrix.stray_rows, size) if columns.texts else None
+    return _labels(matrix, settled, told, strays)
 
 
 def _check_classes(columns: Columns, told: _Told, name: str) -> None:
@@ -491,9 +517,10 @@ def _labels(
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
     entries = max(teachers, classes)
+    read = entries if strays is None else max(teachers * _WIDTH_OF_TEXT, classes)
     reader = LabelsReader(
         matrix=matrix,
-        size=told.size(entries),
+        size=told.size(read),
         width=entries,
         classes=classes,
         absent_limit=told.absent_limit(width),

@@ -375,7 +375,13 @@ def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] |
 
             # As text, for 007 is not 7 where ids are names.
             options = csv.ConvertOptions(column_types={QUERY: string()})
-            table = csv.read_csv(BufferReader(content), convert_options=options)
+            # An empty line is a row of a single column; passed over, it would shift all others.
+            several = b"," in content.partition(b"\n")[0]
+            table = csv.read_csv(
+                BufferReader(content),
+                parse_options=csv.ParseOptions(ignore_empty_lines=several),
+                convert_options=options,
+            )
         else:
             raise VoteError(f"{source}: neither NPY nor Parquet")
         if QUERY not in table.column_names:

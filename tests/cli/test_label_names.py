@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy
+from pate_cli.tuning.source import TuneSource
+from pate_cli.verbs.asked import Asked
+from pate_cli.votes.side_files import Truth
+from pate_cli.words import MechanismName
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)
@@ -120,6 +125,23 @@ def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch)
     result = pate("cost", ballots, "--teachers", 40, "--layout", "labels", *words)
     assert result.exit_code == 3
     assert "give --label-names" in result.stderr
+
+
+def test_tuning_knows_the_truth_by_name(ballots):
+    truth = Truth(np.arange(60) % 4, words=tuple(reversed(NAMES)))
+    with pate_cli.open_votes(ballots, label_names=NAMES) as votes:
+        sample, _ = TuneSource(votes=votes, truth=truth).sample()
+    np.testing.assert_array_equal(sample.truth, 3 - np.arange(60) % 4)
+
+
+def test_a_checkpoint_under_other_names_is_of_another_run(votes):
+    def digest(names):
+        with pate_cli.open_votes(votes, label_names=names) as file:
+            asked = Asked(file, MechanismChoice(MechanismName.GNMAX), 60, 60, 1e-5)
+            return asked.described(())
+
+    assert digest(NAMES) == digest(tuple(NAMES))
+    assert len({digest(None), digest(NAMES), digest(NAMES[::-1])}) == 3
 
 
 def test_a_student_is_read_by_name(pate, tmp_path):

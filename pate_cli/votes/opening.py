@@ -49,7 +49,7 @@ LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 ENTRIES_PER_BATCH = 1 << 20
 """At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
 
-_WIDTH_OF_TEXT = 16
+_WIDTH_OF_TEXT = 4
 """How many integers a vote in words counts as, while it is read."""
 
 

@@ -54,8 +54,18 @@ def from_columns(columns: Sequence[Any], row: int, absent_limit: int | None, whe
     return _with_gaps(raw, absent, row, absent_limit, where)
 
 
-def from_lists(column: Any, row: int, width: int, absent_limit: int | None, where: Where) -> Ints:
+def from_lists(
+    column: Any,
+    row: int,
+    width: int,
+    absent_limit: int | None,
+    where: Where,
+    *,
+    placed: bool = False,
+) -> Ints:
     """Return a list column as a rectangle, whole and ABSENT where an entry is not there.
+
+    `placed`: an entry's place says whose it is, so that no list may be shorter.
 
     Raises:
         VoteError: an entry that is no vote, a list longer than it may be, or, while `absent_limit`
@@ -72,10 +82,15 @@ def from_lists(column: Any, row: int, width: int, absent_limit: int | None, wher
         if gaps is None:
             return whole_numbers(raw, row, where)
         return _with_gaps(raw, gaps.reshape(-1, width), row, absent_limit, where)
-    if absent_limit is None:
+    if absent_limit is None or placed:
+        remedy = (
+            "with `groups` keep an entry for each teacher, null where a vote is missing"
+            if placed
+            else "give `teachers` N if the file holds labels and teachers may be missing"
+        )
         raise VoteError(
             f"{where.at(first_bad(unusual, row))} is the first whose list is not as long as "
-            "row 0's; give `teachers` N if the file holds labels and teachers may be missing"
+            f"row 0's; {remedy}"
         )
     long = unusual & (lengths > absent_limit)
     if long.any():

@@ -19,6 +19,7 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
 from pate_cli.votes.entries import ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
 
@@ -35,7 +36,7 @@ class LongVotes:
     missing vote could move a query, and with it which queries a limited run asks. A query nobody
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
-    top: the largest label. teachers: the number of distinct teacher ids.
+    top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
     """
 
     ids: Ids
@@ -77,16 +78,18 @@ def read_long(
     teachers: int | None,
     largest_label: int,
     asked: QueryList | None = None,
+    groups: TeacherGroups | None = None,
 ) -> LongVotes:
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that somebody voted on.
+    `asked` lists the queries; None takes those that somebody voted on. `groups` lists the teachers
+    and how many votes each one's counts for; None takes those who voted, at one vote each.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
-            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
-            that is not among those asked.
+            than `teachers`, without `teachers` a query that lacks a teacher, a vote on a query
+            that is not among those asked, or of a teacher in no group.
     """
     where = parts.where
     queries, voters = _Known(), _Known()
@@ -99,10 +102,17 @@ def read_long(
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
         if listed:
-            _refuse_others(ids, queries.ids, row, where)
+            _refuse_others(ids, queries.ids, row, where, _UNASKED)
         else:
             queries.learn(ids)
-        voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
+        its_teachers = ids_of(batch.column(TEACHER), TEACHER, row, where)
+        if groups is not None:
+            if voters.ids is None:
+                members = groups.named_by(numbers=pa.types.is_integer(its_teachers.type))
+                voters.ids = pa.array(members, type=its_teachers.type)
+            _refuse_others(its_teachers, voters.ids, row, where, _UNGROUPED)
+        else:
+            voters.learn(its_teachers)
         labels = _labels(batch, row, where)
         top = max(top, int(labels.max()))
         if top > limit:
@@ -116,12 +126,14 @@ def read_long(
     if not listed:
         queries.sort()
     width = top + 1 if classes is None else classes
-    counts, first_votes = _count(parts, queries, voters, width)
-    totals = counts.sum(axis=1)
-    if teachers is None and (totals != found).any():
-        row = int(first_votes[totals != found].min())
+    weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
+    counts, first_votes = _count(parts, queries, voters, width, weights)
+    # No teacher votes twice on a query, so a total is full only if all of them voted.
+    lacking = counts.sum(axis=1) != weights.sum()
+    if teachers is None and lacking.any():
+        row = int(first_votes[lacking].min())
         if row == parts.rows:
-            query = int(np.argmax(totals != found))
+            query = int(np.argmax(lacking))
             raise VoteError(
                 f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
                 "if teachers may be missing, give `teachers` N"
@@ -134,17 +146,20 @@ def read_long(
     return LongVotes(plain_ids(queries.ids), counts, found, top)
 
 
-def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
-    """VoteError at the first vote on a query that is not asked."""
-    known = pc.is_in(ids, value_set=asked).to_numpy(zero_copy_only=False)
+_UNASKED = "on a query that is not in the list of queries"
+_UNGROUPED = "of a teacher that is in none of `groups`"
+
+
+def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:
+    """VoteError at the first vote on a query, or of a teacher, that is not listed."""
+    known = pc.is_in(ids, value_set=listed).to_numpy(zero_copy_only=False)
     if not known.all():
-        raise VoteError(
-            f"{where.at(first_bad(~known, row))} is a vote on a query that is not in the list of "
-            "queries"
-        )
+        raise VoteError(f"{where.at(first_bad(~known, row))} is a vote {what}")
 
 
-def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
+def _count(
+    parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints
+) -> tuple[Counts, Ints]:
     """Return the histograms and the row of each query's first vote."""
     where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
@@ -156,7 +171,7 @@ def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), 1)
+        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), weights[teacher])
     return counts, first_votes
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import check_counts, first_bad
 from pate_cli.votes.files import Format, locate
+from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
 from pate_cli.votes.ranges import cut, spans
@@ -56,8 +57,10 @@ def batch_size(width: int) -> int:
 class VoteFile:
     """An opened file: its shape, how it was read, and its batches.
 
-    `teachers` is `teachers`, else what the file says: the total of the first row, the number of
-    labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
+    `teachers` is the most votes a row can have. Without `groups` that is `teachers`, else what the
+    file says: the total of the first row, the number of labels in it, or the number of distinct
+    teacher ids; `teachers_from_data` is true then. With groups it is the weight of all teachers,
+    and histograms hold weights.
     `classes_from_data` is true when the number of classes is one more than the largest label
     seen; it then depends on the votes, so `classes` is the better source wherever the number of
     classes is known. `rows_from_data` is true where votes may be missing in long form and no list
@@ -83,13 +86,18 @@ class VoteFile:
     rows_from_data: bool
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
+    groups: tuple[Group, ...] | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
         how = "inferred" if self.inferred else "as told"
+        who = f"{self.teachers} teachers"
+        if self.groups is not None:
+            count = sum(group.teachers for group in self.groups)
+            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         line = (
             f"{self.name}: {self.queries} queries x {self.classes} classes, "
-            f"{self.teachers} teachers, layout {self.layout} ({how})"
+            f"{who}, layout {self.layout} ({how})"
         )
         if self.layout is Layout.LONG:
             order = "the list of queries" if self.rows_listed else "query_id"
@@ -181,6 +189,7 @@ class _Told:
     teachers: int | None
     batch_rows: int | None
     queries: QueryList | None = None
+    groups: TeacherGroups | None = None
 
     def __post_init__(self) -> None:
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
@@ -191,6 +200,15 @@ class _Told:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.groups is not None and self.teachers not in (None, len(self.groups)):
+            raise ParameterError(
+                f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+
+    @property
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
 
     def size(self, width: int) -> int:
         return batch_size(width) if self.batch_rows is None else self.batch_rows
@@ -209,16 +227,17 @@ class _Told:
             name,
             queries=queries,
             classes=classes,
-            teachers=teachers,
+            teachers=teachers if self.groups is None else self.groups.total,
             layout=layout,
             inferred=self.layout is None,
             classes_from_data=self.classes is None and layout is not Layout.COUNTS,
-            teachers_from_data=self.teachers is None,
+            teachers_from_data=self.ensemble is None,
             rows_from_data=(
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
             ),
             rows_listed=self.queries is not None,
             reader=reader,
+            groups=None if self.groups is None else self.groups.public,
         )
 
     def refuse_list(self, name: str) -> None:
@@ -237,6 +256,7 @@ def open_votes(
     classes: int | None = None,
     teachers: int | None = None,
     queries: Queries | None = None,
+    groups: Groups | None = None,
     batch_rows: int | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
@@ -257,10 +277,14 @@ def open_votes(
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    groups: for layouts that tell who voted, the public group of each teacher with its weight and
+    how many teachers one record may have trained, as a TeacherGroups or a Parquet or CSV file
+    of them; see load_groups. Histograms then hold weights.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
 
     Raises:
-        VoteError: the source cannot be read as votes; rows are checked as they are read.
+        VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
+            rows are checked as they are read.
         UsageError: `queries` beside votes that are not in long form.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
             another type; or any of these words beside votes that are open already.
@@ -271,12 +295,13 @@ def open_votes(
         teachers,
         batch_rows,
         None if queries is None else query_list(queries),
+        None if groups is None else teacher_groups(groups),
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries and "
-                "batch_rows where it is opened"
+                f"{source.name} is open already; give layout, classes, teachers, queries, groups "
+                "and batch_rows where it is opened"
             )
         yield source
         return
@@ -312,7 +337,7 @@ def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
-    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
+    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
     settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
         return _counts(matrix, told)
@@ -328,19 +353,23 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     if columns.layout is Layout.LONG:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
-    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
+    matrix = open_matrix(
+        parts, gaps_allowed=told.teachers is not None, placed=told.groups is not None
+    )
     by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
     evidence = Evidence(
         matrix.rows,
         matrix.width,
         told.classes,
-        told.teachers,
+        told.ensemble,
         transposable=False,
         rows_are_queries=columns.has_ids or by_teacher_columns,
         named=columns.layout,
     )
     settled = told.layout or _infer(matrix, told, evidence)
-    return _counts(matrix, told) if settled is Layout.COUNTS else _labels(matrix, settled, told)
+    if settled is Layout.COUNTS:
+        return _counts(matrix, told)
+    return _labels(matrix, settled, told, None if columns.is_list else columns.votes)
 
 
 def _infer(matrix: Matrix, told: _Told, evidence: Evidence) -> Layout:
@@ -353,16 +382,22 @@ def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
     """Refuse a label matrix whose other side is the number of teachers."""
     sides = (matrix.width, matrix.rows)
     here, there = sides if layout is Layout.LABELS else sides[::-1]
-    if told.teachers is not None and here != told.teachers == there:
+    if told.ensemble is not None and here != told.ensemble == there:
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
+        said = "`teachers`" if told.groups is None else "`groups` of"
         raise VoteError(
-            f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{matrix.where.name}: with {said} {told.ensemble} an array of {matrix.rows} x "
             f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
 
 def _counts(matrix: Matrix, told: _Told) -> VoteFile:
     where, classes = matrix.where, matrix.width
+    if told.groups is not None:
+        raise UsageError(
+            f"`groups` needs to know who voted, and the histograms of {where.name} do not tell; "
+            "give the labels of the teachers"
+        )
     if told.classes not in (None, classes):
         raise VoteError(
             f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
@@ -395,8 +430,11 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
     )
 
 
-def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
+def _labels(
+    matrix: Matrix, layout: Layout, told: _Told, names: tuple[str, ...] | None = None
+) -> VoteFile:
     where, width = matrix.where, matrix.width
+    weights = None if told.groups is None else told.groups.in_columns(names, width, where.name)
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
             f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "
@@ -411,6 +449,7 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
         width=entries,
         classes=classes,
         absent_limit=told.teachers,
+        weights=weights,
     )
     return told.file(
         where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
@@ -448,6 +487,7 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         teachers=told.teachers,
         largest_label=LARGEST_UNTOLD_LABEL,
         asked=told.queries,
+        groups=told.groups,
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 

@@ -220,10 +220,14 @@ def _family(kind: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ParquetMatrix:
-    """Class columns, teacher columns or one list column, as a matrix with a row per query."""
+    """Class columns, teacher columns or one list column, as a matrix with a row per query.
+
+    `placed`: the place of an entry in a list says whose it is.
+    """
 
     parts: Parts
     width: int
+    placed: bool = False
 
     @property
     def where(self) -> Where:
@@ -258,15 +262,19 @@ class ParquetMatrix:
                 ids = row_numbers(row, row + batch.num_rows)
             if columns.is_list:
                 (column,) = columns.votes
-                values = from_lists(batch.column(column), row, self.width, absent_limit, where)
+                values = from_lists(
+                    batch.column(column), row, self.width, absent_limit, where, placed=self.placed
+                )
             else:
                 votes = [batch.column(column) for column in columns.votes]
                 values = from_columns(votes, row, absent_limit, where)
             yield row, ids, values
 
 
-def open_matrix(parts: Parts, *, gaps_allowed: bool) -> ParquetMatrix:
+def open_matrix(parts: Parts, *, gaps_allowed: bool, placed: bool = False) -> ParquetMatrix:
     """Check the query ids and read the width of the first row, 0 only if `gaps_allowed`.
+
+    `placed`: as in ParquetMatrix.
 
     Raises:
         VoteError: null or repeated query ids, or an empty first row.
@@ -282,7 +290,7 @@ def open_matrix(parts: Parts, *, gaps_allowed: bool) -> ParquetMatrix:
         width = int(length)
     if width == 0 and not gaps_allowed:
         raise VoteError(f"{parts.where.at(0)} has no entries")
-    return ParquetMatrix(parts, width)
+    return ParquetMatrix(parts, width, placed)
 
 
 def _refuse_repeats(parts: Parts) -> None:

@@ -23,7 +23,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.checks import Ids
 from pate_cli.words import LabelFormat, PublicFact
 
@@ -71,6 +71,7 @@ def run(
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
+    groups: Sequence[Group] = (),
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -89,6 +90,7 @@ def run(
         progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
+        groups: of the teachers, where they count differently.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
@@ -110,7 +112,8 @@ def run(
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    return account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    return account.settle(done, key, warnings)
 
 
 def run_in_parts(
@@ -124,6 +127,7 @@ def run_in_parts(
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
+    groups: Sequence[Group] = (),
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -164,7 +168,8 @@ def run_in_parts(
     asked = sum(receipt.part.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    settled = account.settle(done, key, ())
     return settled, [receipt.part for receipt in receipts]
 
 

@@ -204,6 +204,7 @@ def aggregate(
         f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
         f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
+    _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
@@ -260,6 +261,14 @@ class _Written(contextlib.ExitStack):
             writer = LabelWriter(file, self._format, labels.metadata, rows=rows)
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
+
+
+def _note_groups(output: OutputOptions, report: Report) -> None:
+    """Which group of teachers pays most and which least."""
+    if len(report.groups) > 1:
+        ends = [choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min)]
+        told = [f"{own.epsilon:.4f} for {own.group}" for own in ends]
+        output.note(f"epsilon by group of teachers: {told[0]} at most, {told[1]} at least")
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

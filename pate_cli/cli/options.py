@@ -202,6 +202,14 @@ class VoteOptions:
             "`query_id`. One without a vote is asked, too.",
         ),
     ] = None
+    groups: Annotated[
+        Path | None,
+        _votes(
+            "--groups",
+            help="Public groups of the teachers: Parquet or CSV with `group`, and as needed "
+            "`weight`, `teachers_per_record`, `teacher_id`. Each group gets its own epsilon.",
+        ),
+    ] = None
 
     def open(self, votes: str) -> AbstractContextManager[VoteFile]:
         """The file, read as these options say."""
@@ -213,13 +221,16 @@ class VoteOptions:
             classes=self.classes,
             teachers=self.teachers,
             queries=self.queries,
+            groups=self.groups,
         )
 
     def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
-        """UsageError for an output that is among the votes, or the list of queries."""
+        """UsageError for an output that is among the votes, or a list beside them."""
         refuse_overwriting(votes, *outputs)
         if self.queries is not None:
             refuse_overwriting(self.queries, *outputs, what="the list of queries")
+        if self.groups is not None:
+            refuse_overwriting(self.groups, *outputs, what="the groups of the teachers")
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""

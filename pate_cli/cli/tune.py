@@ -176,7 +176,7 @@ def tune(
     wanted: GoalOptions,
     tried: GridOptions,
     teachers_per_record: TeachersPerRecord = 1,
-    reading: Annotated[VoteOptions, Without("max_answers", "queries")],
+    reading: Annotated[VoteOptions, Without("max_answers", "queries", "groups")],
     safe: SafeOptions,
     view: FrontOptions,
     output: OutputOptions,

@@ -96,7 +96,8 @@ class TeacherGroups:
             object.__setattr__(self, "ids", _ids(self.ids, count))
         if sum(self.weights) > LARGEST:
             raise VoteError(f"{_HERE}: the weights add up to more than {LARGEST}")
-        sizes, rows = Counter(names), {}
+        sizes = Counter(names)
+        rows: dict[str, int] = {}
         for row, (group, k) in enumerate(zip(names, self.teachers_per_record, strict=True)):
             first = rows.setdefault(group, row)
             if k != self.teachers_per_record[first]:

@@ -171,7 +171,9 @@ def _count(
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), weights[teacher])
+        np.add.at(
+            counts.reshape(-1), query * classes + _labels(batch, row, where), weights[teacher]
+        )
     return counts, first_votes
 
 

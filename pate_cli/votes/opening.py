@@ -109,6 +109,11 @@ class VoteFile:
         return line
 
     @property
+    def votes_together(self) -> bool:
+        """Whether one record has trained one teacher at most, whatever its vote counts for."""
+        return all(group.teachers_per_record == 1 for group in self.groups or ())
+
+    @property
     def read_off(self) -> tuple[PublicFact, ...]:
         """What a guarantee takes as public and this file says only through its votes."""
         found = {

@@ -265,10 +265,12 @@ class _Written(contextlib.ExitStack):
 
 def _note_groups(output: OutputOptions, report: Report) -> None:
     """Which group of teachers pays most and which least."""
-    if len(report.groups) > 1:
-        ends = [choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min)]
-        told = [f"{own.epsilon:.4f} for {own.group}" for own in ends]
-        output.note(f"epsilon by group of teachers: {told[0]} at most, {told[1]} at least")
+    if len({own.epsilon for own in report.groups}) > 1:
+        most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
+        output.note(
+            f"epsilon by group of teachers: from {least.epsilon:.4f} for {least.group} to "
+            f"{most.epsilon:.4f} for {most.group}"
+        )
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

@@ -142,14 +142,35 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_groups_of_a_ledger_are_refused(damage):
     public = TeacherGroups(("open", "open", "strict"), weights=(4, 3, 1)).public
-    done = replace(round_of(GNMax(8, 3, sigma2=5.0), queries=9), groups=public)
+    mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
+    done = replace(round_of(mechanism, queries=9), groups=public)
     empty = Ledger.zero(analysis="tight", delta=1e-5, orders=[8.0])
     ledger = replace(empty, rounds=(done,))
     assert Ledger.from_json(ledger.to_json()).rounds == (done,)
-    data = ledger.to_dict()
+    data = json.loads(ledger.to_json())
+    del data["checksum"]
+    data["schema_version"] = 1  # which had none
     DAMAGE[damage](data["rounds"][0]["groups"][0])
     text = refusal(LedgerError, Ledger.from_json, json.dumps(data))
     assert text == "the ledger is damaged: a field is missing or malformed"
+
+
+def test_a_round_is_charged_for_the_group_that_moves_most():
+    public = TeacherGroups(("open", "strict"), weights=(4, 1)).public
+    done = round_of(GNMax(5, 3, sigma2=5.0, teachers_per_record=3), queries=9)
+    assert refusal(LedgerError, replace, done, groups=public) == (
+        "round f00d: a record of its groups moves up to 4 votes, but it was charged for 3"
+    )
+
+
+def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):
+    words = [*words[:-2], "--max-queries", 20, "--target-epsilon", 40, "--threshold", 40]
+    words += ["--sigma1", 30, "--sigma2", "12"]
+    result = pate("tune", *words, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert f"--groups {words[2]}" in json.loads(result.stdout)["command"]
+    result = pate("tune", "--rule-of-thumb", "--groups", words[2], "--target-epsilon", 4)
+    assert (result.exit_code, "leave out --groups" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("target", "all_alike"), [("3", True), ("90", False)])

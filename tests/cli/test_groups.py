@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate_library
+from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.errors import LedgerError, ParameterError, UsageError
 from pate_cli.ledger import Ledger
@@ -160,6 +161,17 @@ def test_a_round_is_charged_for_the_group_that_moves_most():
     done = round_of(GNMax(5, 3, sigma2=5.0, teachers_per_record=3), queries=9)
     assert refusal(LedgerError, replace, done, groups=public) == (
         "round f00d: a record of its groups moves up to 4 votes, but it was charged for 3"
+    )
+
+
+def test_weights_without_groups_are_no_shared_records():
+    """Of a mechanism for votes that move together, on histograms that were weighted beforehand."""
+    mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
+    said = adjacency(round_of(mechanism, queries=9))
+    assert "differ in one teacher, whose vote counts for up to 4: " in said
+    assert "at most 4 votes of one class may move" in said
+    assert "4 teachers, as one record" in adjacency(
+        round_of(replace(mechanism, votes_together=False), queries=9)
     )
 
 

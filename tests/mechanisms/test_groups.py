@@ -10,78 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
-from scipy.stats import laplace
 
 from divergences import hockey_stick, renyi
 from graphs import Ballots
-from laws import (
-    answers_law,
-    epoch_law,
-    gaussian_argmax_law,
-    laplace_argmax_law,
-    permute_and_flip_law,
-    plurality_law,
-)
-from pate_cli.accounting.stability import distance_to_instability
+from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
 from pate_cli.disclosure.door import by_group, for_all_votes
 from pate_cli.disclosure.worst_case import Spending
-from pate_cli.mechanisms import CLASSES, mechanism_class, scored_from_parameters
-from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.mechanisms import mechanism_class, scored_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes import TeacherGroups
-from pate_cli.votes.side_files import StudentPredictions
+from pate_cli.words import MechanismName
 
-ORDER, DELTA = 2.2, 0.02
-STUDENT = np.array([0.35, 0.34, 0.31])
-
-
-def argmax_law(mechanism, counts):
-    return np.exp(gaussian_argmax_law(counts, mechanism.sigma2))
-
-
-def checked(mechanism, counts, v):
-    answered = ndtr((v - mechanism.threshold) / mechanism.sigma1)
-    return answers_law(answered, argmax_law(mechanism, counts))
-
-
-def distances(mechanism, counts):
-    return distance_to_instability(counts, teachers_per_record=mechanism.teachers_per_record)
-
-
-def stable(mechanism, counts):
-    excess = mechanism.threshold - distances(mechanism, counts)
-    answered = laplace.sf(excess, scale=1.0 / mechanism.query_epsilon)
-    return answers_law(answered, plurality_law(counts))
-
-
-# The parameters of each mechanism, and the exact law of one query.
-LAWS = {
-    "gnmax": (
-        {"sigma2": 1.8},
-        lambda m, n: answers_law(np.ones(len(n)), argmax_law(m, n)),
-    ),
-    "confident": (
-        {"threshold": 3.7, "sigma1": 2.2, "sigma2": 2.5},
-        lambda m, n: checked(m, n, n.max(axis=1)),
-    ),
-    "interactive": (
-        {"threshold": 1.3, "sigma1": 2.2, "sigma2": 2.5},
-        lambda m, n: checked(m, n, (n - m.teachers * STUDENT).max(axis=1)),
-    ),
-    "lnmax": (
-        {"laplace_scale": 1.7},
-        lambda m, n: answers_law(np.ones(len(n)), np.exp(laplace_argmax_law(n, m.laplace_scale))),
-    ),
-    "permute-and-flip": (
-        {"exponential_scale": 2.3},
-        lambda m, n: answers_law(np.ones(len(n)), permute_and_flip_law(n, m.exponential_scale)),
-    ),
-    "stability": ({"query_epsilon": 0.8, "query_delta": 0.3}, stable),
-    "sparse-vector": (
-        {"query_epsilon": 0.8, "query_delta": 0.3, "refusals": 1000},
-        lambda m, n: answers_law(epoch_law(m, distances(m, n)[:, None])[:, 1], plurality_law(n)),
-    ),
-}
+DELTA = 0.02
 # One teacher a record in all groups, so that votes move together; and not so.
 ENSEMBLES = {
     "weighted": TeacherGroups(("a", "b", "b", "b", "b"), weights=(3, 1, 1, 1, 1)),
@@ -89,8 +29,6 @@ ENSEMBLES = {
         ("a", "a", "a", "b", "b"), weights=(2, 1, 1, 1, 1), teachers_per_record=(2, 2, 2, 1, 1)
     ),
 }
-
-
 BALLOTS = {which: Ballots(all_.weights, all_.groups, 3) for which, all_ in ENSEMBLES.items()}
 
 
@@ -117,16 +55,19 @@ class Ensemble:
     @cached_property
     def mechanism(self) -> Any:
         public = self.groups.public
-        return mechanism_class(self.name)(
+        return CASES[self.name].build(
             teachers=self.groups.total,
             classes=3,
             teachers_per_record=max(group.votes_per_record for group in public),
             votes_together=all(group.teachers_per_record == 1 for group in public),
-            **LAWS[self.name][0],
         )
 
+    def bound(self, mechanism):
+        """The mechanism with what the same student predicts everywhere, if it takes that."""
+        return with_student(mechanism, [STUDENTS[3][0]] * len(self.ballots.histograms))
+
     def law(self, mechanism):
-        laws = LAWS[self.name][1](mechanism, self.ballots.histograms)
+        laws = CASES[self.name].law(self.bound(mechanism), self.ballots.histograms)
         np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
         return laws
 
@@ -147,16 +88,7 @@ def each(names, ensembles=tuple(ENSEMBLES)):
     return pytest.mark.parametrize("case", cases)
 
 
-SCORED = [name for name in CLASSES if issubclass(mechanism_class(name), ScoredMechanism)]
-COMPOSED = [name for name in CLASSES if name not in SCORED]
-
-
-def worst(mechanism):
-    return mechanism.worst_rdp(queries=1, answers=1, orders=np.array([ORDER]))[0]
-
-
-def test_every_mechanism_has_its_law_here():
-    assert set(LAWS) == set(CLASSES)
+SCORED, COMPOSED = names(ScoredMechanism), names(ComposedMechanism)
 
 
 @each(SCORED)
@@ -182,10 +114,7 @@ def test_an_understated_group_is_caught(case):
 
 @each(SCORED)
 def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
-    counts, mechanism = case.ballots.histograms, case.mechanism
-    if case.name == "interactive":
-        student = StudentPredictions(np.tile(STUDENT, (len(counts), 1)))
-        mechanism = replace(mechanism, predictions=student)
+    counts, mechanism = case.ballots.histograms, case.bound(case.mechanism)
     table, score = mechanism.cost_table(ORDER), mechanism.score(counts)
     cells = mechanism.cells(score, table.grid)
     cost = table.cost(cells)
@@ -233,13 +162,14 @@ def test_a_composition_for_fewer_votes_does_not_cover_the_group_that_moves_most(
 
 @pytest.mark.parametrize("name", ["gnmax", "lnmax"])
 def test_equal_weights_and_as_much_more_noise_cost_what_one_vote_costs(name):
-    (scale, value), *_ = LAWS[name][0].items()
-    kind = mechanism_class(name)
-    plain = kind(50, 10, **{scale: 4.0 * value})
-    heavy = kind(150, 10, **{scale: 12.0 * value}, teachers_per_record=3, votes_together=True)
+    kind = mechanism_class(MechanismName(name))
+    scale = {"gnmax": "sigma2", "lnmax": "laplace_scale"}[name]
+    plain = kind(50, 10, **{scale: 7.0})
+    heavy = kind(150, 10, **{scale: 21.0}, teachers_per_record=3, votes_together=True)
     assert worst(heavy) == pytest.approx(worst(plain), rel=1e-12)
     apart = replace(heavy, votes_together=False)
     assert worst(apart) > 1.2 * worst(heavy)
-    assert heavy.gaussian_mu(queries=9, answers=9) == plain.gaussian_mu(queries=9, answers=9)
+    wanted = plain.gaussian_mu(queries=9, answers=9)
+    assert heavy.gaussian_mu(queries=9, answers=9) == pytest.approx(wanted, rel=1e-12)
     again = scored_from_parameters(heavy.parameters())
     assert (again, "votes_together" in apart.parameters()) == (heavy, False)

@@ -239,13 +239,14 @@ class ParquetMatrix:
     """Class columns, teacher columns or one list column, as a matrix with a row per query.
 
     width: entries of the first row. ragged: lists may be of other lengths. names: of the labels, if
-    these may be texts.
+    these may be texts. placed: the place of an entry in a list says whose it is.
     """
 
     parts: Parts
     width: int
     ragged: bool
     names: tuple[str, ...] | None = None
+    placed: bool = False
 
     @property
     def where(self) -> Where:
@@ -288,6 +289,7 @@ class ParquetMatrix:
                     where,
                     self.names,
                     ragged=self.ragged,
+                    placed=self.placed,
                 )
             else:
                 votes = [batch.column(column) for column in columns.votes]
@@ -311,9 +313,15 @@ class ParquetMatrix:
 
 
 def open_matrix(
-    parts: Parts, *, gaps_allowed: bool, names: tuple[str, ...] | None = None
+    parts: Parts,
+    *,
+    gaps_allowed: bool,
+    names: tuple[str, ...] | None = None,
+    placed: bool = False,
 ) -> ParquetMatrix:
     """Check the query ids and read the width of the first row, 0 only if `gaps_allowed`.
+
+    `placed`: as in ParquetMatrix.
 
     Raises:
         VoteError: null or repeated query ids, or an empty first row.
@@ -329,7 +337,7 @@ def open_matrix(
         width = int(length)
     if width == 0 and not gaps_allowed:
         raise VoteError(f"{parts.where.at(0)} has no entries")
-    return ParquetMatrix(parts, width, gaps_allowed, names)
+    return ParquetMatrix(parts, width, gaps_allowed and not placed, names, placed)
 
 
 def _refuse_repeats(parts: Parts) -> None:

@@ -118,16 +118,25 @@ class TablePiece:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parquet files of one schema, read as if they were one; or a table."""
+    """Parquet files of one schema, read as if they were one; or a table.
+
+    ids_are_numbers: what the schema says of the query ids; true without any.
+    """
 
     where: Where
     columns: Columns
     pieces: tuple[Piece, ...] = field(repr=False)
+    ids_are_numbers: bool = True
 
     @property
     def rows(self) -> int:
         """Rows of all pieces."""
         return sum(piece.stretch.rows for piece in self.pieces)
+
+    def refuse_empty(self) -> None:
+        """VoteError where there are no rows."""
+        if not self.rows:
+            raise VoteError(f"{self.where.name}: has no rows")
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -185,9 +194,9 @@ def open_parts(
             raise VoteError(
                 f"{part.name}: its columns differ in name, order or type from the first part's"
             )
-    if columns is None or not any(piece.stretch.rows for piece in pieces):
+    if columns is None:
         raise VoteError(f"{name}: has no rows")
-    return Parts(Where(name), columns, tuple(pieces))
+    return _parts(columns, Where(name), tuple(pieces), id_kind=kinds[0])
 
 
 def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
@@ -197,10 +206,18 @@ def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
         VoteError: no rows, or columns that are no votes.
     """
     columns = find_columns(table.schema, name, layout)
-    if table.num_rows == 0:
-        raise VoteError(f"{name}: has no rows")
     piece = TablePiece(table, Stretch(name, table.num_rows))
-    return Parts(Where(name), columns, (piece,))
+    kind = _family(table.schema.field(columns.needed[0]).type)
+    return _parts(columns, Where(name), (piece,), id_kind=kind)
+
+
+def _parts(columns: Columns, where: Where, pieces: tuple[Piece, ...], *, id_kind: str) -> Parts:
+    """The parts, at least a row of them unless the rows are votes: see `read_long`."""
+    numbered = not columns.has_ids or id_kind == "number"
+    parts = Parts(where, columns, pieces, ids_are_numbers=numbered)
+    if columns.layout is not Layout.LONG:
+        parts.refuse_empty()
+    return parts
 
 
 def _family(kind: Any) -> str:

@@ -88,9 +88,9 @@ def read_long(
     where all three are given, for a single vote must not decide whether a file can be read.
 
     Raises:
-        VoteError: no votes without all three, nulls, labels out of range, a teacher voting twice on a query, more teacher ids
-            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
-            that is not among those asked.
+        VoteError: no votes without all three, nulls, labels out of range, a teacher voting twice on
+            a query, more teacher ids than `teachers`, without `teachers` a query that lacks a
+            teacher, or a vote on a query that is not among those asked.
     """
     where = parts.where
     if None in (classes, teachers, asked):

@@ -374,15 +374,22 @@ def differ_only_in_what_is_paid_for(one, two):
     return rows
 
 
+# How standard error repeats numbers of the report.
+REPEATED = [
+    "answered {answers} of ",
+    ", {answers} answers: ",
+    "epsilon {epsilon:.4f} at delta ",
+    "epsilon = {epsilon:.4f} at delta ",
+]
+
+
 def same_notes(one, two):
-    """Standard error repeats the numbers of answers and epsilon that the report holds."""
+    """Standard error is the same but for the numbers of answers and epsilon that are published."""
     expected = one.stderr
-    if "answered " in expected:
+    if one.report and '"answers"' in one.report:
         here, there = json.loads(one.report), json.loads(two.report)
-        told = "answered {answers} of {queries} queries, labels in ".format_map
-        expected = expected.replace(told(here), told(there))
-        told = "; epsilon {epsilon:.4f} at delta ".format_map
-        expected = expected.replace(told(here), told(there))
+        for words in REPEATED:
+            expected = expected.replace(words.format_map(here), words.format_map(there))
     assert expected == two.stderr
 
 
@@ -476,7 +483,7 @@ WAYS = {
     "target, out of reach": [*FLIP, "--target-epsilon", 60, "--budget", 1],
     "target, dry": [*FLIP, "--target-epsilon", 10, "--dry-run"],
     "target, refused": [*FLIP, "--target-epsilon", 0.9, "--max-queries", 9],
-    "target, passed": [*GNMAX, "--target-epsilon", 6, "--max-queries", 4, "--bound", "conditional"],
+    "target, passed": [*GNMAX, "--target-epsilon", 6, "--max-queries", 4],
     "confident, upper": ["--release", "upper", "--order", 4],
     "gnmax, unbiased": [*GNMAX, "--release", "unbiased", "--order", 4, "--quiet"],
     "permute-and-flip, upper": [*FLIP, "--release", "upper"],
@@ -504,10 +511,12 @@ def student():
 @pytest.mark.parametrize("way", WAYS)
 def test_every_mechanism_and_release(way, student):
     words = ["aggregate", "VOTES", *WAYS[way]]
-    before, after = (left_by(labels, student, words) for labels in (VOTES, EVERYWHERE))
+    # Files as far apart as the two may well end differently, which is what the coin is paid for.
+    neighbour = NEIGHBOURS["moved in the first row"] if way == "target, passed" else EVERYWHERE
+    before, after = (left_by(labels, student, words) for labels in (VOTES, neighbour))
     assert before.code == CODES.get(way, 0), before.stderr
     rows = differ_only_in_what_is_paid_for(before, after)
-    assert way in OUT_OF_PLACE or rows <= changed_rows(VOTES, EVERYWHERE)
+    assert way in OUT_OF_PLACE or rows <= changed_rows(VOTES, neighbour)
     if "quiet" in way:
         assert before.stderr == after.stderr == ""
     if way in ("target, passed", "target, refused"):  # by a coin

@@ -207,8 +207,11 @@ class Left:
     files: dict[str, tuple[int, bytes]]
 
     @property
-    def report(self):
-        return self.files["report.json"][1].decode() if "report.json" in self.files else self.stdout
+    def report(self) -> str:
+        """What the last command reports."""
+        if self.stdout.startswith("{") or "report.json" not in self.files:
+            return self.stdout
+        return self.files["report.json"][1].decode()
 
 
 SECRET = {"ledger"}

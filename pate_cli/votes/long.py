@@ -50,9 +50,6 @@ class _Known:
 
     ids: Any = None
 
-    def __len__(self) -> int:
-        return 0 if self.ids is None else len(self.ids)
-
     def learn(self, column: Any) -> None:
         """Add the ids not seen before."""
         distinct = pc.unique(column)
@@ -73,6 +70,21 @@ class _Known:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def _nobody(
+    parts: Parts, classes: int | None, teachers: int | None, asked: QueryList | None
+) -> LongVotes:
+    """The votes where there are none: the neighbour of a file in which one teacher voted alone.
+
+    VoteError unless all that is public is given: a vote must not decide whether a file is read.
+    """
+    if classes is None or teachers is None or asked is None:
+        raise VoteError(f"{parts.where.name}: has no rows")
+    ids = asked.named_by(numbers=parts.ids_are_numbers)
+    counts = np.zeros((len(ids), classes), dtype=np.int64)
+    counts.flags.writeable = False
+    return LongVotes(ids, counts, teachers=0, top=0)
+
+
 def read_long(
     parts: Parts,
     *,
@@ -84,28 +96,25 @@ def read_long(
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that somebody voted on. Nobody needs to have voted
-    where all three are given, for a single vote must not decide whether a file can be read.
+    `asked` lists the queries; None takes those that somebody voted on.
 
     Raises:
-        VoteError: no votes without all three, nulls, labels out of range, a teacher voting twice on
-            a query, more teacher ids than `teachers`, without `teachers` a query that lacks a
-            teacher, or a vote on a query that is not among those asked.
+        VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
+            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
+            that is not among those asked.
     """
+    if not parts.rows:
+        return _nobody(parts, classes, teachers, asked)
     where = parts.where
-    if None in (classes, teachers, asked):
-        parts.refuse_empty()
     queries, voters = _Known(), _Known()
     listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
-    if asked is not None:
-        # By the schema, not by the first vote: there may be none.
-        kind = pa.int64() if parts.ids_are_numbers else pa.large_string()
-        named = asked.named_by(numbers=parts.ids_are_numbers)
-        queries.ids, listed = pa.array(named, type=kind), True
     for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
         ids = ids_of(batch.column(QUERY), QUERY, row, where)
+        if asked is not None and not listed:
+            named = asked.named_by(numbers=pa.types.is_integer(ids.type))
+            queries.ids, listed = pa.array(named, type=ids.type), True
         if listed:
             _refuse_others(ids, queries.ids, row, where)
         else:
@@ -118,7 +127,7 @@ def read_long(
                 f"{where.at(first_bad(labels > limit, row))} has a label outside 0..{limit}; "
                 "labels count from 0: check `classes` and the file"
             )
-    found = len(voters)
+    found = len(voters.ids)
     if teachers is not None and found > teachers:
         raise VoteError(f"{where.name}: has {found} teacher ids, more than `teachers` {teachers}")
     if not listed:
@@ -155,7 +164,7 @@ def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
 def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
     """Return the histograms and the row of each query's first vote."""
     where = parts.where
-    rows, found = len(queries), len(voters)
+    rows, found = len(queries.ids), len(voters.ids)
     counts = np.zeros((rows, classes), dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)

@@ -35,6 +35,10 @@ class Piece(Protocol):
         """Its rows."""
 
     @property
+    def schema(self) -> Any:
+        """Its Arrow schema."""
+
+    @property
     def portable(self) -> bool:
         """Whether it pickles as the name of a file."""
 
@@ -55,6 +59,11 @@ class FilePiece:
     stretch: Stretch
     size: int
     kept: KeptOpen = field(repr=False)
+
+    @property
+    def schema(self) -> Any:
+        """See Piece."""
+        return self.kept.file(self.part).schema
 
     @property
     def portable(self) -> bool:
@@ -100,6 +109,11 @@ class TablePiece:
     stretch: Stretch
 
     @property
+    def schema(self) -> Any:
+        """See Piece."""
+        return self.table.schema
+
+    @property
     def portable(self) -> bool:
         """A copy carries the votes."""
         return False
@@ -118,25 +132,21 @@ class TablePiece:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parquet files of one schema, read as if they were one; or a table.
-
-    ids_are_numbers: what the schema says of the query ids; true without any.
-    """
+    """Parquet files of one schema, read as if they were one; or a table."""
 
     where: Where
     columns: Columns
     pieces: tuple[Piece, ...] = field(repr=False)
-    ids_are_numbers: bool = True
 
     @property
     def rows(self) -> int:
         """Rows of all pieces."""
         return sum(piece.stretch.rows for piece in self.pieces)
 
-    def refuse_empty(self) -> None:
-        """VoteError where there are no rows."""
-        if not self.rows:
-            raise VoteError(f"{self.where.name}: has no rows")
+    @property
+    def ids_are_numbers(self) -> bool:
+        """What the schema says of the query ids, which there are."""
+        return _family(self.pieces[0].schema.field(QUERY).type) == "number"
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -162,6 +172,12 @@ class Parts:
                     yield begin + row + skipped, wanted
                 if row + batch.num_rows >= beyond:
                     break
+
+
+def _refuse_empty(columns: Columns, name: str) -> None:
+    """VoteError for a file without rows, but for long form, in which rows are votes."""
+    if columns.layout is not Layout.LONG:
+        raise VoteError(f"{name}: has no rows")
 
 
 def open_parts(
@@ -196,7 +212,9 @@ def open_parts(
             )
     if columns is None:
         raise VoteError(f"{name}: has no rows")
-    return _parts(columns, Where(name), tuple(pieces), id_kind=kinds[0])
+    if not any(piece.stretch.rows for piece in pieces):
+        _refuse_empty(columns, name)
+    return Parts(Where(name), columns, tuple(pieces))
 
 
 def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
@@ -206,18 +224,10 @@ def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
         VoteError: no rows, or columns that are no votes.
     """
     columns = find_columns(table.schema, name, layout)
+    if table.num_rows == 0:
+        _refuse_empty(columns, name)
     piece = TablePiece(table, Stretch(name, table.num_rows))
-    kind = _family(table.schema.field(columns.needed[0]).type)
-    return _parts(columns, Where(name), (piece,), id_kind=kind)
-
-
-def _parts(columns: Columns, where: Where, pieces: tuple[Piece, ...], *, id_kind: str) -> Parts:
-    """The parts, at least a row of them unless the rows are votes: see `read_long`."""
-    numbered = not columns.has_ids or id_kind == "number"
-    parts = Parts(where, columns, pieces, ids_are_numbers=numbered)
-    if columns.layout is not Layout.LONG:
-        parts.refuse_empty()
-    return parts
+    return Parts(Where(name), columns, (piece,))
 
 
 def _family(kind: Any) -> str:

@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "pate_cli"
 FLOORS = [
     ["errors", "arrays"],
     ["words", "checks", "noise"],
-    ["engine"],
+    ["engine", "multilabel"],
     ["files"],
     ["checkpoint", "results"],
     ["labels"],

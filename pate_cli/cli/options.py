@@ -223,7 +223,7 @@ class VoteOptions:
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""
-        return min(file.queries, self.max_queries or file.queries)
+        return file.limited(self.max_queries)
 
     @property
     def caps(self) -> dict[str, int | None]:

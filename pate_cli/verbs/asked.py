@@ -79,8 +79,9 @@ class Asked:
             )
 
     def by_rule(self, plan: TargetPlan) -> Asked:
-        """The same with as many rows as the public rule asks at a target."""
-        rows = Reference(self.scored).rows(plan, self.queries)
+        """The same with as many rows as the public rule asks at a target, of whole queries."""
+        rows, each = Reference(self.scored).rows(plan, self.queries), self.file.rows_per_query
+        rows = max(rows // each, 1) * each
         return replace(self, queries=rows, max_answers=min(self.max_answers, rows))
 
     @functools.cached_property
@@ -218,7 +219,7 @@ def _refuse_settled(
 def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:
     """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
     queries = file.limited(max_queries)
-    return queries, min(queries, file.limited(max_answers, name="max_answers"))
+    return queries, min(queries, file.capped(max_answers))
 
 
 def kind_of(

@@ -67,6 +67,10 @@ def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
             f"{name}: layout {layout} is for NPY files; in Parquet store one row per query, "
             "or query_id, teacher_id, label"
         )
+    if layout is not None and layout.told_only and layout is not Layout.MULTILABEL_COUNTS:
+        raise VoteError(
+            f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
+        )
     long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
     if layout is Layout.LONG or (layout is None and long):
         return _long_columns(kinds, name)
@@ -147,7 +151,9 @@ def _wide_columns(
 ) -> Columns:
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
-    numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
+    # Names of labels go with what is said of them, so they may be any, in any order.
+    named = layout is Layout.MULTILABEL_COUNTS
+    numbered = [] if named else [n for n in rest if _NUMBERED.fullmatch(n)]
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import tokenize
 import warnings
@@ -18,7 +19,16 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
+from pate_cli.words import Layout
 
+# How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
+_SIDES = {
+    Layout.SCORES: ((3,), "[queries, teachers, classes]"),
+    Layout.SCORES_BY_TEACHER: ((3,), "[teachers, queries, classes]"),
+    Layout.MULTILABEL_COUNTS: ((2, 3), "[queries, labels] or [queries, labels, 2]"),
+    Layout.MULTILABEL: ((3,), "[queries, teachers, labels]"),
+    Layout.MULTILABEL_BY_TEACHER: ((3,), "[teachers, queries, labels]"),
+}
 _KINDS = {
     "b": "true/false values",
     "c": "complex numbers",
@@ -45,11 +55,12 @@ class MappedFile:
 
     portable = True
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, layout: Layout | None) -> None:
         """Map the array now: a file that is removed later is still there."""
         self._path = path
         self._name = name
-        self._header, mapped = _mapped(path, name)
+        self._layout = layout
+        self._header, mapped = _mapped(path, name, layout)
         self._array: NDArray[Any] | None = mapped
 
     def __getstate__(self) -> dict[str, Any]:
@@ -57,14 +68,14 @@ class MappedFile:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The sides of the array."""
         return self._header.shape
 
     @property
     def array(self) -> NDArray[Any]:
         """The array; VoteError where the file is gone, or another one by now."""
         if self._array is None:
-            header, mapped = _mapped(self._path, self._name)
+            header, mapped = _mapped(self._path, self._name, self._layout)
             if header != self._header:
                 raise VoteError(f"{self._name}: has changed while it was read; start again")
             self._array = mapped
@@ -86,7 +97,7 @@ class HeldArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The sides of the array."""
         return self.array.shape
 
     def release(self) -> None:
@@ -140,60 +151,115 @@ class NpyMatrix:
             yield first, ids, values
 
 
-def open_npy(path: Path, name: str) -> NpyMatrix:
-    """Map the array at `path`; `name` is what messages call it.
+@dataclass(frozen=True, eq=False)
+class NpyCube:
+    """An array [queries, i, j], or teacher by teacher one [i, queries, j]."""
+
+    where: Where
+    source: MappedFile | HeldArray
+    by_teacher: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return int(self.source.shape[1 if self.by_teacher else 0])
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """(i, j)."""
+        return int(self.source.shape[0 if self.by_teacher else 1]), int(self.source.shape[2])
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The one file, which may be cut anywhere."""
+        return (Stretch(self.where.name, self.rows),)
+
+    @property
+    def portable(self) -> bool:
+        """Whether the array is in a file."""
+        return self.source.portable
+
+    def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield queries start..stop-1 as (first query, copy of the entries [queries, i, j])."""
+        array = self.source.array
+        by_query = array.transpose(1, 0, 2) if self.by_teacher else array
+        for first in range(start, stop, size):
+            # A copy, so that what was checked cannot change under the reader in a mapped file.
+            part = np.array(by_query[first : min(first + size, stop)], order="C", subok=False)
+            self.source.release()
+            yield first, part
+
+
+def open_npy(path: Path, name: str, layout: Layout | None = None) -> NpyMatrix | NpyCube:
+    """Map the array at `path`; `name` is what messages call it, `layout` what the user said.
 
     Raises:
-        VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
+        VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers.
     """
-    return NpyMatrix(Where(name), MappedFile(path, name))
+    return _sided(name, MappedFile(path, name, layout), layout)
 
 
-def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
+def take_array(array: NDArray[Any], name: str, layout: Layout | None = None) -> NpyMatrix | NpyCube:
     """Take an array for what it would be as a file; it is not copied.
 
     Raises:
-        VoteError: masked, not two-dimensional, empty, or not of numbers.
+        VoteError: masked, not of the sides it needs, empty, or not of numbers.
     """
     if isinstance(array, np.ma.MaskedArray):
         raise VoteError(
             f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
             "as nulls in a table"
         )
-    _check_array(array.shape, array.dtype, name)
-    return NpyMatrix(Where(name), HeldArray(np.asarray(array)))
+    _check_array(array.shape, array.dtype, name, layout)
+    return _sided(name, HeldArray(np.asarray(array)), layout)
 
 
-def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+def _sided(name: str, source: MappedFile | HeldArray, layout: Layout | None) -> NpyMatrix | NpyCube:
+    by_teacher = layout is not None and layout.by_teacher
+    if len(source.shape) == 3:
+        return NpyCube(Where(name), source, by_teacher)
+    return NpyMatrix(Where(name), source)
+
+
+def _check_array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], name: str, layout: Layout | None
+) -> None:
     if dtype.hasobject:
         raise VoteError(
             f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
             "save it as integers"
         )
-    if dtype.kind not in "iuf":
+    yes_or_no = layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER)
+    if dtype.kind not in ("iufb" if yes_or_no else "iuf"):
         kind = _KINDS.get(dtype.kind, str(dtype))
         raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
-    if len(shape) != 2:
+    if layout in _SIDES:
+        numbers, sides = _SIDES[layout]
+        if len(shape) not in numbers:
+            raise VoteError(f"{name}: the array has shape {shape}; layout {layout} needs {sides}")
+    elif len(shape) != 2:
+        three = f"; with three, say `layout` {'|'.join(_SIDES)}" if len(shape) == 3 else ""
         raise VoteError(
             f"{name}: the array has shape {shape}; votes need two dimensions, "
-            "[queries, classes] or [queries, teachers]"
+            f"[queries, classes] or [queries, teachers]{three}"
         )
     if shape[0] == 0:
         raise VoteError(f"{name}: the array has no rows (shape {shape})")
     if shape[1] == 0:
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
+    if 0 in shape:
+        raise VoteError(f"{name}: the array has an empty side (shape {shape})")
 
 
-def _mapped(path: Path, name: str) -> tuple[_Header, NDArray[Any]]:
+def _mapped(path: Path, name: str, layout: Layout | None) -> tuple[_Header, NDArray[Any]]:
     try:
         header = _header(path, name)
         size = path.stat().st_size
     except OSError as error:
         raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-    _check_array(header.shape, header.dtype, name)
+    _check_array(header.shape, header.dtype, name, layout)
     # Python integers: a forged header cannot overflow the product.
-    rows, columns = header.shape
-    expected = header.offset + rows * columns * header.dtype.itemsize
+    expected = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size < expected:
         raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
     if size > expected:

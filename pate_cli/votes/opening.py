@@ -15,10 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError, UsageError, VoteError
+from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import check_counts, first_bad
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
+from pate_cli.votes.multilabel import (
+    Answers,
+    Ballots,
+    CountedBoth,
+    CountedYes,
+    PairsReader,
+    SetsReader,
+    first_total,
+)
+from pate_cli.votes.npy import NpyCube, NpyMatrix, open_npy, take_array
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.reading import (
     CountedReader,
@@ -28,8 +38,9 @@ from pate_cli.votes.reading import (
     Reader,
     VoteBatch,
 )
+from pate_cli.votes.scores import ScoresReader
 from pate_cli.votes.side_files import QueryList, query_list
-from pate_cli.words import Layout, PublicFact
+from pate_cli.words import Layout, PublicFact, Voting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +79,9 @@ class VoteFile:
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
     order never depends on who voted.
 
+    `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
+    query and a label, and `rows_per_query` of them are one query of the file.
+
     It can be pickled: a copy in another process reads the same votes, with the same checks, and
     infers nothing again.
     """
@@ -83,14 +97,21 @@ class VoteFile:
     rows_from_data: bool
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
+    label_set: LabelSet | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
         how = "inferred" if self.inferred else "as told"
-        line = (
-            f"{self.name}: {self.queries} queries x {self.classes} classes, "
-            f"{self.teachers} teachers, layout {self.layout} ({how})"
-        )
+        shape = f"{self.queries} queries x {self.classes} classes"
+        if self.label_set is not None:
+            shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
+            binary = self.label_set.voting is Voting.BINARY
+            shape += (
+                f" = {self.queries} pairs, yes or no each"
+                if binary
+                else f", {self.classes} sets of labels"
+            )
+        line = f"{self.name}: {shape}, {self.teachers} teachers, layout {self.layout} ({how})"
         if self.layout is Layout.LONG:
             order = "the list of queries" if self.rows_listed else "query_id"
             line += f", in order of {order}"
@@ -109,13 +130,27 @@ class VoteFile:
         }
         return tuple(fact for fact, from_votes in found.items() if from_votes)
 
-    def limited(self, max_queries: int | None, *, name: str = "max_queries") -> int:
-        """How many rows a public limit leaves, all without one; ParameterError below 1."""
+    @property
+    def rows_per_query(self) -> int:
+        """How many rows are one query: 1, or with binary voting on several labels one a label."""
+        return 1 if self.label_set is None else self.label_set.rows_per_query
+
+    def limited(self, max_queries: int | None) -> int:
+        """How many rows a public limit on queries leaves, all without one.
+
+        ParameterError below 1.
+        """
         if max_queries is None:
             return self.queries
-        if max_queries < 1:
-            raise ParameterError(f"`{name}` must be at least 1, got {max_queries}")
-        return min(max_queries, self.queries)
+        _at_least_one(max_queries=max_queries)
+        return min(max_queries * self.rows_per_query, self.queries)
+
+    def capped(self, max_answers: int | None) -> int:
+        """How many rows a public cap leaves to be answered, all without one; errors as above."""
+        if max_answers is None:
+            return self.queries
+        _at_least_one(max_answers=max_answers)
+        return min(max_answers, self.queries)
 
     @property
     def portable(self) -> bool:
@@ -152,9 +187,9 @@ class VoteFile:
         """Return ranges (start, stop) that cover rows 0..limit-1 in order, for `batches`.
 
         Each has about `entries` entries, of histograms or labels, whichever are more. None spans
-        two parts. Row groups of Parquet stay whole, but one of more than `entries` is cut into at
-        most 8: whoever reads a piece decodes its row group from the beginning. The ranges depend
-        on the shape of the file and its footers only.
+        two parts, or ends within a query. Row groups of Parquet stay whole, but one of more than
+        `entries` is cut into at most 8: whoever reads a piece decodes its row group from the
+        beginning. The ranges depend on the shape of the file and its footers only.
 
         Raises:
             ParameterError: for a negative limit, or entries below 1.
@@ -163,7 +198,18 @@ class VoteFile:
         if entries < 1:
             raise ParameterError(f"entries must be at least 1, got {entries}")
         rows = max(1, entries // max(1, self.reader.width))
-        return cut(self.reader.stretches, rows=rows, limit=min(limit, self.queries))
+        return cut(
+            self.reader.stretches,
+            rows=rows,
+            limit=min(limit, self.queries),
+            together=self.rows_per_query,
+        )
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1:
+            raise ParameterError(f"`{name}` must be at least 1, got {number}")
 
 
 def _not_negative(**numbers: int | None) -> None:
@@ -181,6 +227,7 @@ class _Told:
     teachers: int | None
     batch_rows: int | None
     queries: QueryList | None = None
+    voting: Voting | None = None
 
     def __post_init__(self) -> None:
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
@@ -191,6 +238,18 @@ class _Told:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.voting is None:
+            return
+        if self.layout is None or not self.layout.multilabel:
+            raise UsageError(
+                "`voting` goes with several labels a query: `layout` "
+                f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
+            )
+        if self.voting is Voting.POWERSET and self.layout is Layout.MULTILABEL_COUNTS:
+            raise UsageError(
+                f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
+                "do not tell how many teachers gave which set of labels"
+            )
 
     def size(self, width: int) -> int:
         return batch_size(width) if self.batch_rows is None else self.batch_rows
@@ -204,7 +263,9 @@ class _Told:
         classes: int,
         teachers: int,
         reader: Reader,
+        label_set: LabelSet | None = None,
     ) -> VoteFile:
+        from_labels = layout in (Layout.LABELS, Layout.LABELS_BY_TEACHER, Layout.LONG)
         return VoteFile(
             name,
             queries=queries,
@@ -212,13 +273,14 @@ class _Told:
             teachers=teachers,
             layout=layout,
             inferred=self.layout is None,
-            classes_from_data=self.classes is None and layout is not Layout.COUNTS,
+            classes_from_data=self.classes is None and from_labels,
             teachers_from_data=self.teachers is None,
             rows_from_data=(
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
             ),
             rows_listed=self.queries is not None,
             reader=reader,
+            label_set=label_set,
         )
 
     def refuse_list(self, name: str) -> None:
@@ -238,6 +300,7 @@ def open_votes(
     teachers: int | None = None,
     queries: Queries | None = None,
     batch_rows: int | None = None,
+    voting: Voting | str | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile.
@@ -258,10 +321,13 @@ def open_votes(
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
+    voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
+    of labels (`powerset`).
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
-        UsageError: `queries` beside votes that are not in long form.
+        UsageError: `queries` beside votes that are not in long form; `voting` without several
+            labels a query, or one that their layout does not allow.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
             another type; or any of these words beside votes that are open already.
     """
@@ -271,12 +337,13 @@ def open_votes(
         teachers,
         batch_rows,
         None if queries is None else query_list(queries),
+        None if voting is None else Voting(voting),
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries and "
-                "batch_rows where it is opened"
+                f"{source.name} is open already; give layout, classes, teachers, queries, "
+                "batch_rows and voting where it is opened"
             )
         yield source
         return
@@ -288,7 +355,7 @@ def _read(
     source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
-        return _from_array(array_matrix(source, "array"), told)
+        return _from_array(take_array(source, "array", told.layout), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
@@ -301,15 +368,20 @@ def _read(
         )
     located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
-        return _from_array(open_npy(Path(located.parts[0].path), located.name), told)
+        path = Path(located.parts[0].path)
+        return _from_array(open_npy(path, located.name, told.layout), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
     return _from_parts(open_parts(located.parts, located.name, told.layout, stack), told)
 
 
-def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
+def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
+    if isinstance(matrix, NpyCube):
+        return _from_cube(matrix, told)
+    if told.layout is Layout.MULTILABEL_COUNTS:
+        return _counted_yes(matrix, told, None)
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
@@ -329,6 +401,8 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
     matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
+    if told.layout is Layout.MULTILABEL_COUNTS:
+        return _counted_yes(matrix, told, None if columns.is_list else columns.votes)
     by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
     evidence = Evidence(
         matrix.rows,
@@ -359,6 +433,136 @@ def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
             f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
             f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
+
+
+def _from_cube(cube: NpyCube, told: _Told) -> VoteFile:
+    """Read an array of three sides; its layout was told."""
+    layout, missing = told.layout, told.teachers is not None
+    if layout is None:
+        raise ParameterError("an array of three sides needs its `layout`")
+    if layout is Layout.MULTILABEL_COUNTS:
+        return _counted_both(cube, told)
+    _check_sides(cube, layout, told)
+    teachers, width = cube.sides
+    if layout.multilabel:
+        ballots = Ballots(cube=cube, missing_allowed=missing)
+        several = _label_set(told, width, None)
+        if several.voting is Voting.BINARY:
+            return _pairs(ballots, cube.where.name, cube.rows, several, told, teachers=teachers)
+        entries = max(teachers * width, several.classes)
+        sets = SetsReader(ballots=ballots, size=told.size(entries))
+        return _several(cube.where.name, cube.rows, several, told, sets, teachers=teachers)
+    if told.classes not in (None, width):
+        raise VoteError(
+            f"{cube.where.name}: has scores of {width} classes, but `classes` {told.classes}"
+        )
+    if width == 1:
+        raise VoteError(
+            f"{cube.where.name}: has scores of one class only; there is nothing to choose from"
+        )
+    return told.file(
+        cube.where.name,
+        layout,
+        queries=cube.rows,
+        classes=width,
+        teachers=teachers,
+        reader=ScoresReader(cube=cube, size=told.size(teachers * width), missing_allowed=missing),
+    )
+
+
+def _check_sides(cube: NpyCube, layout: Layout, told: _Told) -> None:
+    """Refuse an array that may have queries and teachers the other way round."""
+    teachers, queries = cube.sides[0], cube.rows
+    other = Layout(
+        layout.removesuffix("-by-teacher") if layout.by_teacher else f"{layout}-by-teacher"
+    )
+    shape = cube.source.shape
+    if told.teachers is None and teachers > queries:
+        raise VoteError(
+            f"{cube.where.name}: as {layout} an array of shape {shape} has {teachers} teachers and "
+            f"only {queries} queries, as {other} {queries} teachers and {teachers} queries; give "
+            "`teachers` N to settle it"
+        )
+    if told.teachers == queries != teachers:
+        raise VoteError(
+            f"{cube.where.name}: with `teachers` {told.teachers} an array of shape {shape} is "
+            f"`layout` {other}, not {layout}"
+        )
+    if told.teachers not in (None, teachers):
+        raise VoteError(
+            f"{cube.where.name}: as {layout} it has {teachers} teachers, but `teachers` "
+            f"{told.teachers}; one who is missing is NaN throughout"
+        )
+
+
+def _label_set(told: _Told, labels: int, names: tuple[str, ...] | None) -> LabelSet:
+    several = LabelSet(labels, told.voting or Voting.BINARY, names)
+    if told.classes not in (None, several.classes):
+        raise ParameterError(
+            f"`classes` {told.classes} does not fit {labels} labels with `voting` "
+            f"{several.voting}, which has {several.classes}; leave it out"
+        )
+    return several
+
+
+def _several(
+    name: str,
+    queries: int,
+    several: LabelSet,
+    told: _Told,
+    reader: Reader,
+    *,
+    teachers: int,
+) -> VoteFile:
+    """A file of so many queries with several labels each."""
+    if told.layout is None:
+        raise ParameterError("several labels a query need their `layout`")
+    return told.file(
+        name,
+        told.layout,
+        queries=queries * several.rows_per_query,
+        classes=several.classes,
+        teachers=teachers,
+        reader=reader,
+        label_set=several,
+    )
+
+
+def _pairs(
+    answers: Answers, name: str, queries: int, several: LabelSet, told: _Told, *, teachers: int
+) -> VoteFile:
+    size = told.size(answers.width)
+    pairs = PairsReader(answers=answers, size=size)
+    return _several(name, queries, several, told, pairs, teachers=teachers)
+
+
+def _counted_yes(matrix: Matrix, told: _Told, names: tuple[str, ...] | None) -> VoteFile:
+    name = matrix.where.name
+    if told.teachers is None:
+        raise VoteError(
+            f"{name}: counts of yes do not tell how many teachers said no; give `teachers` N"
+        )
+    several = _label_set(told, matrix.width, names)
+    answers = CountedYes(matrix=matrix, teachers=told.teachers)
+    return _pairs(answers, name, matrix.rows, several, told, teachers=told.teachers)
+
+
+def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
+    name, (labels, sides) = cube.where.name, cube.sides
+    if sides != 2:
+        raise VoteError(
+            f"{name}: the array has shape {cube.source.shape}; its last side must be 2, the counts "
+            "of no and of yes"
+        )
+    several = _label_set(told, labels, None)
+    missing = told.teachers is not None
+    teachers = told.teachers
+    if teachers is None:
+        _, first = next(cube.blocks(1, 0, 1))
+        teachers = first_total(first, cube.where)
+    answers = CountedBoth(cube=cube, teachers=teachers, missing_allowed=missing)
+    next(answers.blocks(1, 0, 1))
+    return _pairs(answers, name, cube.rows, several, told, teachers=teachers)
 
 
 def _counts(matrix: Matrix, told: _Told) -> VoteFile:

@@ -1,0 +1,107 @@
+"""Several labels a query: how rows of votes and of labels stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.errors import ParameterError
+from pate_cli.words import Voting
+
+__all__ = ["LARGEST_POWERSET", "UNDECIDED", "LabelSet"]
+
+UNDECIDED: Final = -1
+"""A label of a query about which nothing is said."""
+
+LARGEST_POWERSET: Final = 12
+"""Labels beyond which sets of them are no classes: every one of the 2^L counts gets noise."""
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """The labels of every query, each of them given or not; all of it public.
+
+    Binary voting: row r of a file is query r // count and label r % count, its classes no and yes.
+    Powerset voting: a row is a query, and class Σ 2^l over the labels l that are given is that set.
+
+    Attributes:
+        count: L, how many labels there are, at least 1.
+        voting: on every label by itself, or on sets of them.
+        names: of the labels, [count], each once; None where they have none but their numbers.
+    """
+
+    count: int
+    voting: Voting = Voting.BINARY
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ParameterError(f"there must be at least 1 label, got {self.count}")
+        if self.voting is Voting.POWERSET and self.count > LARGEST_POWERSET:
+            raise ParameterError(
+                f"`voting` {self.voting} is for at most {LARGEST_POWERSET} labels, got "
+                f"{self.count}: each of the 2^{self.count} sets of them would get its own noise; "
+                f"give `voting` {Voting.BINARY}"
+            )
+        if self.names is not None and len(set(self.names)) != self.count:
+            raise ParameterError(
+                f"{len(self.names)} names for {self.count} labels: each label needs one of its own"
+            )
+
+    @property
+    def rows_per_query(self) -> int:
+        """How many rows of votes a query is."""
+        return self.count if self.voting is Voting.BINARY else 1
+
+    @property
+    def classes(self) -> int:
+        """m: no and yes, or all sets of labels, whether a teacher ever voted for them or not."""
+        return 2 if self.voting is Voting.BINARY else 1 << self.count
+
+    @property
+    def titles(self) -> list[str] | list[int]:
+        """What the labels are called: their names, or their numbers."""
+        return list(range(self.count)) if self.names is None else list(self.names)
+
+    def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
+        """What labels of rows, below 0 for none, say: 1 given, 0 not, UNDECIDED; [queries, count].
+
+        ParameterError where the rows are not those of whole queries, or a label is no class.
+        """
+        rows = np.asarray(labels)
+        if rows.size % self.rows_per_query:
+            raise ParameterError(
+                f"{rows.size} rows are no whole queries of {self.count} labels each"
+            )
+        if rows.size and rows.max() >= self.classes:
+            raise ParameterError(f"row {int(np.argmax(rows >= self.classes))}: no set of labels")
+        if self.voting is Voting.BINARY:
+            return np.maximum(rows, UNDECIDED).reshape(-1, self.count).astype(np.int8)
+        bits = rows[:, np.newaxis] >> np.arange(self.count) & 1
+        return np.where(rows[:, np.newaxis] < 0, UNDECIDED, bits).astype(np.int8)
+
+    def by_label(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """What is said of rows, said of every label: [queries, count]."""
+        if self.voting is Voting.BINARY:
+            return codes.reshape(-1, self.count)
+        return np.repeat(codes[:, np.newaxis], self.count, axis=1)
+
+    def facts(self) -> dict[str, Any]:
+        """It in JSON-ready values."""
+        named = {} if self.names is None else {"label_names": list(self.names)}
+        return {"labels_per_query": self.count, "voting": self.voting.value, **named}
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> LabelSet | None:
+        """What `facts` tell, None where they tell of one label a query."""
+        if "labels_per_query" not in facts:
+            return None
+        names = facts.get("label_names")
+        return cls(
+            int(facts["labels_per_query"]),
+            Voting(facts["voting"]),
+            None if names is None else tuple(map(str, names)),
+        )

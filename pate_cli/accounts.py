@@ -34,6 +34,7 @@ from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import VoteBatch
@@ -178,8 +179,14 @@ class TargetAccount:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
         return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
-    def refused(self, *, private: bool, read_off: Sequence[PublicFact] = ()) -> Report:
-        """The public report of a refusal; `read_off` as in `run`."""
+    def refused(
+        self,
+        *,
+        private: bool,
+        read_off: Sequence[PublicFact] = (),
+        label_set: LabelSet | None = None,
+    ) -> Report:
+        """The public report of a refusal; `read_off` and `label_set` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
@@ -187,6 +194,7 @@ class TargetAccount:
             max_answers=self._max_answers,
             answers=0,
             read_off=tuple(read_off),
+            label_set=label_set,
         )
         return self._report(done, passed=False, private=private)
 

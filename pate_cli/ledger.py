@@ -31,6 +31,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
 from pate_cli.sealed import Form, content_of, named
 from pate_cli.words import PublicFact
@@ -85,6 +86,8 @@ class Round:
         answers: how many labels were released.
         draws: sanitized values that the run itself published; a later release pays for them.
         read_off: facts that are taken as public and were read off the votes: no statement holds.
+        label_set: the labels of a query, where it has several; with binary voting the rows, caps
+            and answers are then of pairs of a query and a label.
     """
 
     id: str
@@ -94,6 +97,7 @@ class Round:
     answers: int
     draws: tuple[Draw, ...] = ()
     read_off: tuple[PublicFact, ...] = ()
+    label_set: LabelSet | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -265,6 +269,7 @@ class Ledger(Result):
                     "answers": done.answers,
                     "draws": [asdict(draw) for draw in done.draws],
                     "read_off": [fact.value for fact in done.read_off],
+                    **({} if done.label_set is None else {"label_set": done.label_set.facts()}),
                 }
                 for done in self.rounds
             ],
@@ -475,7 +480,10 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
-    return Round(**{**data, "draws": draws, "read_off": facts})
+    several = None
+    if "label_set" in data:
+        several = LabelSet.from_facts(_of_type(dict, data["label_set"]))
+    return Round(**{**data, "draws": draws, "read_off": facts, "label_set": several})
 
 
 def _past_from(data: dict[str, Any]) -> PastRelease:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from pate_cli.errors import ParameterError
 from pate_cli.words import Voting
 
-__all__ = ["LARGEST_POWERSET", "UNDECIDED", "LabelSet"]
+__all__ = ["LARGEST_POWERSET", "UNDECIDED", "LabelSet", "rows_of"]
 
 UNDECIDED: Final = -1
 """A label of a query about which nothing is said."""
@@ -95,13 +96,15 @@ class LabelSet:
         return {"labels_per_query": self.count, "voting": self.voting.value, **named}
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> LabelSet | None:
-        """What `facts` tell, None where they tell of one label a query."""
-        if "labels_per_query" not in facts:
-            return None
-        names = facts.get("label_names")
-        return cls(
-            int(facts["labels_per_query"]),
-            Voting(facts["voting"]),
-            None if names is None else tuple(map(str, names)),
-        )
+    def from_facts(cls, facts: Mapping[str, Any]) -> LabelSet:
+        """The reverse of `facts`; KeyError, TypeError or a ParameterError for anything else."""
+        count, names = facts["labels_per_query"], facts.get("label_names")
+        if type(count) is not int or not (names is None or set(map(type, names)) == {str}):
+            raise TypeError("no labels")
+        return cls(count, Voting(facts["voting"]), None if names is None else tuple(names))
+
+
+def rows_of(label_set: LabelSet | None) -> str:
+    """What rows of votes are called: queries, or pairs of a query and a label."""
+    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    return "pairs of query and label" if pairs else "queries"

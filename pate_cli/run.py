@@ -21,11 +21,12 @@ from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.labels import NO_LABEL, SOURCES, Labels, LabelWriter
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
+from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
-from pate_cli.words import LabelFormat, PublicFact
+from pate_cli.words import LabelFormat, LabelsAs, PublicFact
 
 __all__ = [
     "Aggregation",
@@ -71,6 +72,7 @@ def run(
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
+    label_set: LabelSet | None = None,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -89,6 +91,7 @@ def run(
         progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
+        label_set: the labels of a query, where it has several.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
@@ -104,13 +107,15 @@ def run(
         max_answers=cap,
         keep=account.keep,
         metadata=metadata,
+        label_set=label_set,
         progress=progress,
     ):
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    return account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
+    done = replace(done, read_off=tuple(read_off), label_set=label_set)
+    return account.settle(done, key, warnings)
 
 
 def run_in_parts(
@@ -124,6 +129,7 @@ def run_in_parts(
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
+    label_set: LabelSet | None = None,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -137,7 +143,7 @@ def run_in_parts(
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
-    gather = _WritePart(place, metadata, numbers, {}, place.staged())
+    gather = _WritePart(place, metadata, label_set, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
         mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
@@ -161,10 +167,11 @@ def run_in_parts(
         receipts = [
             redone.get(start, receipt) for (start, _), receipt in zip(ranges, receipts, strict=True)
         ]
-    asked = sum(receipt.part.rows for receipt in receipts)
+    asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
+    done = replace(done, read_off=tuple(read_off), label_set=label_set)
+    settled = account.settle(done, key, ())
     return settled, [receipt.part for receipt in receipts]
 
 
@@ -191,11 +198,13 @@ class PartPlace:
         folder: what they are for.
         run: name of the attempt to fill it.
         label_format: of the parts.
+        labels_as: what a row is where a query has several labels.
     """
 
     folder: PartFolder
     run: str
     label_format: LabelFormat
+    labels_as: LabelsAs | None = None
 
     def staged(self) -> dict[str, int]:
         """Sizes of parts that an earlier process of the same run has left, by name."""
@@ -228,6 +237,7 @@ class _Receipt:
     """A part that is staged."""
 
     part: Part
+    rows: int
     answers: int
     kept: list[Any]
 
@@ -238,6 +248,7 @@ class _WritePart:
 
     place: PartPlace
     metadata: Mapping[str, str]
+    label_set: LabelSet | None
     numbers: Mapping[int, int]
     allowed: Mapping[int, int]
     """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
@@ -250,13 +261,21 @@ class _WritePart:
         suffix = f".{place.label_format}"
         with (
             place.folder.open_part(place.run, self.numbers[start], suffix) as file,
-            LabelWriter(file, place.label_format, self.metadata, rows=stop - start) as writer,
+            LabelWriter(
+                file,
+                place.label_format,
+                self.metadata,
+                rows=stop - start,
+                label_set=self.label_set,
+                labels_as=place.labels_as,
+            ) as writer,
         ):
             for drawn in found:
-                table = drawn.until(left - answers, self.metadata)
+                table = drawn.until(left - answers, self.metadata, self.label_set)
                 answers += table.answers
                 writer.write(table)
-        return _Receipt(file.part(rows=stop - start), answers, [each.kept for each in found])
+        part = file.part(rows=writer.written)
+        return _Receipt(part, stop - start, answers, [each.kept for each in found])
 
     def stands(self, known: _Receipt) -> bool:
         # A part that a cap cuts may have been written over without it, in as many bytes.
@@ -280,6 +299,7 @@ def label_batches(
     max_answers: int,
     keep: Keep | None = None,
     metadata: Mapping[str, str] | None = None,
+    label_set: LabelSet | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
     """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
@@ -290,7 +310,7 @@ def label_batches(
     look = _Label.of(mechanism, key, keep)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
-        table = drawn.until(max_answers - answered, metadata or {})
+        table = drawn.until(max_answers - answered, metadata or {}, label_set)
         answered += table.answers
         yield table, drawn.kept
 
@@ -304,7 +324,9 @@ class _Labelled:
     sources: NDArray[np.uint8]
     kept: Any
 
-    def until(self, left: int, metadata: Mapping[str, str]) -> Labels:
+    def until(
+        self, left: int, metadata: Mapping[str, str], label_set: LabelSet | None = None
+    ) -> Labels:
         """The labels until so many answers were given; none thereafter."""
         labels, sources = self.labels, self.sources
         hits = sources == _TEACHERS
@@ -312,7 +334,7 @@ class _Labelled:
             stopped = np.cumsum(hits) - hits >= left
             labels = np.where(stopped, np.int32(NO_LABEL), labels)
             sources = np.where(stopped, np.uint8(_NOBODY), sources)
-        return Labels(np.asarray(self.ids), labels, sources, metadata)
+        return Labels(np.asarray(self.ids), labels, sources, metadata, label_set=label_set)
 
 
 @dataclass(frozen=True)

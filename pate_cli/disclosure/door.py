@@ -173,7 +173,7 @@ def release_tested(
             delta=plan.delta,
             gap=gap,
         ),
-        adjacency=adjacency(done.teachers_per_record),
+        adjacency=adjacency(done.teachers_per_record, [done.label_set]),
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
@@ -188,6 +188,7 @@ def release_tested(
             bound=bound.value,
         ),
         spent=spent,
+        label_set=done.label_set,
     )
 
 
@@ -364,6 +365,7 @@ def _report(
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
+    label_sets = {done.label_set for done in rounds}
     return Report(
         epsilon=epsilon,
         epsilon_kind="worst-case" if epsilon == public.epsilon else kind.value,
@@ -387,11 +389,12 @@ def _report(
             rounds=len(rounds),
             gap=gap,
         ),
-        adjacency=adjacency(rounds[0].teachers_per_record),
+        adjacency=adjacency(rounds[0].teachers_per_record, label_sets),
         covers=covers(kind, earlier=earlier),
         statements=statements(kind, private=private, sound=sound, rounds=len(rounds), gap=gap),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
+        label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
     )
 
 
@@ -402,4 +405,5 @@ def _public_facts(done: Round) -> dict[str, Any]:
         "queries": done.queries,
         "max_answers": done.max_answers,
         "answers": done.answers,
+        **({} if done.label_set is None else done.label_set.facts()),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pate_cli.disclosure.report import Statement
-from pate_cli.words import PublicFact, ReleaseKind
+from pate_cli.multilabel import LabelSet
+from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
     "adjacency",
@@ -29,16 +30,28 @@ _READ_OFF = {
 }
 
 
-def adjacency(teachers_per_record: int) -> str:
-    """Who is protected: what two neighbouring vote files differ in."""
+def adjacency(teachers_per_record: int, label_sets: Collection[LabelSet | None] = ()) -> str:
+    """Who is protected: what two neighbouring vote files differ in.
+
+    `label_sets`: of the rounds, None where a query has one label.
+    """
     if teachers_per_record == 1:
         who, most = "one teacher", "one vote"
     else:
         who = f"{teachers_per_record} teachers, as one record may have trained so many"
         most = f"{teachers_per_record} votes"
+    where, classes, given = "on every query", "one class", "the classes"
+    several = [labels for labels in label_sets if labels is not None]
+    if several:
+        given = "the labels"
+        if any(labels.voting is Voting.BINARY for labels in several):
+            where = "on every query, and on each label of a query that has several,"
+            classes = "one answer"
+        if any(labels.voting is Voting.POWERSET for labels in several):
+            given += " and all sets of them"
     return (
-        f"Neighbouring vote files differ in {who}: on every query at most {most} may move from "
-        "one class to another, appear or go missing. The queries, the classes and the number of "
+        f"Neighbouring vote files differ in {who}: {where} at most {most} may move from "
+        f"{classes} to another, appear or go missing. The queries, {given} and the number of "
         "teachers are public, the same for both."
     )
 

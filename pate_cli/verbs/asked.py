@@ -96,7 +96,7 @@ class Asked:
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.read_off),
+            (self.queries, self.max_answers, self.delta, self.file.read_off, self.file.label_set),
             settings,
             self.passes.fingerprint(),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
-from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.votes.side_files import Truth, truth_of
 from pate_cli.words import Layout
 
 __all__ = ["TuneSource"]
@@ -105,12 +104,10 @@ class TuneSource:
                 teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
             )
             return sample, {"votes": "reference", **recipe}
-        truth = self.truth
-        if truth is not None and not isinstance(truth, Truth):
-            truth = load_truth(Path(truth))
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
+            truth = None if self.truth is None else truth_of(self.truth, file.label_set)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):

@@ -21,6 +21,7 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.passes import FilePasses
 from pate_cli.votes import Queries, VoteFile, open_votes
+from pate_cli.votes.side_files import check_predictions
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
@@ -191,6 +192,10 @@ def asking(
                         f"the mechanism is for {getattr(choice, name)} {name}, the votes have "
                         f"{getattr(file, name)}"
                     )
+            predictions = getattr(choice, "predictions", None)
+        else:
+            predictions = choice.given.get("predictions")
+        check_predictions(predictions, file.label_set)
         queries, cap = count(file, max_queries, max_answers)
         yield Asked(file, choice, queries, cap, delta, place)
 

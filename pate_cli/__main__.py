@@ -6,12 +6,13 @@ import os
 import sys
 
 from pate_cli.cli.app import app
-from pate_cli.cli.terminal import say
+from pate_cli.cli.terminal import say, stoppable
 from pate_cli.errors import OutputError
 
 
 def main() -> None:
     """Run the command line."""
+    stoppable()
     try:
         app(prog_name="pate")
     except OSError as error:

@@ -149,7 +149,7 @@ def aggregate(
         out.reserve(report.report)
         view.reserve(out)
         with reading.open(votes) as file:
-            output.note(file.describe())
+            output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(told)

@@ -36,7 +36,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as error:
             say(f"interrupted; {aftermath(error)}")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(getattr(error, "exit_code", _INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +67,7 @@ app = typer.Typer(
         "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
         "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
         "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
-        "failed, 130 interrupted."
+        "failed, 130 interrupted (143 by SIGTERM)."
     ),
 )
 

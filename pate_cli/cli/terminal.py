@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
-__all__ = ["Advance", "aftermath", "outputs", "progress", "say", "show"]
+__all__ = ["Advance", "Stopped", "aftermath", "outputs", "progress", "say", "show", "stoppable"]
 
 
 class Advance(Protocol):
@@ -19,6 +20,27 @@ class Advance(Protocol):
 
     def __call__(self, done: int, of: int | None = None, /) -> None:
         """So many more steps are done."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal that asks the program to end, as Ctrl-C does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def stoppable() -> None:
+    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Stopped(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # What nohup and its like have set to be ignored stays so.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop)
 
 
 _RELEASED = "pate: outputs were released"

@@ -195,7 +195,7 @@ class CountedBoth:
 class Ballots:
     """Votes of every teacher, [queries, teachers, labels]: 1 for yes, 0 for no.
 
-    missing_allowed: NaN is no vote.
+    missing_allowed: -1 and NaN are no votes.
     """
 
     cube: NpyCube
@@ -235,22 +235,20 @@ class Ballots:
             said = np.full(raw.shape, ABSENT, dtype=np.int8)
             said[raw == 0] = 0
             said[raw == 1] = 1
-            odd = said == ABSENT
-            gaps = np.isnan(raw) if raw.dtype.kind == "f" else np.zeros(raw.shape, np.bool_)
-            _refuse(
-                (odd & ~gaps).any(axis=1),
-                "a vote that is neither 0 nor 1; turn scores into yes or no first",
-                query,
-                where,
-            )
-            if not self.missing_allowed:
-                _refuse(
-                    gaps.any(axis=1),
-                    "NaN for a vote; if votes may be missing, give `teachers` N",
-                    query,
-                    where,
+            gone = said == ABSENT
+            if self.missing_allowed and gone.any():
+                gone &= ~(
+                    (raw == ABSENT) | np.isnan(raw) if raw.dtype.kind == "f" else raw == ABSENT
                 )
+            _refuse(gone.any(axis=1), self._refusal, query, where)
             yield query, said
+
+    @property
+    def _refusal(self) -> str:
+        text = "a vote that is neither 0 nor 1; turn scores into yes or no first"
+        return (
+            text if self.missing_allowed else f"{text}, and give `teachers` N if -1 or NaN is none"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

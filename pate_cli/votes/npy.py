@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids, Where, whole_numbers
+from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
 from pate_cli.words import Layout
@@ -139,13 +139,13 @@ class NpyMatrix:
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
     ) -> Iterator[tuple[int, Ids, Ints]]:
-        """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
-        del absent_limit
+        """Yield checked blocks; where votes may be missing, -1 and NaN are those that are."""
+        whole = whole_numbers if absent_limit is None else whole_labels
         array = self.source.array.T if self.by_column else self.source.array
         for first in range(start, stop, size):
             part = array[first : min(first + size, stop)]
             ids = row_numbers(first, first + part.shape[0])
-            values = whole_numbers(part, first, self.where)
+            values = whole(part, first, self.where)
             if not self.by_column:
                 self.source.release()
             yield first, ids, values

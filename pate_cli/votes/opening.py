@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -28,6 +28,7 @@ from pate_cli.votes.multilabel import (
     SetsReader,
     first_total,
 )
+from pate_cli.votes.names import LabelNames, names_of, shown
 from pate_cli.votes.npy import NpyCube, NpyMatrix, open_npy, take_array
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.reading import (
@@ -45,6 +46,7 @@ from pate_cli.words import Layout, PublicFact, Voting
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pate_cli.votes.columns import Columns
     from pate_cli.votes.parquet import Parts
 
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
@@ -74,6 +76,8 @@ class VoteFile:
     classes is known. `rows_from_data` is true where votes may be missing in long form and no list
     of queries was given: a query is there only if somebody voted on it, so one teacher can make a
     query appear, and `queries` and the place of later queries depend on the votes.
+    `label_names` are what the classes are called, class 0 first, where that was said or the columns
+    of the counts say so; public, and never taken from the votes.
 
     Queries come in the file's order, in long form in the order of the list of queries, or without
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
@@ -97,6 +101,8 @@ class VoteFile:
     rows_from_data: bool
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
+    label_names: tuple[str, ...] | None = None
+    strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
     label_set: LabelSet | None = None
 
     def describe(self) -> str:
@@ -112,6 +118,8 @@ class VoteFile:
                 else f", {self.classes} sets of labels"
             )
         line = f"{self.name}: {shape}, {self.teachers} teachers, layout {self.layout} ({how})"
+        if self.label_names is not None:
+            line += f", named {shown(self.label_names)}"
         if self.layout is Layout.LONG:
             order = "the list of queries" if self.rows_listed else "query_id"
             line += f", in order of {order}"
@@ -120,6 +128,15 @@ class VoteFile:
         if self.classes_from_data:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
+
+    def stray_rows(self, limit: int | None = None) -> int:
+        """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
+
+        Of the first `limit` rows, or all; in long form of all rows of the file. Reads them once
+        more, where votes are words.
+        """
+        stop = self.queries if limit is None else min(limit, self.queries)
+        return 0 if self.strays is None else self.strays(stop)
 
     @property
     def read_off(self) -> tuple[PublicFact, ...]:
@@ -227,9 +244,17 @@ class _Told:
     teachers: int | None
     batch_rows: int | None
     queries: QueryList | None = None
+    names: tuple[str, ...] | None = None
     voting: Voting | None = None
 
     def __post_init__(self) -> None:
+        if self.names is not None and not self.several:
+            if self.classes not in (None, len(self.names)):
+                raise ParameterError(
+                    f"`classes` {self.classes} is not the number of `label_names`, "
+                    f"{len(self.names)}"
+                )
+            object.__setattr__(self, "classes", len(self.names))
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
             raise ParameterError(
                 f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
@@ -240,7 +265,7 @@ class _Told:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
         if self.voting is None:
             return
-        if self.layout is None or not self.layout.multilabel:
+        if not self.several:
             raise UsageError(
                 "`voting` goes with several labels a query: `layout` "
                 f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
@@ -250,6 +275,18 @@ class _Told:
                 f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
                 "do not tell how many teachers gave which set of labels"
             )
+
+    @property
+    def several(self) -> bool:
+        """Whether a query has several labels."""
+        return self.layout is not None and self.layout.multilabel
+
+    def absent_limit(self, width: int) -> int | None:
+        """How many labels a row may have if some may be missing; None where none may.
+
+        Names allow it, for a text that is no name is a missing vote.
+        """
+        return width if self.teachers is None and self.names is not None else self.teachers
 
     def size(self, width: int) -> int:
         return batch_size(width) if self.batch_rows is None else self.batch_rows
@@ -263,6 +300,8 @@ class _Told:
         classes: int,
         teachers: int,
         reader: Reader,
+        names: tuple[str, ...] | None = None,
+        strays: Callable[[int], int] | None = None,
         label_set: LabelSet | None = None,
     ) -> VoteFile:
         from_labels = layout in (Layout.LABELS, Layout.LABELS_BY_TEACHER, Layout.LONG)
@@ -280,6 +319,8 @@ class _Told:
             ),
             rows_listed=self.queries is not None,
             reader=reader,
+            label_names=names or self.names,
+            strays=strays,
             label_set=label_set,
         )
 
@@ -299,6 +340,7 @@ def open_votes(
     classes: int | None = None,
     teachers: int | None = None,
     queries: Queries | None = None,
+    label_names: LabelNames | None = None,
     batch_rows: int | None = None,
     voting: Voting | str | None = None,
     stdin: IO[bytes] | None = None,
@@ -320,16 +362,25 @@ def open_votes(
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    label_names: what the classes are called, class 0 first: texts, or a text of them with commas
+    between, or a file of one name a line (a path, or "@NAME"). Votes may then be texts; one that
+    is no name is a missing vote, exactly as in `teachers`, whether that is given or not. (Then a
+    row still has an entry for every teacher: a column, a place in a list, a row in long form.)
+    Columns of counts that are called so are taken by name. Missing votes are within what every
+    bound holds for: neighbours differ in votes that move, appear or go missing, and a text that
+    is no name is one that went missing, whatever it says.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
     voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
     of labels (`powerset`).
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
-        UsageError: `queries` beside votes that are not in long form; `voting` without several
-            labels a query, or one that their layout does not allow.
-        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
-            another type; or any of these words beside votes that are open already.
+        UsageError: `queries` beside votes that are not in long form; a file of names that cannot
+            be read; `voting` without several labels a query, or one that their layout does not
+            allow.
+        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
+            are not distinct, or not as many as classes; a source of another type; or any of these
+            words beside votes that are open already.
     """
     told = _Told(
         None if layout is None else Layout(layout),
@@ -337,13 +388,14 @@ def open_votes(
         teachers,
         batch_rows,
         None if queries is None else query_list(queries),
+        None if label_names is None else names_of(label_names),
         None if voting is None else Voting(voting),
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
                 f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "batch_rows and voting where it is opened"
+                "label_names, batch_rows and voting where it is opened"
             )
         yield source
         return
@@ -360,7 +412,7 @@ def _read(
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
 
-        return _from_parts(table_parts(source, "table", told.layout), told)
+        return _from_parts(table_parts(source, "table", told.layout, told.names), told)
     if not isinstance(source, (str, PathLike)):
         raise ParameterError(
             "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
@@ -373,7 +425,8 @@ def _read(
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
-    return _from_parts(open_parts(located.parts, located.name, told.layout, stack), told)
+    parts = open_parts(located.parts, located.name, told.layout, stack, told.names)
+    return _from_parts(parts, told)
 
 
 def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
@@ -388,7 +441,7 @@ def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
     settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
         return _counts(matrix, told)
-    _check_orientation(matrix, settled, told)
+    _check_orientation(matrix, settled, told, transposable=True)
     by_query = matrix.transposed() if settled is Layout.LABELS_BY_TEACHER else matrix
     return _labels(by_query, settled, told)
 
@@ -400,37 +453,72 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     if columns.layout is Layout.LONG:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
-    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
+    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None, names=told.names)
     if told.layout is Layout.MULTILABEL_COUNTS:
         return _counted_yes(matrix, told, None if columns.is_list else columns.votes)
-    by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
+    rows_are_queries = columns.has_ids or columns.by_teacher
     evidence = Evidence(
         matrix.rows,
         matrix.width,
         told.classes,
         told.teachers,
         transposable=False,
-        rows_are_queries=columns.has_ids or by_teacher_columns,
+        rows_are_queries=rows_are_queries,
         named=columns.layout,
     )
-    settled = told.layout or _infer(matrix, told, evidence)
-    return _counts(matrix, told) if settled is Layout.COUNTS else _labels(matrix, settled, told)
+    # Words are no counts, so it is the shape alone that could be doubtful.
+    known = Layout.LABELS if columns.texts else told.layout
+    settled = known or _infer(matrix, told, evidence)
+    if settled is Layout.COUNTS:
+        _check_classes(columns, told, matrix.where.name)
+        return _counts(matrix, told, columns.classes)
+    if not rows_are_queries:
+        _check_orientation(matrix, settled, told, transposable=False)
+    return _labels(matrix, settled, told, matrix.stray_rows if columns.texts else None)
+
+
+def _check_classes(columns: Columns, told: _Told, name: str) -> None:
+    """Refuse names beside columns of counts that have others."""
+    if told.names is None or columns.classes is None:
+        return
+    others = sorted(set(columns.classes) ^ set(told.names))
+    if others:
+        raise VoteError(
+            f"{name}: the columns and `label_names` do not name the same classes: {others[0]!r} "
+            "is on one side only"
+        )
 
 
 def _infer(matrix: Matrix, told: _Told, evidence: Evidence) -> Layout:
     rows = max(1, SAMPLE_ENTRIES // max(1, matrix.width))
-    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=told.teachers))
+    limit = told.absent_limit(matrix.width)
+    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=limit))
     return infer(matrix.where.name, sample, evidence)
 
 
-def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
-    """Refuse a label matrix whose other side is the number of teachers."""
-    sides = (matrix.width, matrix.rows)
+def _check_orientation(matrix: Matrix, layout: Layout, told: _Told, *, transposable: bool) -> None:
+    """Refuse labels that may well be turned round, where nothing in the file tells.
+
+    That is where the other side is the number of teachers, or, if that is not told, where there
+    would be more teachers than queries: far more queries than teachers is what ensembles look like,
+    and turned round they would pass for as many teachers, whose votes seem to cost next to nothing.
+    """
+    name, sides = matrix.where.name, (matrix.width, matrix.rows)
     here, there = sides if layout is Layout.LABELS else sides[::-1]
+    if told.teachers is None and here > there:
+        raise VoteError(
+            f"{name}: as {layout} it has {here} teachers and {there} queries, turned round {there} "
+            f"teachers and {here} queries; give `teachers` {here} or {there} to say which"
+        )
     if told.teachers is not None and here != told.teachers == there:
+        if not transposable:
+            raise VoteError(
+                f"{name}: with `teachers` {told.teachers} its {matrix.rows} rows are teachers; "
+                "store one row per query, or query_id, teacher_id, label"
+            )
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
         raise VoteError(
-            f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
             f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
@@ -446,7 +534,7 @@ def _from_cube(cube: NpyCube, told: _Told) -> VoteFile:
     teachers, width = cube.sides
     if layout.multilabel:
         ballots = Ballots(cube=cube, missing_allowed=missing)
-        several = _label_set(told, width, None)
+        several = _label_set(told, width, cube.where.name, None)
         if several.voting is Voting.BINARY:
             return _pairs(ballots, cube.where.name, cube.rows, several, told, teachers=teachers)
         entries = max(teachers * width, several.classes)
@@ -495,8 +583,15 @@ def _check_sides(cube: NpyCube, layout: Layout, told: _Told) -> None:
         )
 
 
-def _label_set(told: _Told, labels: int, names: tuple[str, ...] | None) -> LabelSet:
-    several = LabelSet(labels, told.voting or Voting.BINARY, names)
+def _label_set(told: _Told, labels: int, name: str, names: tuple[str, ...] | None) -> LabelSet:
+    """The labels of a file called `name`, whose columns have `names` where they have any."""
+    if told.names is not None and len(told.names) != labels:
+        raise VoteError(f"{name}: has {labels} labels, but {len(told.names)} `label_names`")
+    if None not in (told.names, names) and told.names != names:
+        raise VoteError(
+            f"{name}: the columns and `label_names` do not name the same labels in the same order"
+        )
+    several = LabelSet(labels, told.voting or Voting.BINARY, told.names or names)
     if told.classes not in (None, several.classes):
         raise ParameterError(
             f"`classes` {told.classes} does not fit {labels} labels with `voting` "
@@ -524,6 +619,7 @@ def _several(
         classes=several.classes,
         teachers=teachers,
         reader=reader,
+        names=several.names,
         label_set=several,
     )
 
@@ -542,7 +638,7 @@ def _counted_yes(matrix: Matrix, told: _Told, names: tuple[str, ...] | None) -> 
         raise VoteError(
             f"{name}: counts of yes do not tell how many teachers said no; give `teachers` N"
         )
-    several = _label_set(told, matrix.width, names)
+    several = _label_set(told, matrix.width, name, names)
     answers = CountedYes(matrix=matrix, teachers=told.teachers)
     return _pairs(answers, name, matrix.rows, several, told, teachers=told.teachers)
 
@@ -554,7 +650,7 @@ def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
             f"{name}: the array has shape {cube.source.shape}; its last side must be 2, the counts "
             "of no and of yes"
         )
-    several = _label_set(told, labels, None)
+    several = _label_set(told, labels, name, None)
     missing = told.teachers is not None
     teachers = told.teachers
     if teachers is None:
@@ -565,7 +661,7 @@ def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
     return _pairs(answers, name, cube.rows, several, told, teachers=teachers)
 
 
-def _counts(matrix: Matrix, told: _Told) -> VoteFile:
+def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -> VoteFile:
     where, classes = matrix.where, matrix.width
     if told.classes not in (None, classes):
         raise VoteError(
@@ -596,10 +692,13 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
         classes=classes,
         teachers=teachers,
         reader=reader,
+        names=names,
     )
 
 
-def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
+def _labels(
+    matrix: Matrix, layout: Layout, told: _Told, strays: Callable[[int], int] | None = None
+) -> VoteFile:
     where, width = matrix.where, matrix.width
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
@@ -614,10 +713,16 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
         size=told.size(entries),
         width=entries,
         classes=classes,
-        absent_limit=told.teachers,
+        absent_limit=told.absent_limit(width),
     )
     return told.file(
-        where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
+        where.name,
+        layout,
+        queries=matrix.rows,
+        classes=classes,
+        teachers=teachers,
+        reader=reader,
+        strays=strays,
     )
 
 
@@ -652,10 +757,17 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         teachers=told.teachers,
         largest_label=LARGEST_UNTOLD_LABEL,
         asked=told.queries,
+        names=told.names,
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    reader = CountedReader(name=name, ids=votes.ids, counts=votes.counts, size=told.size(classes))
+    reader = CountedReader(
+        name=name,
+        ids=votes.ids,
+        counts=votes.counts,
+        size=told.size(classes),
+        strays=votes.strays,
+    )
     return told.file(
         name,
         Layout.LONG,
@@ -663,4 +775,5 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         classes=classes,
         teachers=told.teachers or votes.teachers,
         reader=reader,
+        strays=reader.stray_rows if parts.columns.texts else None,
     )

@@ -139,7 +139,8 @@ def test_an_interruption_while_votes_are_counted(patched, votes, leftovers):
     assert leftovers() == []
 
 
-def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers, number):
     pipe = folder.parent / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen(
@@ -152,9 +153,9 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers)
         writing.flush()
         _wait_until(lambda: _unread(writing) == 0)
         time.sleep(0.3)  # on its way from the first read into the next one, which blocks
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         code, out, err = _finish(process)
-    assert (code, out) == (130, b"")
+    assert (code, out) == (128 + number, b"")
     assert err == "pate: interrupted; nothing was released\n"
     # Not even the copy of what had come through the pipe is left.
     assert leftovers() == []

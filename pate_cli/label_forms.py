@@ -15,7 +15,16 @@ from pate_cli.errors import UsageError
 from pate_cli.multilabel import UNDECIDED, LabelSet
 from pate_cli.words import LabelFormat, LabelsAs
 
-__all__ = ["ListsForm", "PairsForm", "SetForm", "csv_field", "csv_ids", "form_of", "json_ids"]
+__all__ = [
+    "ListsForm",
+    "PairsForm",
+    "SetForm",
+    "check_form",
+    "csv_field",
+    "csv_ids",
+    "form_of",
+    "json_ids",
+]
 
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
@@ -56,10 +65,12 @@ class SetForm:
         """The fields of a schema after the id."""
         raise NotImplementedError
 
-    def arrays(
-        self, ids: NDArray[Any], decided: NDArray[np.int8], codes: NDArray[np.uint8]
-    ) -> list[Any]:
-        """Arrow arrays of queries: `ids` [queries], the others [queries, labels]."""
+    def ids(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """The ids of rows, given those of queries."""
+        return ids
+
+    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
+        """Arrow arrays of those fields; what is said of queries, and by whom [queries, labels]."""
         raise NotImplementedError
 
     def text(
@@ -103,14 +114,12 @@ class ListsForm(SetForm):
         kind = pa.list_(pa.field("item", self._title_type, nullable=False))
         return [pa.field(name, kind, nullable=False) for name in ("labels", "unanswered")]
 
-    def arrays(
-        self, ids: NDArray[Any], decided: NDArray[np.int8], codes: NDArray[np.uint8]
-    ) -> list[Any]:
+    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
         """See SetForm."""
         import pyarrow as pa
 
         del codes
-        found = [pa.array(ids)]
+        found = []
         for field, chosen in zip(self.fields(), (decided == 1, decided == UNDECIDED), strict=True):
             ends = np.concatenate([[0], np.cumsum(np.count_nonzero(chosen, axis=1))])
             lists = pa.ListArray.from_arrays(
@@ -156,17 +165,18 @@ class PairsForm(SetForm):
             pa.field("source", pa.string(), nullable=False),
         ]
 
-    def arrays(
-        self, ids: NDArray[Any], decided: NDArray[np.int8], codes: NDArray[np.uint8]
-    ) -> list[Any]:
+    def ids(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """See SetForm."""
+        return np.repeat(ids, self.label_set.count)
+
+    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
         """See SetForm."""
         import pyarrow as pa
 
-        labels, said = self.label_set.count, decided.reshape(-1)
+        said = decided.reshape(-1)
         sources = pa.DictionaryArray.from_arrays(codes.reshape(-1), pa.array(self.sources))
         return [
-            pa.array(np.repeat(ids, labels)),
-            self._titles(np.tile(np.arange(labels), len(ids))),
+            self._titles(np.tile(np.arange(self.label_set.count), len(decided))),
             pa.array(said == 1, mask=said == UNDECIDED),
             sources.dictionary_decode(),
         ]
@@ -224,21 +234,32 @@ _STYLES: Final[Mapping[LabelFormat, _Style]] = {
 }
 
 
-def form_of(
-    label_set: LabelSet,
-    sources: tuple[str, ...],
-    labels_as: LabelsAs | None,
-    label_format: LabelFormat,
-) -> SetForm:
-    """The form of a file: lists where the format has them and nothing else is wanted.
-
-    UsageError for lists in CSV, which has none.
-    """
+def check_form(
+    label_format: LabelFormat, labels_as: LabelsAs | None, label_set: LabelSet | None
+) -> None:
+    """UsageError for lists in CSV, which has none, or for either word about single labels."""
+    if label_set is None and labels_as is not None:
+        raise UsageError("`labels_as` goes with several labels a query; these have one")
     if label_format is LabelFormat.CSV and labels_as is LabelsAs.LISTS:
         raise UsageError(
             f"CSV has no lists of labels; give `labels_as` {LabelsAs.PAIRS}, or write Parquet or "
             "JSONL"
         )
+
+
+def form_of(
+    label_format: LabelFormat,
+    labels_as: LabelsAs | None,
+    label_set: LabelSet | None,
+    sources: tuple[str, ...],
+) -> SetForm | None:
+    """The form of a file, None for single labels: lists, or pairs if asked for or in CSV.
+
+    UsageError as `check_form`.
+    """
+    check_form(label_format, labels_as, label_set)
+    if label_set is None:
+        return None
     if labels_as is None:
         labels_as = LabelsAs.PAIRS if label_format is LabelFormat.CSV else LabelsAs.LISTS
     kind = ListsForm if labels_as is LabelsAs.LISTS else PairsForm

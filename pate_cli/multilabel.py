@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -94,6 +95,13 @@ class LabelSet:
         """It in JSON-ready values."""
         named = {} if self.names is None else {"label_names": list(self.names)}
         return {"labels_per_query": self.count, "voting": self.voting.value, **named}
+
+    def texts(self) -> dict[str, str]:
+        """It in texts."""
+        return {
+            name: fact if isinstance(fact, str) else json.dumps(fact)
+            for name, fact in self.facts().items()
+        }
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> LabelSet:

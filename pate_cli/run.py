@@ -98,7 +98,8 @@ def run(
             or more rows than `queries`.
     """
     cap = min(max_answers, queries)
-    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    private = key.private
+    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
     asked = answers = 0
     for drawn, kept in label_batches(
         passes,
@@ -139,7 +140,8 @@ def run_in_parts(
         place: the folder that the parts are for.
     """
     cap = min(max_answers, queries)
-    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    private = key.private
+    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
@@ -274,7 +276,7 @@ class _WritePart:
                 table = drawn.until(left - answers, self.metadata, self.label_set)
                 answers += table.answers
                 writer.write(table)
-        part = file.part(rows=writer.written)
+        part = file.part(rows=writer.rows)
         return _Receipt(part, stop - start, answers, [each.kept for each in found])
 
     def stands(self, known: _Receipt) -> bool:
@@ -283,11 +285,17 @@ class _WritePart:
 
 
 def _metadata(
-    mechanism: Mechanism, *, queries: int, max_answers: int, private: bool
+    mechanism: Mechanism,
+    label_set: LabelSet | None,
+    *,
+    queries: int,
+    max_answers: int,
+    private: bool,
 ) -> dict[str, str]:
     """The public parameters that a file of labels carries."""
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
+    metadata |= {} if label_set is None else label_set.texts()
     return metadata | {"private": str(private).lower()}
 
 

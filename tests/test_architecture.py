@@ -21,6 +21,7 @@ FLOORS = [
     ["errors", "arrays"],
     ["words", "checks", "noise"],
     ["engine", "multilabel"],
+    ["label_forms"],
     ["files"],
     ["checkpoint", "results", "sealed"],
     ["labels"],

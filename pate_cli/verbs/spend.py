@@ -25,6 +25,7 @@ from pate_cli.errors import (
     UsageError,
 )
 from pate_cli.files.part_folder import PartFolder
+from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
@@ -155,6 +156,8 @@ def aggregate(
         workers=workers,
         engine=engine,
     ) as asked:
+        if parts is not None:
+            check_form(LabelFormat(label_format), shown, asked.file.label_set)
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
             asked,

@@ -214,8 +214,8 @@ def aggregate(
         shown = folder.name  # an address may hold credentials
     public = done.report
     output.note(
-        f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in {shown}; "
-        f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
+        f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
+        f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:

@@ -1,10 +1,10 @@
 """Several labels a query: `python sample_votes/make_digit_labels.py [FOLDER]`.
 
 scikit-learn's 8x8 digits again (see make_digits.py), but a teacher is asked for five properties of
-the digit that it sees, each yes or no: even, prime, above 4, a multiple of 3, a square (0, 1, 4, 9).
-The pictures are real; that these are the labels is our choice, for scikit-learn bundles no set with
-several labels, and it makes them depend on each other: of 32 sets of labels ten occur. 1,200 digits
-are shared by 50 teachers, 24 each; 380 others are public queries.
+the digit that it sees, each yes or no: even, prime, above 4, a multiple of 3, a square (one of 0,
+1, 4, 9). The pictures are real; that these are the labels is our choice, for scikit-learn bundles
+no set with several labels, and it makes them depend on each other: of 32 sets of labels ten occur.
+1,200 digits are shared by 50 teachers, 24 each; 380 others are public queries.
 
 A teacher answers with the properties of its nearest digit, as in make_digits.py.
 """

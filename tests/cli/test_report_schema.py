@@ -81,7 +81,9 @@ def test_numbers_in_the_report_are_finite_and_epsilons_rounded_to_four_decimals(
 
 def test_keys_come_in_the_order_of_the_schema(report):
     schema = report_schema()
-    assert list(report) == list(schema["properties"]) == schema["required"]
+    several = ("labels_per_query", "voting", "label_names")  # of a query that has more than one
+    always = [name for name in schema["properties"] if name not in several]
+    assert list(report) == always == schema["required"]
     for name in ("guarantee", "sanitized", "data_independent"):
         assert list(report[name]) == list(schema["properties"][name]["properties"])
 

@@ -59,7 +59,6 @@ def test_digit_labels_again(script, samples):
     np.testing.assert_array_equal(labels.properties(shown)[1200:1580], truth)
 
 
-
 def test_digits_again(script, samples):
     pytest.importorskip("sklearn")
     digits, ensembles = script("make_digits"), script("ensembles")

@@ -24,7 +24,10 @@ def test_the_files_are_the_ones_that_were_built(samples):
 
 def test_the_samples_stay_small(samples):
     kept = [path for path in samples.rglob("*") if path.is_file() and "glyph" not in path.name]
-    assert sum(path.stat().st_size for path in kept if path.suffix in (".parquet", ".npy", ".png")) < LIMIT
+    assert (
+        sum(path.stat().st_size for path in kept if path.suffix in (".parquet", ".npy", ".png"))
+        < LIMIT
+    )
     assert all(path.stat().st_size < 100_000 for path in kept if path.suffix == ".png")
 
 

@@ -39,12 +39,15 @@ if TYPE_CHECKING:
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.votes import open_votes as open_votes
+    from pate_cli.votes.side_files import PairTruth as PairTruth
     from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
     from pate_cli.votes.side_files import Truth as Truth
+    from pate_cli.votes.side_files import YesProbabilities as YesProbabilities
 
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
+    "PairTruth": "votes.side_files",
     "PateError": "errors",
     "RefusedError": "errors",
     "Report": "disclosure.report",
@@ -52,6 +55,7 @@ _HOMES = {
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",
     "Truth": "votes.side_files",
+    "YesProbabilities": "votes.side_files",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",

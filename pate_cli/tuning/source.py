@@ -121,6 +121,8 @@ class TuneSource:
                 truth=np.concatenate(right) if right else None,
             )
             basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
+            if file.rows_per_query > 1:
+                basis["rows_per_query"] = file.rows_per_query
             return sample, {"votes": "file", **basis}
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -14,7 +15,10 @@ import pate_cli as library
 from pate_cli import passes
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.errors import VoteError
+from pate_cli.multilabel import LabelSet
+from pate_cli.pricing import accuracy
 from pate_cli.votes.side_files import PairTruth, Truth, YesProbabilities, load_truth
+from pate_cli.words import Voting
 from refusals import refusal
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3
@@ -41,17 +45,11 @@ def run(pate):
         line = ["aggregate", votes, "--seed", 5, "--report", report, "--force", "--workers", 1]
         done = pate(*line, *told, *flags)
         assert done.exit_code == 0, done.stderr
-        public = json.loads((library_path(report)).read_text())
+        public = json.loads(Path(report).read_text())
         jsonschema.validate(public, report_schema())
         return public, done.stderr
 
     return aggregate
-
-
-def library_path(name):
-    from pathlib import Path
-
-    return Path(name)
 
 
 def test_a_run_and_what_is_said_of_it(votes, run, ballots):
@@ -90,7 +88,7 @@ def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypat
     flags = ("--format", kind, *shown, "--threshold", 18, "--sigma1", 2, "--sigma2", 2)
     run(votes, "-o", "many/", *flags, "--voting", voting, "--max-answers", 31)
     run(votes, "-o", f"capped.{kind}", *flags, "--voting", voting, "--max-answers", 31)
-    parts = sorted(library_path("many").glob(f"part-*.{kind}"))
+    parts = sorted(Path("many").glob(f"part-*.{kind}"))
     assert len(parts) > 3
     if kind == "npy":
         joined = np.concatenate([np.load(part) for part in parts])
@@ -104,7 +102,7 @@ def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypat
         texts = [part.read_text() for part in parts]
         if kind == "csv":
             texts[1:] = [text.split("\n", 1)[1] for text in texts[1:]]
-        assert "".join(texts) == library_path(f"capped.{kind}").read_text()
+        assert "".join(texts) == Path(f"capped.{kind}").read_text()
     if voting == "binary":
         run(votes, "-o", f"one.{kind}", *flags)
         np.save("by-teacher.npy", ballots.transpose(1, 0, 2))
@@ -114,15 +112,15 @@ def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypat
         pq.write_table(pa.table(table), "counts.parquet")
         yes = ("--layout", "multilabel-counts", "--teachers", 25)
         run("counts.parquet", "-o", f"yes.{kind}", *flags, told=yes)
-        expected = library_path(f"one.{kind}").read_bytes()
-        assert library_path(f"turned.{kind}").read_bytes() == expected
-        assert library_path(f"yes.{kind}").read_bytes() == expected
+        expected = Path(f"one.{kind}").read_bytes()
+        assert Path(f"turned.{kind}").read_bytes() == expected
+        assert Path(f"yes.{kind}").read_bytes() == expected
 
 
 def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
     monkeypatch.setattr(passes, "_ENTRIES", 300)
     flags = ("--labels-as", "pairs", "--format", "csv", "--checkpoint", "kept")
-    blocked = library_path("many")
+    blocked = Path("many")
     line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "many/", "--report", "x/none.json"]
     done = pate(*line, "--workers", 1, *flags)
     assert done.exit_code == 6  # the report has no place, and nothing is there
@@ -131,13 +129,13 @@ def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, 
     run(votes, "-o", "one.csv")
     found = [path.read_text() for path in sorted(blocked.glob("part-*.csv"))]
     joined = found[0] + "".join(text.split("\n", 1)[1] for text in found[1:])
-    assert joined == library_path("one.csv").read_text()
+    assert joined == Path("one.csv").read_text()
 
 
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     public, _ = run(votes, "-o", "l.jsonl", "--max-queries", 7)
     assert public["queries"] == 21
-    assert len(library_path("l.jsonl").read_text().splitlines()) == 7
+    assert len(Path("l.jsonl").read_text().splitlines()) == 7
     public, _ = run(votes, "-o", "t.jsonl", "--target-epsilon", 3)
     assert 0 < public["queries"] < 120
     assert public["queries"] % LABELS == 0
@@ -151,7 +149,7 @@ def test_a_refusal_tells_of_the_labels_too(votes, pate):
             break
     else:
         pytest.fail("no attempt was refused")
-    public = json.loads(library_path("r.json").read_text())
+    public = json.loads(Path("r.json").read_text())
     jsonschema.validate(public, report_schema())
     assert public["labels_per_query"] == 3
 
@@ -230,7 +228,7 @@ def student(tmp_path, ballots):
 def test_a_student_predicts_every_label(votes, run, student, ballots):
     flags = ("--mechanism", "interactive", "--student", student, "--threshold", 8, "--sigma1", 1)
     public, _ = run(votes, *flags, "--sigma2", 2, "-o", "l.csv")
-    rows = [line.split(",") for line in library_path("l.csv").read_text().splitlines()[1:]]
+    rows = [line.split(",") for line in Path("l.csv").read_text().splitlines()[1:]]
     yes = (ballots.mean(axis=1) > 0.5).ravel()
     assert {row[3] for row in rows if row[1] != "mild"} <= {"student", "teachers"}
     assert {row[3] for row in rows if row[1] == "mild"} <= {"teachers", "none"}
@@ -277,31 +275,49 @@ def test_predictions_of_the_wrong_kind(ballots):
     )
 
 
-def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path):
+def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.02,))
     truth = (ballots.mean(axis=1) > 0.5).astype(int)
     truth[3, 1] = -1
-    np.save(tmp_path / "t.npy", truth)
-    line = ("cost", votes, *TOLD, "--accuracy", "--json", "--max-queries", 9, "--truth")
-    done = pate(*line, tmp_path / "t.npy")
-    assert done.exit_code == 0, done.stderr
-    points = json.loads(done.stdout)["accuracy"]
-    assert max(point["accuracy"] for point in points) > 0.95
-    # The same by the query's id, and for sets of labels.
-    named = dict(zip(NAMES.split(","), truth.T, strict=True))
-    pq.write_table(pa.table({"query_id": np.arange(40), **named}), tmp_path / "t.parquet")
-    by_id = pate(*line, tmp_path / "t.parquet")
-    assert by_id.stdout == done.stdout
-    sets = pate(*line, tmp_path / "t.npy", "--voting", "powerset")
-    assert sets.exit_code == 0, sets.stderr
-    np.save(tmp_path / "t.npy", truth[:, :2])
     name = tmp_path / "t.npy"
-    refused(
-        pate(*line, name),
-        3,
-        f"{name}: true labels must be [queries, 3 labels], 1, 0, or -1 for unknown",
-    )
+    np.save(name, truth)
+    line = ("cost", votes, *TOLD, "--accuracy", "--json", "--truth")
+    done = pate(*line, name)
+    assert done.exit_code == 0, done.stderr
+    assert all(point["accuracy"] > 0.99 for point in json.loads(done.stdout)["accuracy"])
+    # The same by the query's id, in any order, and for sets of labels.
+    order = np.random.default_rng(1).permutation(40)
+    named = dict(zip(NAMES.split(","), truth[order].T, strict=True))
+    pq.write_table(pa.table({"query_id": order, **named}), tmp_path / "t.parquet")
+    several = LabelSet(3, names=tuple(NAMES.split(",")))
+    for path in (name, tmp_path / "t.parquet"):
+        found = load_truth(path, several).of(np.repeat(np.arange(9, 40), 3)[2:-1], 29, classes=2)
+        np.testing.assert_array_equal(found, truth.ravel()[29:-1])
+    sets = load_truth(name, LabelSet(3, Voting.POWERSET)).of(np.arange(40), 0, classes=8)
+    expected = np.where((truth < 0).any(axis=1), -1, truth @ [1, 2, 4])
+    np.testing.assert_array_equal(sets, expected)
+    np.save(name, truth[:, :2])
+    text = f"{name}: true labels must be [queries, 3 labels], 1, 0, or -1 for unknown"
+    refused(pate(*line, name), 3, text)
     np.save(name, truth * 2)
-    refused(pate(*line, name), 3, f"{name}: row 0 has a true label that is neither 1, 0 nor -1")
+    text = f"{name}: row 0 has a true label that is neither 1, 0 nor -1"
+    refused(pate(*line, name), 3, text)
+
+
+def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):
+    search = ("--threshold", 15, "--sigma1", 10, "--sigma2", 8, "--target-epsilon", 6)
+    done = pate("tune", votes, *TOLD, *search, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["basis"]["queries"] == 120
+    assert found["basis"]["rows_per_query"] == 3
+    queries = found["winner"]["queries"] // 3
+    words = found["command"].split()
+    assert words[words.index("--max-queries") + 1] == str(queries)
+    assert words[words.index("--layout") + 1] == "multilabel"
+    again = pate(*words[1:], "-o", "l.npy", "--report", "r.json")
+    assert again.exit_code in (0, 8), again.stderr
+    assert json.loads(Path("r.json").read_text())["queries"] == 3 * queries
 
 
 def test_truth_of_the_wrong_kind(ballots, tmp_path):
@@ -317,8 +333,6 @@ def test_truth_of_the_wrong_kind(ballots, tmp_path):
     assert refusal(VoteError, library.accuracy, ballots, fewer, layout="multilabel") == (
         "the true labels have 2 labels, the votes 3"
     )
-    from pate_cli.multilabel import LabelSet
-
     pq.write_table(pa.table({"b": [1], "a": [0]}), tmp_path / "t.parquet")
     named = LabelSet(2, names=("a", "b"))
     assert refusal(VoteError, load_truth, tmp_path / "t.parquet", named) == (

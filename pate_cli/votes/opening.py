@@ -358,7 +358,8 @@ def open_votes(
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
     otherwise taken from the largest label and so depends on the data. teachers: how many teachers
     there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
-    among labels, absent long rows), else every row must have all. In long form a query that nobody
+    among labels, absent long rows, NaN in arrays of three sides), else every row must have all. In
+    long form a query that nobody
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.

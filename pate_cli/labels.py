@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
 from pate_cli.files.draft import Sink
-from pate_cli.label_forms import PairsForm, SetForm, csv_ids, form_of, json_ids
+from pate_cli.label_forms import PairsForm, SetForm, csv_field, csv_ids, form_of, json_ids
 from pate_cli.multilabel import UNDECIDED, LabelSet, rows_of
 from pate_cli.results import Result
 from pate_cli.words import LabelFormat, LabelsAs
@@ -64,6 +64,7 @@ class Labels(Result):
     sources: [queries] "teachers", "student" or "none", or uint8 places in SOURCES; "none" exactly
         where the label is -1. Read back as text, made when asked for.
     metadata: public parameters of the mechanism, text to text.
+    label_names: what the labels are called in a table, label 0 first; None for their numbers.
     label_set: where a query has several labels, what the rows stand for; they are then those of
         whole queries, one after the other, and `labels` are classes of it.
     source_codes: [queries] uint8, the sources as places in SOURCES.
@@ -74,6 +75,7 @@ class Labels(Result):
     labels: NDArray[np.integer[Any]]
     sources: _Sources = _Sources()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    label_names: tuple[str, ...] | None = None
     label_set: LabelSet | None = None
     source_codes: NDArray[np.uint8] = field(init=False)
 
@@ -89,6 +91,8 @@ class Labels(Result):
             (codes == _NONE) != (labels == NO_LABEL),
             "the source must be none exactly where there is no label",
         )
+        if self.label_names is not None:
+            _refuse_row(labels >= len(self.label_names), "the label has no name")
         if self.label_set is not None:
             self.label_set.decided(labels)
             each = self.label_set.rows_per_query
@@ -135,13 +139,17 @@ class Labels(Result):
                 "yes": np.ma.MaskedArray(decided == 1, mask=decided == UNDECIDED).reshape(-1),
                 "source": np.array(SOURCES)[codes.reshape(-1)],
             }
-        labels = np.ma.masked_equal(self.labels, NO_LABEL)
+        values: NDArray[Any] = self.labels
+        if self.label_names is not None:
+            values = np.array([*self.label_names, ""], dtype=object)[self.labels]
+        labels = np.ma.masked_where(self.labels == NO_LABEL, values)
         return {"query_id": self.ids, "label": labels, "source": self.sources}
 
     def to_dict(self) -> dict[str, Any]:
         """How many labels there are and who gave them, with the mechanism's parameters."""
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
-        return {"queries": len(self), **dict(zip(SOURCES, counts, strict=True)), **self.metadata}
+        facts = {"queries": len(self), **dict(zip(SOURCES, counts, strict=True))}
+        return {**facts, **_with_names(self.metadata, self.label_names)}
 
     def to_arrow(self) -> Any:
         """query_id, label (null: no answer), source; the parameters are in the metadata.
@@ -149,9 +157,8 @@ class Labels(Result):
         Where a query has several labels: query_id, labels, unanswered, a row a query.
         """
         form = form_of(LabelFormat.PARQUET, None, self.label_set, SOURCES)
-        return _arrow(
-            [_rows(self, form)], _schema(self.metadata, whole=_whole(self), form=form), form
-        )
+        schema = _schema(self.metadata, self.label_names, form, whole=_whole(self))
+        return _arrow([_rows(self, form)], schema, self.label_names, form)
 
     def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
@@ -171,8 +178,8 @@ class Labels(Result):
 def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 
-    ParameterError when there is none, when their metadata or sets of labels differ, or when some
-    ids are numbers and others text: such chunks are not of one run.
+    ParameterError when there is none, when their metadata, names or sets of labels differ, or when
+    some ids are numbers and others text: such chunks are not of one run.
     """
     chunks = list(tables)
     if not chunks:
@@ -180,10 +187,13 @@ def concatenate(tables: Iterable[Labels]) -> Labels:
     several = {chunk.label_set for chunk in chunks}
     if len(several) > 1 or any(chunk.metadata != chunks[0].metadata for chunk in chunks):
         raise ParameterError("label tables of different mechanism parameters cannot be one table")
+    if any(chunk.label_names != chunks[0].label_names for chunk in chunks):
+        raise ParameterError("label tables of different names cannot be one table")
     if len({_whole(chunk) for chunk in chunks}) > 1:
         raise ParameterError("label tables with numbers and with text as ids cannot be one table")
+    first = chunks[0]
     stacked = _stacked(map(_columns, chunks))
-    return Labels(*stacked, chunks[0].metadata, chunks[0].label_set)
+    return Labels(*stacked, first.metadata, first.label_names, first.label_set)
 
 
 def write_labels(
@@ -195,6 +205,7 @@ def write_labels(
         label_format,
         table.metadata,
         rows=len(table),
+        label_names=table.label_names,
         label_set=table.label_set,
         labels_as=labels_as,
     ) as writer:
@@ -208,6 +219,9 @@ class LabelWriter:
     NPY: int32 [queries], -1 for none; ids, sources and metadata do not fit and are left out.
     CSV: header query_id,label,source; no label is an empty field; UTF-8, lines end in LF.
     JSONL: one object with the same three keys per line; no label is null; ASCII.
+    Labels that have names are written by name: in Parquet as a dictionary column, whose dictionary
+    holds all names in their order, used or not, as does the metadata under `label_names`; NPY
+    keeps the numbers.
 
     Where a query has several labels, as lists a row a query: query_id, labels (the list of those
     that are given, by name where they have names), unanswered (those about which nothing is said);
@@ -229,6 +243,7 @@ class LabelWriter:
         metadata: Mapping[str, str],
         *,
         rows: int | None = None,
+        label_names: tuple[str, ...] | None = None,
         label_set: LabelSet | None = None,
         labels_as: LabelsAs | None = None,
     ) -> None:
@@ -239,6 +254,7 @@ class LabelWriter:
             label_format: its format.
             metadata: public parameters of the mechanism; those of the tables have no say.
             rows: how many the tables will have; NPY, which begins with a number of them, needs it.
+            label_names: of all tables; None for numbers.
             label_set: that of the tables.
             labels_as: lists or pairs where a query has several labels; by the format if left out.
 
@@ -251,10 +267,11 @@ class LabelWriter:
         self._promised, self._written = rows, 0
         self._whole: bool | None = None
         self._open = True
+        self._names = label_names
         public = _public(metadata)
         self._body: _Body
         if label_format is LabelFormat.PARQUET:
-            self._body = _Parquet(file, public, form)
+            self._body = _Parquet(file, public, label_names, form)
         elif label_format is not LabelFormat.NPY:
             style = _TEXTS[label_format]
             self._body = _Text(file, style) if form is None else _SetText(file, form, label_format)
@@ -287,12 +304,14 @@ class LabelWriter:
     def write(self, table: Labels) -> None:
         """Append the rows of `table`.
 
-        ParameterError when its labels are of another set, when its ids are text and earlier ones
-        numbers or the other way round, when there are more rows than promised, or when the file is
-        closed.
+        ParameterError when its ids are text and earlier ones numbers or the other way round, when
+        there are more rows than promised, when its labels have other names than the file's or are
+        of another set, or when the file is closed.
         """
         if not self._open:
             raise ParameterError("the file of labels is closed; write before closing it")
+        if table.label_names != self._names:
+            raise ParameterError("labels of other names cannot be in one file")
         if table.label_set != self._label_set:
             raise ParameterError("the labels of a query are not those that the file was begun with")
         if self._whole is None:
@@ -381,9 +400,15 @@ class _SetText:
 class _Parquet:
     """Rows are held back until a row group is full, so that no table leaves its own mark."""
 
-    def __init__(self, file: Sink, metadata: Mapping[str, str], form: SetForm | None) -> None:
+    def __init__(
+        self,
+        file: Sink,
+        metadata: Mapping[str, str],
+        names: tuple[str, ...] | None,
+        form: SetForm | None,
+    ) -> None:
         self._tap = _Tap(file)
-        self._metadata, self._form = metadata, form
+        self._metadata, self._names, self._form = metadata, names, form
         self._group = _ROW_GROUP if form is None else max(_ROW_GROUP // form.label_set.count, 1)
         self._held: list[_Columns] = []
         self._rows = 0
@@ -412,13 +437,14 @@ class _Parquet:
     def _begin(self, *, whole: bool) -> None:
         import pyarrow.parquet as pq
 
-        self._schema = _schema(self._metadata, whole=whole, form=self._form)
-        repeated = ["source"] if self._form is None else _REPEATED
-        options = {"version": "2.6", "compression": "zstd", "use_dictionary": repeated}
+        self._schema = _schema(self._metadata, self._names, self._form, whole=whole)
+        encoded = ["source"] if self._names is None else ["label", "source"]
+        encoded = encoded if self._form is None else _REPEATED
+        options = {"version": "2.6", "compression": "zstd", "use_dictionary": encoded}
         self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:
-        group = _arrow(self._held, self._schema, self._form)
+        group = _arrow(self._held, self._schema, self._names, self._form)
         self._held, self._rows = [], 0
         self._call(self._writer.write_table, group, row_group_size=_ROW_GROUP)
 
@@ -452,6 +478,7 @@ class _Style:
 
     header: bytes
     ids: Callable[[list[Any]], Iterable[str]]
+    name: Callable[[str], str]
     before: str
     behind: str
     no_label: str
@@ -464,7 +491,7 @@ def _lines(table: Labels, part: slice, style: _Style) -> str:
     found, places = np.unique(labels * len(SOURCES) + codes, return_inverse=True)
     behind = np.array(
         [
-            style.behind.format(style.no_label if label == NO_LABEL else label, SOURCES[code])
+            style.behind.format(_label_text(label, table.label_names, style), SOURCES[code])
             for label, code in (divmod(key, len(SOURCES)) for key in found.tolist())
         ],
         dtype=object,
@@ -475,13 +502,25 @@ def _lines(table: Labels, part: slice, style: _Style) -> str:
     return "".join(pieces)
 
 
+def _label_text(label: int, names: tuple[str, ...] | None, style: _Style) -> str:
+    if label == NO_LABEL:
+        return style.no_label
+    return str(label) if names is None else style.name(names[label])
+
+
 _TEXTS: Final = {
     LabelFormat.CSV: _Style(
-        b"query_id,label,source\n", csv_ids, before="", behind=",{},{}\n", no_label=""
+        b"query_id,label,source\n",
+        csv_ids,
+        name=csv_field,
+        before="",
+        behind=",{},{}\n",
+        no_label="",
     ),
     LabelFormat.JSONL: _Style(
         b"",
         json_ids,
+        name=json.dumps,
         before='{"query_id":',
         behind=',"label":{},"source":"{}"}}\n',
         no_label="null",
@@ -517,11 +556,22 @@ def _stacked(tables: Iterable[_Columns]) -> _Columns:
     return ids, labels, codes
 
 
-def _schema(metadata: Mapping[str, str], *, whole: bool, form: SetForm | None) -> Any:
+def _with_names(metadata: Mapping[str, str], names: tuple[str, ...] | None) -> dict[str, Any]:
+    return dict(metadata) if names is None else {**metadata, "label_names": list(names)}
+
+
+def _schema(
+    metadata: Mapping[str, str],
+    names: tuple[str, ...] | None,
+    form: SetForm | None,
+    *,
+    whole: bool,
+) -> Any:
     import pyarrow as pa
 
+    label = pa.int32() if names is None else pa.dictionary(pa.int32(), pa.string())
     one = [
-        pa.field("label", pa.int32(), nullable=True),
+        pa.field("label", label, nullable=True),
         pa.field("source", pa.string(), nullable=False),
     ]
     return pa.schema(
@@ -529,21 +579,29 @@ def _schema(metadata: Mapping[str, str], *, whole: bool, form: SetForm | None) -
             pa.field("query_id", pa.int64() if whole else pa.string(), nullable=False),
             *(one if form is None else form.fields()),
         ],
-        metadata={"pate": json.dumps(dict(metadata), sort_keys=True)},
+        metadata={"pate": json.dumps(_with_names(metadata, names), sort_keys=True)},
     )
 
 
-def _arrow(tables: Iterable[_Columns], schema: Any, form: SetForm | None) -> Any:
+def _arrow(
+    tables: Iterable[_Columns],
+    schema: Any,
+    names: tuple[str, ...] | None,
+    form: SetForm | None,
+) -> Any:
     import pyarrow as pa
 
-    ids, labels, codes = _stacked(tables)
+    ids, numbers, codes = _stacked(tables)
     if form is not None:
         kind = schema.field("query_id").type
-        said = form.arrays(labels.astype(np.int8, copy=False), codes)
+        said = form.arrays(numbers.astype(np.int8, copy=False), codes)
         return pa.Table.from_arrays([pa.array(form.ids(ids), kind), *said], schema=schema)
+    labels = pa.array(numbers, mask=numbers == NO_LABEL)
+    if names is not None:
+        labels = pa.DictionaryArray.from_arrays(labels, pa.array(names, pa.string()))
     columns = [
         pa.array(ids, schema.field("query_id").type),
-        pa.array(labels, mask=labels == NO_LABEL),
+        labels,
         pa.DictionaryArray.from_arrays(codes, pa.array(SOURCES)).dictionary_decode(),
     ]
     return pa.Table.from_arrays(columns, schema=schema)

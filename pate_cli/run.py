@@ -72,6 +72,7 @@ def run(
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
+    label_names: tuple[str, ...] | None = None,
     label_set: LabelSet | None = None,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
@@ -91,6 +92,7 @@ def run(
         progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
+        label_names: what the classes are called, in labels and report; None for their numbers.
         label_set: the labels of a query, where it has several.
 
     Raises:
@@ -108,6 +110,7 @@ def run(
         max_answers=cap,
         keep=account.keep,
         metadata=metadata,
+        label_names=label_names,
         label_set=label_set,
         progress=progress,
     ):
@@ -116,7 +119,7 @@ def run(
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
     done = replace(done, read_off=tuple(read_off), label_set=label_set)
-    return account.settle(done, key, warnings)
+    return _named(account.settle(done, key, warnings), label_names)
 
 
 def run_in_parts(
@@ -130,6 +133,7 @@ def run_in_parts(
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
+    label_names: tuple[str, ...] | None = None,
     label_set: LabelSet | None = None,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
@@ -145,7 +149,7 @@ def run_in_parts(
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
-    gather = _WritePart(place, metadata, label_set, numbers, {}, place.staged())
+    gather = _WritePart(place, metadata, label_names, label_set, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
         mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
@@ -174,7 +178,12 @@ def run_in_parts(
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
     done = replace(done, read_off=tuple(read_off), label_set=label_set)
     settled = account.settle(done, key, ())
-    return settled, [receipt.part for receipt in receipts]
+    return _named(settled, label_names), [receipt.part for receipt in receipts]
+
+
+def _named(settled: Settlement, label_names: tuple[str, ...] | None) -> Settlement:
+    """With the names in the report, which are as public as the number of classes."""
+    return replace(settled, report=replace(settled.report, label_names=label_names))
 
 
 def _round(
@@ -250,6 +259,7 @@ class _WritePart:
 
     place: PartPlace
     metadata: Mapping[str, str]
+    label_names: tuple[str, ...] | None
     label_set: LabelSet | None
     numbers: Mapping[int, int]
     allowed: Mapping[int, int]
@@ -259,7 +269,7 @@ class _WritePart:
     def __call__(self, rows: tuple[int, int], found: list[_Labelled]) -> _Receipt:
         start, stop = rows
         left = self.allowed.get(start, stop - start + 1)
-        answers, place = 0, self.place
+        answers, place, names = 0, self.place, self.label_names
         suffix = f".{place.label_format}"
         with (
             place.folder.open_part(place.run, self.numbers[start], suffix) as file,
@@ -268,12 +278,13 @@ class _WritePart:
                 place.label_format,
                 self.metadata,
                 rows=stop - start,
+                label_names=names,
                 label_set=self.label_set,
                 labels_as=place.labels_as,
             ) as writer,
         ):
             for drawn in found:
-                table = drawn.until(left - answers, self.metadata, self.label_set)
+                table = drawn.until(left - answers, self.metadata, names, self.label_set)
                 answers += table.answers
                 writer.write(table)
         part = file.part(rows=writer.rows)
@@ -307,6 +318,7 @@ def label_batches(
     max_answers: int,
     keep: Keep | None = None,
     metadata: Mapping[str, str] | None = None,
+    label_names: tuple[str, ...] | None = None,
     label_set: LabelSet | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
@@ -318,7 +330,7 @@ def label_batches(
     look = _Label.of(mechanism, key, keep)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
-        table = drawn.until(max_answers - answered, metadata or {}, label_set)
+        table = drawn.until(max_answers - answered, metadata or {}, label_names, label_set)
         answered += table.answers
         yield table, drawn.kept
 
@@ -333,7 +345,11 @@ class _Labelled:
     kept: Any
 
     def until(
-        self, left: int, metadata: Mapping[str, str], label_set: LabelSet | None = None
+        self,
+        left: int,
+        metadata: Mapping[str, str],
+        label_names: tuple[str, ...] | None,
+        label_set: LabelSet | None,
     ) -> Labels:
         """The labels until so many answers were given; none thereafter."""
         labels, sources = self.labels, self.sources
@@ -342,7 +358,9 @@ class _Labelled:
             stopped = np.cumsum(hits) - hits >= left
             labels = np.where(stopped, np.int32(NO_LABEL), labels)
             sources = np.where(stopped, np.uint8(_NOBODY), sources)
-        return Labels(np.asarray(self.ids), labels, sources, metadata, label_set=label_set)
+        return Labels(
+            np.asarray(self.ids), labels, sources, metadata, label_names, label_set=label_set
+        )
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def table_of(decided, label_set, ids=None):
         rows = np.where((decided < 0).any(axis=1), -1, decided @ (1 << np.arange(3)))
     sources = np.where(rows < 0, 2, 0).astype(np.uint8)
     ids = np.repeat(ids, label_set.rows_per_query)
-    return Labels(ids, rows, sources, {"sigma": "4"}, label_set)
+    return Labels(ids, rows, sources, {"sigma": "4"}, label_set=label_set)
 
 
 def encoded(table, label_format, labels_as=None):
@@ -118,7 +118,7 @@ def test_sets_of_labels_come_out_as_labels():
 
 def test_who_said_it():
     rows = np.array([1, 0, -1])
-    table = Labels(np.zeros(3, int), rows, np.array(["student", "teachers", "none"]), {}, PLAIN)
+    table = Labels(np.zeros(3, int), rows, np.array(["student", "teachers", "none"]), {}, label_set=PLAIN)
     assert encoded(table, LabelFormat.CSV).decode().splitlines()[1:] == [
         "0,0,true,student",
         "0,1,false,teachers",
@@ -173,16 +173,16 @@ def test_what_is_refused():
     assert refusal(UsageError, encoded, several, LabelFormat.CSV, LISTS) == lists
     for shown in LabelsAs:
         assert refusal(UsageError, encoded, one, LabelFormat.JSONL, shown) == single
-    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, PLAIN) == (
+    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, label_set=PLAIN) == (
         "4 rows are no whole queries of 3 labels each"
     )
-    assert refusal(ParameterError, Labels, np.arange(3), zeros[:3], codes[:3], {}, PLAIN) == (
+    assert refusal(ParameterError, Labels, np.arange(3), zeros[:3], codes[:3], {}, label_set=PLAIN) == (
         "row 1: the query id is not that of its query"
     )
-    assert refusal(ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, PLAIN) == (
+    assert refusal(ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, label_set=PLAIN) == (
         "row 0: no set of labels"
     )
-    assert refusal(ParameterError, Labels, zeros, zeros + 8, codes, {}, SETS) == (
+    assert refusal(ParameterError, Labels, zeros, zeros + 8, codes, {}, None, SETS) == (
         "row 0: no set of labels"
     )
     assert refusal(ParameterError, concatenate, [several, table_of(SAID, NAMED)]) == (

@@ -277,6 +277,7 @@ class _Written(contextlib.ExitStack):
                 self._format,
                 labels.metadata,
                 rows=rows,
+                label_names=labels.label_names,
                 label_set=labels.label_set,
                 labels_as=self._shown,
             )

@@ -111,7 +111,8 @@ class Report(Result):
     `label_set` tells of several labels a query; with binary voting `queries`, `answers` and
     `max_answers` count pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
-    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`.
+    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
+    classes are called, class 0 first, where they have names.
     """
 
     epsilon: float
@@ -135,9 +136,11 @@ class Report(Result):
     tested: Tested | None = None
     spent: Spent | None = None
     label_set: LabelSet | None = None
+    label_names: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
+        names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         return {
             "schema_version": SCHEMA_VERSION,
             "tool": {"name": "pate-cli", "version": __version__},
@@ -153,6 +156,7 @@ class Report(Result):
             "queries": self.queries,
             "answers": self.answers,
             "max_answers": self.max_answers,
+            **names,
             **({} if self.label_set is None else self.label_set.facts()),
             "guarantee": {
                 "summary": self.summary,

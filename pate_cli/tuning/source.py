@@ -107,7 +107,9 @@ class TuneSource:
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
-            truth = None if self.truth is None else truth_of(self.truth, file.label_set)
+            truth = None
+            if self.truth is not None:
+                truth = truth_of(self.truth, file.label_set).named(file.class_names)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):

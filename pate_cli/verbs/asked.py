@@ -47,7 +47,7 @@ class Asked:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        return self.choice.build(
+        return self.choice.named(self.file.class_names).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -97,7 +97,8 @@ class Asked:
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.read_off, self.file.label_set),
+            (self.queries, self.max_answers, self.delta, self.file.read_off),
+            (self.file.label_names, self.file.label_set),
             settings,
             self.passes.fingerprint(),
         )

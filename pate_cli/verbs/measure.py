@@ -212,7 +212,7 @@ def accuracy(
 
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            truth_of(truth, file.label_set),
+            truth_of(truth, file.label_set).named(file.class_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,

@@ -195,6 +195,7 @@ def aggregate(
                     place=place,
                     progress=progress,
                     read_off=asked.file.read_off,
+                    label_names=asked.file.class_names,
                     label_set=asked.file.label_set,
                 )
             except BaseException:
@@ -214,6 +215,7 @@ def aggregate(
             write=kept.append if write is None else write,
             progress=progress,
             read_off=asked.file.read_off,
+            label_names=asked.file.class_names,
             label_set=asked.file.label_set,
         )
         labels = NOTHING if write is not None else concatenate(kept)

@@ -46,15 +46,21 @@ def named(column: Any, names: Sequence[str]) -> Any:
     """Return the places of an Arrow column of texts among `names`, null where they are none."""
     if pa.types.is_dictionary(column.type):
         return named(column.dictionary, names).take(column.indices)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        column = column.cast(pa.large_string())  # there is no look-up of views
+    column = _plain(column)
     return pc.index_in(column, value_set=pa.array(names, type=column.type))
 
 
 def strays(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return where an Arrow column of texts has one that is no name; a null is not meant."""
-    stray = pc.and_(named(column, names).is_null(), decoded(column).is_valid())
+    """Return where an Arrow column of texts says something that is no name; null and "" do not."""
+    said = pc.fill_null(pc.greater(pc.binary_length(_plain(decoded(column))), 0), False)
+    stray = pc.and_(named(column, names).is_null(), said)
     return np.asarray(stray.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _plain(column: Any) -> Any:
+    """Return an Arrow column of texts as no views, which few functions know."""
+    plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return column if plain else column.cast(pa.large_string())
 
 
 def votes_of(

@@ -18,7 +18,8 @@ LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
 
 MOST_NAMES = 1 << 24
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
+# Half of a pair, which has no UTF-8; and what numpy takes for the end of a text.
+_UNFIT = re.compile("[\ud800-\udfff\0]")
 
 
 def names_of(given: LabelNames) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ def _lines(path: Path) -> list[str]:
 def _checked(names: Sequence[str]) -> tuple[str, ...]:
     seen: set[str] = set()
     for place, name in enumerate(names):
-        if not isinstance(name, str) or not name or _SURROGATE.search(name):
+        if not isinstance(name, str) or not name or _UNFIT.search(name):
             raise ParameterError(f"`label_names`: name {place} is empty, or no text")
         if name in seen:
             raise ParameterError(f"`label_names`: {name!r} is there twice")

@@ -7,7 +7,7 @@ import mmap
 import tokenize
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
+from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
 from pate_cli.words import Layout
@@ -29,11 +29,12 @@ _SIDES = {
     Layout.MULTILABEL: ((3,), "[queries, teachers, labels]"),
     Layout.MULTILABEL_BY_TEACHER: ((3,), "[teachers, queries, labels]"),
 }
+_TEXT_BYTES = 1 << 23
+"""So much of an array of texts is looked up at once, however long they are."""
 _KINDS = {
     "b": "true/false values",
     "c": "complex numbers",
     "S": "byte strings",
-    "U": "strings",
     "M": "dates",
     "m": "durations",
     "V": "records",
@@ -55,12 +56,14 @@ class MappedFile:
 
     portable = True
 
-    def __init__(self, path: Path, name: str, layout: Layout | None) -> None:
+    def __init__(
+        self, path: Path, name: str, layout: Layout | None, *, texts: bool = False
+    ) -> None:
         """Map the array now: a file that is removed later is still there."""
         self._path = path
         self._name = name
-        self._layout = layout
-        self._header, mapped = _mapped(path, name, layout)
+        self._layout, self._texts = layout, texts
+        self._header, mapped = _mapped(path, name, layout, texts=texts)
         self._array: NDArray[Any] | None = mapped
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,7 +78,7 @@ class MappedFile:
     def array(self) -> NDArray[Any]:
         """The array; VoteError where the file is gone, or another one by now."""
         if self._array is None:
-            header, mapped = _mapped(self._path, self._name, self._layout)
+            header, mapped = _mapped(self._path, self._name, self._layout, texts=self._texts)
             if header != self._header:
                 raise VoteError(f"{self._name}: has changed while it was read; start again")
             self._array = mapped
@@ -106,11 +109,20 @@ class HeldArray:
 
 @dataclass(frozen=True, eq=False)
 class NpyMatrix:
-    """An array [queries, width], or with a query per column one [width, queries]."""
+    """An array [queries, width], or with a query per column one [width, queries].
+
+    names: of the labels, if these may be texts.
+    """
 
     where: Where
     source: MappedFile | HeldArray
     by_column: bool = False
+    names: tuple[str, ...] | None = None
+
+    @property
+    def texts(self) -> bool:
+        """Whether it holds texts."""
+        return self.source.array.dtype.kind == "U"
 
     @property
     def rows(self) -> int:
@@ -134,21 +146,44 @@ class NpyMatrix:
 
     def transposed(self) -> NpyMatrix:
         """Return the same file with a query per column."""
-        return NpyMatrix(Where(self.where.name, "column"), self.source, by_column=True)
+        return replace(self, where=Where(self.where.name, "column"), by_column=True)
 
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
     ) -> Iterator[tuple[int, Ids, Ints]]:
         """Yield checked blocks; where votes may be missing, -1 and NaN are those that are."""
         whole = whole_numbers if absent_limit is None else whole_labels
-        array = self.source.array.T if self.by_column else self.source.array
-        for first in range(start, stop, size):
-            part = array[first : min(first + size, stop)]
+        for first, part in self._pieces(size, start, stop):
             ids = row_numbers(first, first + part.shape[0])
-            values = whole(part, first, self.where)
+            values = self._places(part) if self.texts else whole(part, first, self.where)
             if not self.by_column:
                 self.source.release()
             yield first, ids, values
+
+    def stray_rows(self, size: int, stop: int) -> int:
+        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
+        found = 0
+        for _, part in self._pieces(size, 0, stop):
+            stray = (self._places(part) == ABSENT) & (part != "")
+            found += int(np.count_nonzero(stray.any(axis=1)))
+        return found
+
+    def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        array = self.source.array.T if self.by_column else self.source.array
+        for first in range(start, stop, size):
+            yield first, array[first : min(first + size, stop)]
+
+    def _places(self, texts: NDArray[Any]) -> Ints:
+        """The places of texts [rows, columns] among the names, ABSENT where they are none."""
+        names = np.array(self.names)
+        order = np.argsort(names)
+        places = np.empty(texts.shape, dtype=np.int64)
+        step = max(1, _TEXT_BYTES // max(1, texts[:1].nbytes))
+        for row in range(0, len(texts), step):
+            said = texts[row : row + step]
+            near = order[np.minimum(np.searchsorted(names, said, sorter=order), len(names) - 1)]
+            places[row : row + step] = np.where(names[near] == said, near, ABSENT)
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,47 +225,73 @@ class NpyCube:
             yield first, part
 
 
-def open_npy(path: Path, name: str, layout: Layout | None = None) -> NpyMatrix | NpyCube:
+def open_npy(
+    path: Path, name: str, layout: Layout | None = None, names: tuple[str, ...] | None = None
+) -> NpyMatrix | NpyCube:
     """Map the array at `path`; `name` is what messages call it, `layout` what the user said.
 
+    names: those of the labels, if votes may be texts.
+
     Raises:
-        VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers.
+        VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers (or, with
+            `names`, texts).
     """
-    return _sided(name, MappedFile(path, name, layout), layout)
+    source = MappedFile(path, name, layout, texts=names is not None)
+    return _sided(name, source, layout, names)
 
 
-def take_array(array: NDArray[Any], name: str, layout: Layout | None = None) -> NpyMatrix | NpyCube:
+def take_array(
+    array: NDArray[Any],
+    name: str,
+    layout: Layout | None = None,
+    names: tuple[str, ...] | None = None,
+) -> NpyMatrix | NpyCube:
     """Take an array for what it would be as a file; it is not copied.
 
     Raises:
-        VoteError: masked, not of the sides it needs, empty, or not of numbers.
+        VoteError: masked, not of the sides it needs, empty, or not of numbers (or, with `names`,
+            texts).
     """
     if isinstance(array, np.ma.MaskedArray):
         raise VoteError(
             f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
             "as nulls in a table"
         )
-    _check_array(array.shape, array.dtype, name, layout)
-    return _sided(name, HeldArray(np.asarray(array)), layout)
+    _check_array(array.shape, array.dtype, name, layout, texts=names is not None)
+    return _sided(name, HeldArray(np.asarray(array)), layout, names)
 
 
-def _sided(name: str, source: MappedFile | HeldArray, layout: Layout | None) -> NpyMatrix | NpyCube:
+def _sided(
+    name: str,
+    source: MappedFile | HeldArray,
+    layout: Layout | None,
+    names: tuple[str, ...] | None,
+) -> NpyMatrix | NpyCube:
     by_teacher = layout is not None and layout.by_teacher
     if len(source.shape) == 3:
         return NpyCube(Where(name), source, by_teacher)
-    return NpyMatrix(Where(name), source)
+    return NpyMatrix(Where(name), source, names=names)
 
 
 def _check_array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], name: str, layout: Layout | None
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    name: str,
+    layout: Layout | None,
+    *,
+    texts: bool,
 ) -> None:
     if dtype.hasobject:
         raise VoteError(
             f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
             "save it as integers"
         )
-    yes_or_no = layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER)
-    if dtype.kind not in ("iufb" if yes_or_no else "iuf"):
+    if dtype.kind == "U" and not texts:
+        raise VoteError(f"{name}: the array holds strings; if they are votes, give `label_names`")
+    kinds = "iuf" if layout is not None and layout.told_only else "iufU"
+    if layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER):
+        kinds = "iufb"
+    if dtype.kind not in kinds:
         kind = _KINDS.get(dtype.kind, str(dtype))
         raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
     if layout in _SIDES:
@@ -251,13 +312,15 @@ def _check_array(
         raise VoteError(f"{name}: the array has an empty side (shape {shape})")
 
 
-def _mapped(path: Path, name: str, layout: Layout | None) -> tuple[_Header, NDArray[Any]]:
+def _mapped(
+    path: Path, name: str, layout: Layout | None, *, texts: bool
+) -> tuple[_Header, NDArray[Any]]:
     try:
         header = _header(path, name)
         size = path.stat().st_size
     except OSError as error:
         raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-    _check_array(header.shape, header.dtype, name, layout)
+    _check_array(header.shape, header.dtype, name, layout, texts=texts)
     # Python integers: a forged header cannot overflow the product.
     expected = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size < expected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,9 @@ LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 
 ENTRIES_PER_BATCH = 1 << 20
 """At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
+
+_WIDTH_OF_TEXT = 4
+"""How many integers a vote in words counts as, while it is read."""
 
 
 def batch_size(width: int) -> int:
@@ -146,6 +150,11 @@ class VoteFile:
             PublicFact.QUERIES: self.rows_from_data,
         }
         return tuple(fact for fact, from_votes in found.items() if from_votes)
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called; None where a query has several labels, which are named."""
+        return self.label_names if self.label_set is None else None
 
     @property
     def rows_per_query(self) -> int:
@@ -281,6 +290,11 @@ class _Told:
         """Whether a query has several labels."""
         return self.layout is not None and self.layout.multilabel
 
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, where the names are not those of several labels."""
+        return None if self.several else self.names
+
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.
 
@@ -408,7 +422,7 @@ def _read(
     source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
-        return _from_array(take_array(source, "array", told.layout), told)
+        return _from_array(take_array(source, "array", told.layout, told.class_names), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
@@ -422,7 +436,7 @@ def _read(
     located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
         path = Path(located.parts[0].path)
-        return _from_array(open_npy(path, located.name, told.layout), told)
+        return _from_array(open_npy(path, located.name, told.layout, told.class_names), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
@@ -439,12 +453,32 @@ def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
-    settled = told.layout or _infer(matrix, told, evidence)
+    if matrix.texts:
+        settled = _of_texts(matrix, told)
+    else:
+        settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
         return _counts(matrix, told)
     _check_orientation(matrix, settled, told, transposable=True)
     by_query = matrix.transposed() if settled is Layout.LABELS_BY_TEACHER else matrix
-    return _labels(by_query, settled, told)
+    size = told.size(by_query.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(by_query.stray_rows, size) if matrix.texts else None
+    return _labels(by_query, settled, told, strays)
+
+
+def _of_texts(matrix: NpyMatrix, told: _Told) -> Layout:
+    """Return the layout of an array of texts: whoever is a row must be known."""
+    name, sides = matrix.where.name, (matrix.width, matrix.rows)
+    if told.layout is Layout.COUNTS:
+        raise VoteError(f"{name}: the array holds strings; counts are integers")
+    if told.layout is not None:
+        return told.layout
+    if told.teachers not in sides or matrix.width == matrix.rows:
+        raise VoteError(
+            f"{name}: the array holds strings, and who is a row cannot be told; say `layout` "
+            f"{Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
+        )
+    return Layout.LABELS if told.teachers == matrix.width else Layout.LABELS_BY_TEACHER
 
 
 def _from_parts(parts: Parts, told: _Told) -> VoteFile:
@@ -475,7 +509,9 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
         return _counts(matrix, told, columns.classes)
     if not rows_are_queries:
         _check_orientation(matrix, settled, told, transposable=False)
-    return _labels(matrix, settled, told, matrix.stray_rows if columns.texts else None)
+    size = told.size(matrix.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(matrix.stray_rows, size) if columns.texts else None
+    return _labels(matrix, settled, told, strays)
 
 
 def _check_classes(columns: Columns, told: _Told, name: str) -> None:
@@ -709,9 +745,10 @@ def _labels(
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
     entries = max(teachers, classes)
+    read = entries if strays is None else max(teachers * _WIDTH_OF_TEXT, classes)
     reader = LabelsReader(
         matrix=matrix,
-        size=told.size(entries),
+        size=told.size(read),
         width=entries,
         classes=classes,
         absent_limit=told.absent_limit(width),

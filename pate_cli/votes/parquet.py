@@ -294,10 +294,10 @@ class ParquetMatrix:
                 values = from_columns(votes, row, absent_limit, where, self.names)
             yield row, ids, values
 
-    def stray_rows(self, stop: int) -> int:
-        """How many of the first `stop` rows have a text that is no name. SECRET."""
+    def stray_rows(self, size: int, stop: int) -> int:
+        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
         columns, names, found = self.parts.columns, self.names or (), 0
-        for _, batch in self.parts.batches(_IDS_AT_ONCE, columns.votes, 0, stop):
+        for _, batch in self.parts.batches(size, columns.votes, 0, stop):
             stray = np.zeros(batch.num_rows, dtype=np.bool_)
             for column in batch.columns:
                 if columns.is_list:

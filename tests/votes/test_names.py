@@ -55,12 +55,45 @@ def test_texts_are_votes(table, kind, parquet, read):
         assert (votes.label_names, votes.classes, votes.teachers) == (NAMES, 3, 3)
         assert (votes.layout, votes.read_off) == (layout, ())
         with open_votes(source, label_names=NAMES) as again:
-            rows = 4 if layout is Layout.LONG else STRAYS  # two of them are on one query
-            assert again.stray_rows() == rows
+            assert again.stray_rows() == STRAYS
             copy = pickle.loads(pickle.dumps(again))  # noqa: S301 - our own
-            assert (copy.label_names, copy.stray_rows()) == (NAMES, rows)
+            assert (copy.label_names, copy.stray_rows()) == (NAMES, STRAYS)
             if layout is Layout.LABELS:
                 assert (again.stray_rows(1), again.stray_rows(2)) == (0, 1)
+
+
+@pytest.mark.parametrize("layout", [Layout.LABELS, Layout.LABELS_BY_TEACHER])
+@pytest.mark.parametrize("order", "<>")
+def test_texts_in_an_array(layout, order, npy, read, monkeypatch):
+    said = np.array([[word or "" for word in row] for row in BALLOTS]).astype(f"{order}U13")
+    array = said if layout is Layout.LABELS else said.T
+    for source in (npy(array), array):
+        for told in ({"layout": layout}, {"teachers": 3}):
+            votes, _, counts = read(source, label_names=NAMES, batch_rows=3, **told)
+            np.testing.assert_array_equal(counts, COUNTS)
+            assert (votes.layout, votes.teachers) == (layout, 3)
+            assert (votes.stray_rows(), votes.stray_rows(2)) == (STRAYS, 1)
+    monkeypatch.setattr("pate_cli.votes.npy._TEXT_BYTES", 1)
+    np.testing.assert_array_equal(read(array, layout=layout, label_names=NAMES)[2], COUNTS)
+
+
+def test_arrays_of_texts_that_are_refused(npy, refusal):
+    said = np.array([["World", "Sports"]] * 3)
+    assert refusal(npy(said)) == (
+        "v.npy: the array holds strings; if they are votes, give `label_names`"
+    )
+    for told in ({}, {"teachers": 4}):
+        assert refusal(npy(said), label_names=NAMES, **told) == (
+            "v.npy: the array holds strings, and who is a row cannot be told; say `layout` "
+            "labels|labels-by-teacher"
+        )
+    assert refusal(npy(said), layout="counts", label_names=NAMES) == (
+        "v.npy: the array holds strings; counts are integers"
+    )
+    assert "turned round" in refusal(npy(said.T), layout="labels", label_names=NAMES)
+    assert refusal(npy(said.astype(object)), label_names=NAMES).startswith(
+        "v.npy: the array has object dtype"
+    )
 
 
 @pytest.mark.skipif(not hasattr(pa, "string_view"), reason="pyarrow before 16 has no views")
@@ -245,6 +278,7 @@ def test_names_come_as_texts_or_from_a_file(tmp_path):
         (["a", ""], "name 1 is empty, or no text"),
         (["a", 3], "name 1 is empty, or no text"),
         (["a", "\ud800"], "name 1 is empty, or no text"),
+        (["a", "a\0"], "name 1 is empty, or no text"),
         ("a,b,a", "'a' is there twice"),
         ("a, b", "name 1 begins or ends with a blank; leave it out, or give a file of names"),
     ],

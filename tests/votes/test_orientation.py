@@ -30,6 +30,7 @@ def table(columns):
 TURNABLE = {
     "array": (lambda labels: labels, Layout.LABELS),
     "array by teacher": (lambda labels: labels.T, Layout.LABELS_BY_TEACHER),
+    "array of words": (lambda labels: np.array(NAMES)[labels], Layout.LABELS),
     "columns": (lambda labels: table(numbers(labels)), Layout.LABELS),
     "columns of words": (lambda labels: table(words(labels)), Layout.LABELS),
     "lists": (lambda labels: pa.table({"v": labels.tolist()}), Layout.LABELS),

@@ -118,7 +118,9 @@ def test_sets_of_labels_come_out_as_labels():
 
 def test_who_said_it():
     rows = np.array([1, 0, -1])
-    table = Labels(np.zeros(3, int), rows, np.array(["student", "teachers", "none"]), {}, label_set=PLAIN)
+    table = Labels(
+        np.zeros(3, int), rows, np.array(["student", "teachers", "none"]), {}, label_set=PLAIN
+    )
     assert encoded(table, LabelFormat.CSV).decode().splitlines()[1:] == [
         "0,0,true,student",
         "0,1,false,teachers",
@@ -173,15 +175,15 @@ def test_what_is_refused():
     assert refusal(UsageError, encoded, several, LabelFormat.CSV, LISTS) == lists
     for shown in LabelsAs:
         assert refusal(UsageError, encoded, one, LabelFormat.JSONL, shown) == single
-    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, label_set=PLAIN) == (
+    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, None, PLAIN) == (
         "4 rows are no whole queries of 3 labels each"
     )
-    assert refusal(ParameterError, Labels, np.arange(3), zeros[:3], codes[:3], {}, label_set=PLAIN) == (
-        "row 1: the query id is not that of its query"
-    )
-    assert refusal(ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, label_set=PLAIN) == (
-        "row 0: no set of labels"
-    )
+    assert refusal(
+        ParameterError, Labels, np.arange(3), zeros[:3], codes[:3], {}, label_set=PLAIN
+    ) == ("row 1: the query id is not that of its query")
+    assert refusal(
+        ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, label_set=PLAIN
+    ) == ("row 0: no set of labels")
     assert refusal(ParameterError, Labels, zeros, zeros + 8, codes, {}, None, SETS) == (
         "row 0: no set of labels"
     )

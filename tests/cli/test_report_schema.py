@@ -91,7 +91,8 @@ def test_keys_come_in_the_order_of_the_schema(report):
 def test_names_of_classes_stand_where_the_schema_has_them(pate, parquet, votes):
     found = json.loads(pate("aggregate", votes, "--label-names", "ant,bee,cow,dog").stdout)
     assert _errors(found) == []
-    assert list(found) == list(report_schema()["properties"])
+    several = ("labels_per_query", "voting")
+    assert list(found) == [name for name in report_schema()["properties"] if name not in several]
     assert found["label_names"] == ["ant", "bee", "cow", "dog"]
     for slip in (["ant"], ["ant", "ant"], ["ant", ""], "ant,bee", {"ant": 0}):
         assert _errors(found | {"label_names": slip}) != []

@@ -37,7 +37,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import Passes, TallyCells, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.words import Bound, PublicFact
 
 __all__ = [
@@ -72,8 +72,8 @@ class Account(Protocol):
         """The public report, drawn once, and the ledger if there is one."""
         ...
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
-        """What the run costs for all votes, before anything is spent; public."""
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
+        """What the run costs for all votes, and each group; before anything is spent; public."""
         ...
 
 
@@ -126,9 +126,11 @@ class TightAccount:
         )
         return settle(ledger, plan, key, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The data-independent price of labels and release."""
-        return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+        return quote(
+            self._mechanism, self._plan, queries=queries, max_answers=max_answers, groups=groups
+        )
 
 
 class TargetAccount:
@@ -184,9 +186,10 @@ class TargetAccount:
         *,
         private: bool,
         read_off: Sequence[PublicFact] = (),
+        groups: Sequence[Group] = (),
         label_set: LabelSet | None = None,
     ) -> Report:
-        """The public report of a refusal; `read_off` and `label_set` as in `run`."""
+        """The public report of a refusal; what is read off and about teachers as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
@@ -194,6 +197,7 @@ class TargetAccount:
             max_answers=self._max_answers,
             answers=0,
             read_off=tuple(read_off),
+            groups=tuple(groups),
             label_set=label_set,
         )
         return self._report(done, passed=False, private=private)
@@ -218,7 +222,7 @@ class TargetAccount:
             )
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price for all votes, and how likely a made-up ensemble would pass."""
         plan = self.plan
         outlook = Outlook(
@@ -238,6 +242,8 @@ class TargetAccount:
             delta=plan.delta,
             queries=queries,
             max_answers=max_answers,
+            groups=groups,
+            target=plan.epsilon,
         )
         return replace(price, target=outlook)
 
@@ -274,7 +280,7 @@ class WorstCaseAccount:
         report = release_public(done, self._public, delta=self._delta, private=key.private)
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price, before anything is spent."""
         return public_quote(
             self._mechanism,
@@ -282,6 +288,7 @@ class WorstCaseAccount:
             delta=self._delta,
             queries=queries,
             max_answers=max_answers,
+            groups=groups,
         )
 
 
@@ -303,9 +310,11 @@ class ComposedAccount:
         report = release_composed(done, self._cost, private=key.private, warnings=warnings)
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The composition, before anything is spent."""
-        return composed_quote(self._mechanism, self._cost, queries=queries, max_answers=max_answers)
+        return composed_quote(
+            self._mechanism, self._cost, queries=queries, max_answers=max_answers, groups=groups
+        )
 
 
 def settle(ledger: Ledger, plan: ReleasePlan, key: RunKey, warnings: Sequence[str]) -> Settlement:

@@ -24,7 +24,7 @@ from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.checks import Ids
 from pate_cli.words import LabelFormat, LabelsAs, PublicFact
 
@@ -73,6 +73,7 @@ def run(
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
     label_set: LabelSet | None = None,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
@@ -93,6 +94,7 @@ def run(
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
         label_names: what the classes are called, in labels and report; None for their numbers.
+        groups: of the teachers, where they count differently.
         label_set: the labels of a query, where it has several.
 
     Raises:
@@ -118,7 +120,7 @@ def run(
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), label_set=label_set)
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
     return _named(account.settle(done, key, warnings), label_names)
 
 
@@ -134,6 +136,7 @@ def run_in_parts(
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
     label_set: LabelSet | None = None,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
@@ -176,9 +179,9 @@ def run_in_parts(
     asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), label_set=label_set)
-    settled = account.settle(done, key, ())
-    return _named(settled, label_names), [receipt.part for receipt in receipts]
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
+    settled = _named(account.settle(done, key, ()), label_names)
+    return settled, [receipt.part for receipt in receipts]
 
 
 def _named(settled: Settlement, label_names: tuple[str, ...] | None) -> Settlement:

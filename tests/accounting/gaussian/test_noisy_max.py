@@ -142,7 +142,7 @@ def test_the_capped_union_bound_is_no_score():
     assert one(before, sigma) <= capped_union_score(before, sigma)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     counts=st.lists(st.integers(0, 80), min_size=2, max_size=7),
     sigma=st.floats(0.5, 60.0),

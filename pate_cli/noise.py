@@ -139,6 +139,11 @@ class Noise:
         """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
         return self._draw(shape, laplace_from_words)
 
+    def words(self, shape: Shape) -> Words:
+        """Uniform 64-bit words, for draws that are made of them by the caller."""
+        sizes = _sizes(shape)
+        return self._words(math.prod(sizes)).reshape(sizes)
+
     def comes_up(self, log_chance: float) -> bool:
         """Whether something of probability e^{log_chance} happens, exact to 2^-256.
 
@@ -273,6 +278,30 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 def normal_from_words(words: Words) -> Draws:
     """Standard normal draws, one per uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
     return _signed(-ndtri(_tail(words)), words)
+
+
+def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
+    """The largest of s standard normal draws, one per word; −∞ for s = 0.
+
+    Its distribution function is Φ^s, so a V that is uniform gives Φ⁻¹(V^{1/s}). V is u or 1 − u, by
+    the word's lowest bit. The upper tail 1 − V^{1/s} = −expm1(log(V)/s) is computed as such, so
+    that its digits do not cancel, and so is V^{1/s} where it is the smaller. For s = 1 these are
+    the draws of `normal_from_words`.
+    """
+    u = _tail(words)
+    log_v = np.where((words & np.uint64(1)).astype(np.bool_), np.log(u), np.log1p(-u))
+    log_each = log_v / np.maximum(number, 1)
+    above = -np.expm1(log_each)
+    best = np.where(above < 0.5, -ndtri(above), ndtri(np.exp(log_each)))
+    return np.where(number > 0, best, -np.inf)
+
+
+def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """⌊w s/2^64⌋ < s for words w and 1 ≤ s < 2^32: each value has chance 1/s but for 2^-64."""
+    wide = number.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    carried = ((words & low) * wide) >> half
+    return (((words >> half) * wide + carried) >> half).astype(np.int64)
 
 
 def laplace_from_words(words: Words) -> Draws:

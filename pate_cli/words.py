@@ -56,18 +56,20 @@ class _Word(enum.StrEnum):
 
 
 class Layout(_Word, called="layout"):
-    """The four shapes votes come in; the values are the words `--layout` takes.
+    """The five shapes votes come in; the values are the words `--layout` takes.
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
     LABELS             [queries, teachers]: the class each teacher voted for.
     LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
     LONG               one row per vote: query_id, teacher_id, label (Parquet only).
+    SPARSE             [queries] lists `label` and `count`: the classes with votes (Parquet only).
     """
 
     COUNTS = "counts"
     LABELS = "labels"
     LABELS_BY_TEACHER = "labels-by-teacher"
     LONG = "long"
+    SPARSE = "sparse"
 
 
 class Bound(_Word, called="bound"):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -14,8 +14,10 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import DENSE_CLASSES
+from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError, VoteError
-from pate_cli.votes.checks import check_counts, first_bad
+from pate_cli.votes.checks import LARGEST, check_counts, first_bad
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
 """The ids of the queries, in order, or a file of them."""
 
-LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
@@ -183,9 +184,9 @@ class _Told:
     queries: QueryList | None = None
 
     def __post_init__(self) -> None:
-        if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
+        if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
             raise ParameterError(
-                f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
+                f"`classes` must be between 2 and {MOST_CLASSES}, got {self.classes}"
             )
         if self.teachers is not None and self.teachers < 1:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
@@ -251,10 +252,11 @@ def open_votes(
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
-    otherwise taken from the largest label and so depends on the data. teachers: how many teachers
-    there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
-    among labels, absent long rows), else every row must have all. In long form a query that nobody
-    voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
+    otherwise taken from the largest label and so depends on the data; sparse histograms need it.
+    teachers: how many teachers there are; given, rows may lack votes, even all of them (a smaller
+    total, short lists, nulls among labels, absent long rows), else every row must have all. In long
+    form a query that nobody voted on is then not there at all, unless `queries` lists it: see
+    VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
@@ -310,8 +312,8 @@ def _read(
 
 def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
-    if told.layout is Layout.LONG:
-        raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
+    if told.layout in (Layout.LONG, Layout.SPARSE):
+        raise VoteError(f"{matrix.where.name}: layout {told.layout} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
     settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
@@ -328,6 +330,8 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     if columns.layout is Layout.LONG:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
+    if columns.layout is Layout.SPARSE:
+        return _sparse(parts, told)
     matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
     by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
     evidence = Evidence(
@@ -404,7 +408,7 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
         )
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
-    entries = max(teachers, classes)
+    entries = max(teachers, classes if classes <= DENSE_CLASSES else 1)
     reader = LabelsReader(
         matrix=matrix,
         size=told.size(entries),
@@ -414,6 +418,43 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
     )
     return told.file(
         where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
+    )
+
+
+def _sparse(parts: Parts, told: _Told) -> VoteFile:
+    from pate_cli.votes.parquet import refuse_repeats
+    from pate_cli.votes.sparse import SparseReader
+
+    name, classes = parts.where.name, told.classes
+    if classes is None:
+        raise UsageError(f"{name}: `layout` {Layout.SPARSE} needs `classes`, how many there are")
+    if parts.columns.has_ids:
+        refuse_repeats(parts)
+    look = SparseReader(
+        parts=parts,
+        size=1,
+        width=1,
+        classes=classes,
+        teachers=told.teachers or LARGEST,
+        missing_allowed=True,
+    )
+    teachers = told.teachers or look.total(0)
+    width = classes if classes <= DENSE_CLASSES else max(teachers, 1)
+    reader = replace(
+        look,
+        size=told.size(width),
+        width=width,
+        teachers=teachers,
+        missing_allowed=told.teachers is not None,
+    )
+    next(reader.batches(0, 1))
+    return told.file(
+        name,
+        Layout.SPARSE,
+        queries=parts.rows,
+        classes=classes,
+        teachers=teachers,
+        reader=reader,
     )
 
 

@@ -21,9 +21,9 @@ __all__ = [
     "SparseCounts",
     "dense",
     "largest_two",
+    "row_width",
     "settled",
     "stacked",
-    "width",
     "winners",
 ]
 
@@ -96,7 +96,7 @@ class SparseCounts:
     def of(cls, counts: Counts) -> Self:
         """Those of dense histograms [queries, classes]."""
         rows, labels = np.nonzero(counts)
-        return cls._packed(rows, labels, counts[rows, labels], counts.shape)
+        return cls.of_entries(rows, labels, counts[rows, labels], counts.shape)
 
     @classmethod
     def of_votes(cls, votes: Ints, classes: int) -> Self:
@@ -109,11 +109,14 @@ class SparseCounts:
         ends = np.append(at[1:], 0)
         last = np.append(rows[1:] != rows[:-1], True)
         ends[last] = votes.shape[1]
-        return cls._packed(rows, ordered[rows, at], ends - at, (len(votes), classes))
+        return cls.of_entries(rows, ordered[rows, at], ends - at, (len(votes), classes))
 
     @classmethod
-    def _packed(cls, rows: Ints, labels: Ints, counts: Counts, shape: tuple[int, ...]) -> Self:
-        """Entries in order of row and label, side by side."""
+    def of_entries(cls, rows: Ints, labels: Ints, counts: Counts, shape: tuple[int, ...]) -> Self:
+        """Entries one by one: rows and, within a row, labels ascending; [entries] each.
+
+        `shape` is (queries, classes).
+        """
         voted = np.bincount(rows, minlength=shape[0])
         width = max(1, int(voted.max(initial=0)))
         place = np.arange(rows.size) - np.repeat(np.cumsum(voted) - voted, voted)
@@ -200,7 +203,7 @@ def stacked(parts: Sequence[Histograms]) -> Histograms:
     )
 
 
-def width(histograms: Histograms) -> int:
+def row_width(histograms: Histograms) -> int:
     """Numbers that a row takes: classes, or entries of sparse histograms."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
     return counts.shape[-1]

@@ -95,7 +95,9 @@ class GNMax(OneScoreMechanism):
         """
         entries = counts.labels.shape[1]
         if entries > self.sparse_draws - 2:
-            raise ParameterError(f"votes for {entries} classes are more than {self.teachers} votes")
+            raise ParameterError(
+                f"a row has votes for {entries} classes, but there are {self.teachers} teachers"
+            )
         voted = counts.counts + self.sigma2 * normal_from_words(words[:, :entries])
         voted[counts.counts == 0] = -np.inf
         best = np.argmax(voted, axis=1)[:, None]

@@ -1,7 +1,8 @@
 """Long form: one row per vote, in any order, turned into histograms in two passes.
 
 The first pass learns who the queries and teachers are and how large labels get; the second counts.
-Memory: the histograms, one bit per (query, teacher), the ids, and a batch.
+Memory: the histograms, one bit per (query, teacher), the ids, and a batch; of many classes, which
+make sparse histograms, a number per vote.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts, Ints
+from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
@@ -39,7 +40,7 @@ class LongVotes:
     """
 
     ids: Ids
-    counts: Counts
+    counts: Histograms
     teachers: int
     top: int
 
@@ -117,7 +118,7 @@ def read_long(
         queries.sort()
     width = top + 1 if classes is None else classes
     counts, first_votes = _count(parts, queries, voters, width)
-    totals = counts.sum(axis=1)
+    totals = (counts.counts if isinstance(counts, SparseCounts) else counts).sum(axis=1)
     if teachers is None and (totals != found).any():
         row = int(first_votes[totals != found].min())
         if row == parts.rows:
@@ -130,7 +131,8 @@ def read_long(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
-    counts.flags.writeable = False
+    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+        array.flags.writeable = False
     return LongVotes(plain_ids(queries.ids), counts, found, top)
 
 
@@ -144,11 +146,11 @@ def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
         )
 
 
-def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
+def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Histograms, Ints]:
     """Return the histograms and the row of each query's first vote."""
     where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
-    counts = np.zeros((rows, classes), dtype=np.int64)
+    tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
     for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
@@ -156,8 +158,41 @@ def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), 1)
-    return counts, first_votes
+        tally.add(query * classes + _labels(batch, row, where))
+    return tally.histograms(), first_votes
+
+
+class _Dense:
+    """A number for every query and class."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        self._counts: Counts = np.zeros((rows, classes), dtype=np.int64)
+
+    def add(self, votes: Ints) -> None:
+        """Count votes by their place query · classes + label."""
+        np.add.at(self._counts.reshape(-1), votes, 1)
+
+    def histograms(self) -> Histograms:
+        """All that were counted."""
+        return self._counts
+
+
+class _Sparse:
+    """The same for many classes: votes are kept and counted once all are there."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        self._rows, self._classes = rows, classes
+        self._votes: list[Ints] = []
+
+    def add(self, votes: Ints) -> None:
+        """See _Dense."""
+        self._votes.append(votes)
+
+    def histograms(self) -> Histograms:
+        """See _Dense."""
+        places, counts = np.unique(np.concatenate(self._votes), return_counts=True)
+        rows, labels = np.divmod(places, self._classes)
+        return SparseCounts.of_entries(rows, labels, counts, (self._rows, self._classes))
 
 
 def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import DENSE_CLASSES
+from pate_cli.arrays import DENSE_CLASSES, row_width
 from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
@@ -492,7 +492,9 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    reader = CountedReader(name=name, ids=votes.ids, counts=votes.counts, size=told.size(classes))
+    reader = CountedReader(
+        name=name, ids=votes.ids, counts=votes.counts, size=told.size(row_width(votes.counts))
+    )
     return told.file(
         name,
         Layout.LONG,

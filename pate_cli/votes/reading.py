@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pate_cli.arrays import DENSE_CLASSES, Histograms, Ints, SparseCounts, settled, width
+from pate_cli.arrays import DENSE_CLASSES, Histograms, Ints, SparseCounts, row_width, settled
 from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, tally
 from pate_cli.votes.ranges import Stretch
 
@@ -162,7 +162,7 @@ class CountedReader:
     @property
     def width(self) -> int:
         """Number of classes, or of entries of sparse histograms."""
-        return width(self.counts)
+        return row_width(self.counts)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:

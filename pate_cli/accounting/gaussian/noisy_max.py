@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, Ints, SparseCounts, width
+from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, Ints, SparseCounts, row_width
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
@@ -51,9 +51,9 @@ __all__ = [
 ]
 
 
-# Largest error of a score of up to checks.MOST_CLASSES classes, of which at most DENSE_CLASSES have
-# votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums over
-# classes that tie.
+# Largest error of a score of up to checks.MOST_CLASSES classes, at most DENSE_CLASSES of them with
+# votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums
+# over classes that tie.
 SCORE_ERROR = 1e-9
 
 # Φ(z) leaves the normal floating-point numbers below; scores are clamped here at the latest.
@@ -156,7 +156,7 @@ def scores(counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE) -> 
     sigma = check_positive("sigma", sigma)
     if not isinstance(counts, SparseCounts):
         counts = np.asarray(counts)
-    rows = max(1, _BLOCK // max(1, width(counts)))
+    rows = max(1, _BLOCK // max(1, row_width(counts)))
     parts = (_Losers.of(counts[start : start + rows]) for start in range(0, len(counts) or 1, rows))
     return np.concatenate([_scores(losers, sigma, floor) for losers in parts])
 

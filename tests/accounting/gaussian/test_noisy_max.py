@@ -20,7 +20,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
     scores,
     worst_scores,
 )
-from pate_cli.checks import MOST_CLASSES
+from pate_cli.arrays import DENSE_CLASSES
 
 
 def one(counts, sigma, **options):
@@ -106,7 +106,7 @@ def test_all_classes_tied(classes):
 )
 def test_many_classes_near_the_top(tied, others, gap):
     # As many as a mechanism may have: with twice as many, rounding alone is 1e-9 off.
-    assert tied + others <= MOST_CLASSES
+    assert tied + others <= DENSE_CLASSES
     counts = (30,) * tied + (30 - gap,) * others
     assert one(counts, 20.0) == pytest.approx(score_by_mpmath(counts, 20.0), abs=SCORE_ERROR / 3.0)
 

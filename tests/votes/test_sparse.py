@@ -222,7 +222,7 @@ def test_other_columns_and_parts(parquet, read, refusal, tmp_path):
     second = columns([[0]], [[3]], query_id=["c"], prompt=["z"])
     parquet(first, "parts/1.parquet")
     parquet(second, "parts/2.parquet")
-    file, ids, counts = read(tmp_path / "parts", classes=3)
+    _, ids, counts = read(tmp_path / "parts", classes=3)
     assert ids == ["a", "b", "c"]
     np.testing.assert_array_equal(counts, [[0, 3, 0], [0, 0, 3], [3, 0, 0]])
     parquet({**second, "query_id": ["a"]}, "parts/2.parquet")

@@ -26,7 +26,10 @@ __all__ = [
 ]
 
 MOST_CLASSES = 1 << 24
-"""Labels fit into 32 bits far beyond; up to here the error of scores is tested."""
+"""Labels fit into 32 bits far beyond; up to here the error of scores is known."""
+MOST_VOTED = 100_000
+"""Of more than DENSE_CLASSES classes, so many may have votes; with more, rounding in the sums that
+make a score may exceed its stated error."""
 
 
 def check_positive(name: str, value: float) -> float:
@@ -123,6 +126,11 @@ def check_ensemble(
         raise ParameterError(f"classes must be at least 2, got {classes}")
     if classes > most:
         raise ParameterError(f"classes must be at most {most}, got {classes}")
+    if classes > DENSE_CLASSES and teachers > MOST_VOTED:
+        raise ParameterError(
+            f"teachers must be at most {MOST_VOTED} with more than {DENSE_CLASSES} classes, got "
+            f"{teachers}"
+        )
     if check_whole("teachers_per_record", teachers_per_record) > teachers:
         raise ParameterError(
             f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"

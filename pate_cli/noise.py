@@ -34,6 +34,9 @@ with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the 
   most |x| + 1 <= 10.2 for the normal and 1 for Laplace: some 2^-53 (500 + 10 tau/sigma). For ten
   thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8, far below the fourth decimal
   to which eps is rounded up; it is not added.
+- *the best of s* normal draws (`best_normal_from_words`) is drawn as one, with the same cell; its
+  eta is below 2^-53 (20,000 + 700 tau/sigma). Which of s it is (`place_from_words`) is wrong by a
+  factor of 1 ± s 2^-64 only, so it adds to eta and to no cell. Both are derived in THEORY.md, 12.2.
 - The published epsilon has steps of 1e-4. Each is an interval of its draw, and an event may take or
   leave each of them: they count as `STEPS` = 10^4 draws, which is their number where a standard
   deviation of the release is up to 0.05 nats.

@@ -22,7 +22,7 @@ from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, Ints, LabelArray, SparseCounts, dense
 from pate_cli.checks import MOST_CLASSES, check_ensemble
-from pate_cli.errors import UsageError
+from pate_cli.errors import ParameterError, UsageError
 from pate_cli.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.words import MechanismName
 
@@ -103,9 +103,11 @@ class Mechanism(Labeller):
     teachers_per_record: int
 
     def __post_init__(self) -> None:
-        check_ensemble(
-            self.teachers, self.classes, self.teachers_per_record, most=self.most_classes
-        )
+        check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
+        if self.classes > self.most_classes:
+            raise ParameterError(
+                f"{self.name} takes at most {self.most_classes} classes, got {self.classes}"
+            )
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -184,8 +184,8 @@ class GNMax(OneScoreMechanism):
         )
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """About how long F'_d takes; two classes take no time worth telling."""
-        if self.classes == 2:
+        """About how long F'_d takes; two classes take no time worth telling, too many none."""
+        if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
         return conditional_seconds(
             rows=rows,

@@ -145,7 +145,12 @@ def test_parameters_out_of_range(kind, good):
     most = 10_000 if kind in (InteractiveGNMax, LNMax) else 1 << 24
     assert kind(**(good | {"classes": most})).classes == most
     text = refusal(ParameterError, kind, **(good | {"classes": most + 1}))
-    assert text == f"classes must be at most {most}, got {most + 1}"
+    if most == 10_000:
+        assert text == f"{kind.name} takes at most 10000 classes, got 10001"
+    else:
+        assert text == f"classes must be at most {most}, got {most + 1}"
+        crowd = refusal(ParameterError, kind, **(good | {"classes": 10_001, "teachers": 100_001}))
+        assert crowd == "teachers must be at most 100000 with more than 10000 classes, got 100001"
     refused = 0
     for field, value, message in BAD:
         if field in good:

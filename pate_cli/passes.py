@@ -261,7 +261,7 @@ class FilePasses:
     @property
     def _engine(self) -> Engine:
         """Where the work is worth its way there."""
-        if self.queries * self.file.reader.width < self.engine.worth:
+        if self.queries * min(self.file.classes, self.file.reader.width) < self.engine.worth:
             return HERE
         if not self.file.portable:
             return HERE

@@ -492,14 +492,16 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    reader = CountedReader(
-        name=name, ids=votes.ids, counts=votes.counts, size=told.size(row_width(votes.counts))
-    )
+    teachers = told.teachers or votes.teachers
+    # A row of few votes is labelled with a draw for every vote that it might have.
+    entries = classes if classes <= DENSE_CLASSES else max(teachers, row_width(votes.counts))
+    size = told.size(entries)
+    reader = CountedReader(name=name, ids=votes.ids, counts=votes.counts, size=size)
     return told.file(
         name,
         Layout.LONG,
         queries=len(votes.counts),
         classes=classes,
-        teachers=told.teachers or votes.teachers,
+        teachers=teachers,
         reader=reader,
     )

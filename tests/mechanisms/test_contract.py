@@ -603,7 +603,7 @@ HISTOGRAMS = {
     3: [[6, 0, 0], [2, 2, 2], [0, 3, 2], [1, 4, 1]],
 }
 # One run in a million fails: mechanisms × classes × k × histograms × outcomes × tails × sources.
-FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 2)
+FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 3)
 
 
 @each(Mechanism)

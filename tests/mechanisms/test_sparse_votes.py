@@ -21,7 +21,7 @@ from pate_cli.synthetic import SyntheticEnsemble
 from refusals import refusal
 
 # Every check below is of two sides; all of them together raise a false alarm with 1e-6 at most.
-FALSE_ALARM = 1e-8
+FALSE_ALARM = 5e-9
 MANY = DENSE_CLASSES + 2_000
 
 

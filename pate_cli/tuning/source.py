@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from pate_cli.arrays import stacked
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
-from pate_cli.votes import VoteFile, open_votes
+from pate_cli.votes import open_votes
 from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import Layout
 
@@ -95,10 +94,8 @@ class TuneSource:
                 "give VOTES, or one of `synthetic`, `data_independent`, `rule_of_thumb`"
             )
 
-    def sample(
-        self, opened: Callable[[VoteFile], None] = lambda _file: None
-    ) -> tuple[VoteSample, dict[str, Any]]:
-        """The histograms, and in numbers what they are; votes are shown to `opened` first."""
+    def sample(self) -> tuple[VoteSample, dict[str, Any]]:
+        """The histograms, and in numbers what they are."""
         k = self.teachers_per_record
         if self.synthetic is not None:
             sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
@@ -115,7 +112,6 @@ class TuneSource:
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
-            opened(file)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):

@@ -87,7 +87,7 @@ class Mechanism(Labeller):
     Attributes:
         name: the word used for it on the command line and in reports.
         teachers: τ ≥ 1, the number of votes on every query.
-        classes: m ≥ 2.
+        classes: m ≥ 2, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
             votes of a query a neighbour may change; every sensitivity grows k-fold.
     """

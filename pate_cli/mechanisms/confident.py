@@ -178,6 +178,7 @@ class ConfidentGNMax(ScoredMechanism):
     teachers_per_record: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.argmax
         check_positive("sigma1", self.sigma1)
         if not np.isfinite(self.threshold):

@@ -149,7 +149,7 @@ def aggregate(
         out.reserve(report.report)
         view.reserve(out)
         with reading.open(votes) as file:
-            output.note(file.describe())
+            output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(told)
@@ -257,7 +257,8 @@ class _Written(contextlib.ExitStack):
         if self._writer is None:
             file = self.enter_context(self._out.open(self._path))
             rows = int(labels.metadata["queries"])
-            writer = LabelWriter(file, self._format, labels.metadata, rows=rows)
+            names = labels.label_names
+            writer = LabelWriter(file, self._format, labels.metadata, rows=rows, label_names=names)
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
 

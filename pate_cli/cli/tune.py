@@ -229,7 +229,7 @@ def tune(
                 asked |= reading.shape
             else:
                 file = stack.enter_context(reading.open(votes))
-                output.note(file.describe())
+                output.note_votes(file, reading.rows(file))
             tuned = pate.tune(
                 file,
                 progress=stack.enter_context(output.progress("tuning", None)),

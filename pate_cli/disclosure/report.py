@@ -108,7 +108,8 @@ class Report(Result):
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
     nothing is where the number of classes or the list of queries was read off the votes.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
-    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`.
+    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
+    classes are called, class 0 first, where they have names.
     """
 
     epsilon: float
@@ -131,9 +132,11 @@ class Report(Result):
     warnings: tuple[str, ...] = ()
     tested: Tested | None = None
     spent: Spent | None = None
+    label_names: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
+        names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         return {
             "schema_version": SCHEMA_VERSION,
             "tool": {"name": "pate-cli", "version": __version__},
@@ -149,6 +152,7 @@ class Report(Result):
             "queries": self.queries,
             "answers": self.answers,
             "max_answers": self.max_answers,
+            **names,
             "guarantee": {
                 "summary": self.summary,
                 "adjacency": self.adjacency,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.votes.side_files import StudentPredictions
 
 __all__ = [
     "CLASSES",
@@ -91,6 +92,13 @@ class MechanismChoice:
 
         run = RunShape(teachers, classes, queries, delta, self.teachers_per_record)
         return mechanism_class(self.name).for_run(run, self.given)
+
+    def named(self, label_names: Sequence[str] | None) -> MechanismChoice:
+        """The same with the student's columns in the order of the classes, if it is called so."""
+        predictions: StudentPredictions | None = self.given.get("predictions")
+        if predictions is None:
+            return self
+        return replace(self, given={**self.given, "predictions": predictions.named(label_names)})
 
     @property
     def complete(self) -> bool:

@@ -117,6 +117,7 @@ class TuneSource:
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
                 if truth is not None:
+                    truth = truth.named(file.label_names)
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
                 stacked(counts),

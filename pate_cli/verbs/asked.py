@@ -46,7 +46,7 @@ class Asked:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        return self.choice.build(
+        return self.choice.named(self.file.label_names).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -95,7 +95,7 @@ class Asked:
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.read_off),
+            (self.queries, self.max_answers, self.delta, self.file.read_off, self.file.label_names),
             settings,
             self.passes.fingerprint(),
         )

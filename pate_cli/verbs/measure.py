@@ -214,7 +214,7 @@ def accuracy(
 
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            known,
+            known.named(file.label_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,

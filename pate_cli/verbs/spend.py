@@ -179,6 +179,7 @@ def aggregate(
                     place=place,
                     progress=progress,
                     read_off=asked.file.read_off,
+                    label_names=asked.file.label_names,
                 )
             except BaseException:
                 if resumed is None:
@@ -197,6 +198,7 @@ def aggregate(
             write=kept.append if write is None else write,
             progress=progress,
             read_off=asked.file.read_off,
+            label_names=asked.file.label_names,
         )
         labels = NOTHING if write is not None else concatenate(kept)
         return Aggregation(labels, settled.report, settled.ledger, resumed)

@@ -7,6 +7,7 @@ make sparse histograms, a number per vote.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
-from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
-from pate_cli.votes.entries import ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
+from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER, is_text
+from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
 
@@ -36,13 +37,15 @@ class LongVotes:
     missing vote could move a query, and with it which queries a limited run asks. A query nobody
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
-    top: the largest label. teachers: the number of distinct teacher ids.
+    top: the largest label. teachers: the number of distinct teacher ids. strays: rows whose text is
+    no name.
     """
 
     ids: Ids
     counts: Histograms
     teachers: int
     top: int
+    strays: int = 0
 
 
 @dataclass
@@ -78,11 +81,14 @@ def read_long(
     teachers: int | None,
     largest_label: int,
     asked: QueryList | None = None,
+    names: Sequence[str] | None = None,
 ) -> LongVotes:
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that somebody voted on.
+    `asked` lists the queries; None takes those that have a row. With `teachers` or `names` a label
+    may be null, -1, NaN or a text that is no name: a row without a vote. Its query and its teacher
+    are known all the same.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
@@ -91,6 +97,8 @@ def read_long(
     """
     where = parts.where
     queries, voters = _Known(), _Known()
+    ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)
+    stray = 0
     listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
@@ -104,7 +112,8 @@ def read_long(
         else:
             queries.learn(ids)
         voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
-        labels = _labels(batch, row, where)
+        labels = ballots.labels(batch, row, where)
+        stray += ballots.strays(batch)
         top = max(top, int(labels.max()))
         if top > limit:
             raise VoteError(
@@ -117,12 +126,11 @@ def read_long(
     if not listed:
         queries.sort()
     width = top + 1 if classes is None else classes
-    counts, first_votes = _count(parts, queries, voters, width)
-    totals = (counts.counts if isinstance(counts, SparseCounts) else counts).sum(axis=1)
-    if teachers is None and (totals != found).any():
-        row = int(first_votes[totals != found].min())
+    counts, rows, first_votes = _count(parts, queries, voters, width, ballots)
+    if teachers is None and (rows != found).any():
+        row = int(first_votes[rows != found].min())
         if row == parts.rows:
-            query = int(np.argmax(totals != found))
+            query = int(np.argmax(rows != found))
             raise VoteError(
                 f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
                 "if teachers may be missing, give `teachers` N"
@@ -133,7 +141,7 @@ def read_long(
         )
     for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
         array.flags.writeable = False
-    return LongVotes(plain_ids(queries.ids), counts, found, top)
+    return LongVotes(plain_ids(queries.ids), counts, found, top, stray)
 
 
 def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
@@ -146,11 +154,14 @@ def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
         )
 
 
-def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Histograms, Ints]:
-    """Return the histograms and the row of each query's first vote."""
+def _count(
+    parts: Parts, queries: _Known, voters: _Known, classes: int, ballots: _Ballots
+) -> tuple[Histograms, Ints, Ints]:
+    """Return the histograms, and how many rows each query has and the first of them."""
     where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
     tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
+    present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
     for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
@@ -158,8 +169,11 @@ def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        tally.add(query * classes + _labels(batch, row, where))
-    return tally.histograms(), first_votes
+        present += np.bincount(query, minlength=rows)
+        labels = ballots.labels(batch, row, where)
+        voted_on = labels != ABSENT
+        tally.add((query * classes + labels)[voted_on])
+    return tally.histograms(), present, first_votes
 
 
 class _Dense:
@@ -212,8 +226,28 @@ def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None
     np.bitwise_or.at(voted, byte, bit)
 
 
-def _labels(batch: Any, row: int, where: Where) -> Ints:
-    column = batch.column(LABEL)
-    refuse_nulls(column, LABEL, row, where)
-    values, _ = numbers(column)
-    return whole_numbers(values[:, np.newaxis], row, where)[:, 0]
+@dataclass(frozen=True)
+class _Ballots:
+    """How the column of labels is read."""
+
+    names: Sequence[str] | None
+    missing_allowed: bool
+
+    def labels(self, batch: Any, row: int, where: Where) -> Ints:
+        """Classes, ABSENT for none."""
+        column = batch.column(LABEL)
+        if not self.missing_allowed:
+            refuse_nulls(column, LABEL, row, where)
+        values, gaps = votes_of(column, self.names)
+        whole = whole_labels if self.missing_allowed else whole_numbers
+        labels = whole(values[:, np.newaxis], row, where)[:, 0]
+        if gaps is not None:
+            labels[gaps] = ABSENT
+        return labels
+
+    def strays(self, batch: Any) -> int:
+        """How many labels are texts and no names."""
+        column = batch.column(LABEL)
+        if self.names is None or not is_text(column.type):
+            return 0
+        return int(np.count_nonzero(strays(column, self.names)))

@@ -153,6 +153,12 @@ class CountedReader:
     ids: Ids
     counts: Histograms
     size: int
+    strays: int = 0
+
+    def stray_rows(self, stop: int) -> int:
+        """How many rows of the files had a text that is no name, whichever queries they are on."""
+        del stop
+        return self.strays
 
     @property
     def portable(self) -> bool:

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from pate_cli.arrays import DENSE_CLASSES, Ints, SparseCounts
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad
+from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
 from pate_cli.votes.columns import COUNT, LABEL, QUERY
-from pate_cli.votes.entries import from_lists, ids_of, numbers, plain_ids
+from pate_cli.votes.entries import ids_of, numbers, plain_ids
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import VoteBatch, row_numbers
@@ -93,12 +93,30 @@ class SparseReader:
         return SparseCounts(labels[:, :entries], counts[:, :entries], self.classes)
 
     def _rectangle(self, column: Any, name: str, row: int) -> Ints:
-        """A list column as a rectangle, ABSENT beyond a row's own entries."""
-        _, gaps = numbers(column.flatten())
+        """A list column as a rectangle, ABSENT beyond a row's own entries, and nowhere else."""
+        where = self.parts.where
+        if column.null_count:
+            gone = column.is_null().to_numpy(zero_copy_only=False)
+            raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        flat, gaps = numbers(column.flatten())
         if gaps is not None:
-            lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
             at = np.searchsorted(np.cumsum(lengths), np.flatnonzero(gaps)[0], side="right")
+            raise VoteError(f"{where.at(row + int(at))} has a null in its list of {name}")
+        long = lengths > self.teachers
+        if long.any():
             raise VoteError(
-                f"{self.parts.where.at(row + int(at))} has a null in its list of {name}"
+                f"{where.at(first_bad(long, row))} lists more classes than there are votes, "
+                f"{self.teachers}"
             )
-        return from_lists(column, row, 0, self.teachers, self.parts.where)
+        filled = np.arange(max(int(lengths.max()), 1)) < lengths[:, np.newaxis]
+        raw = np.zeros(filled.shape, dtype=flat.dtype)
+        raw[filled] = flat
+        if not (raw >= 0).all():
+            raise VoteError(
+                f"{where.at(first_bad(~(raw >= 0), row))} has a negative number or NaN in its list "
+                f"of {name}"
+            )
+        values = whole_numbers(raw, row, where)
+        values[~filled] = ABSENT
+        return values

@@ -120,8 +120,10 @@ GOOD = [1, 3], [2, 1]
 BAD = [
     ([[1, 1], [1, 2]], "lists a label twice; add its votes"),
     ([[1, 3], [3, 0]], "has a count of 0; list only the classes that have votes"),
-    ([[1, 3], [4, -1]], "has a negative number; votes are counted from 0"),
-    ([[1, -3], [2, 1]], "has a negative number; votes are counted from 0"),
+    ([[1, 3], [4, -1]], "has a negative number or NaN in its list of count"),
+    ([[1, -3], [2, 1]], "has a negative number or NaN in its list of label"),
+    ([[1, -1], [2, 1]], "has a negative number or NaN in its list of label"),
+    ([[1, -1], [3, -1]], "has a negative number or NaN in its list of label"),
     ([[1, 3], [3]], "has lists label and count of different lengths"),
     ([[], [3]], "has lists label and count of different lengths"),
     (
@@ -163,7 +165,7 @@ def test_more_votes_than_teachers_are_refused(parquet, refusal):
     )
     path = parquet(columns([[1], [0, 1, 2]], [[2], [1, 1, 1]]))
     assert refusal(path, classes=4, teachers=2) == (
-        "v.parquet: row 1 has more entries than `teachers` 2"
+        "v.parquet: row 1 lists more classes than there are votes, 2"
     )
 
 
@@ -174,6 +176,10 @@ def test_fractions_are_refused_and_whole_floats_are_not(parquet, drain, refusal)
     path = parquet({"label": pa.array([[1.0]], kind), "count": pa.array([[2.5]], kind)})
     assert refusal(path, classes=2) == (
         "v.parquet: row 0 has a fractional number; votes must be whole counts"
+    )
+    path = parquet({"label": pa.array([[np.nan]], kind), "count": pa.array([[3.0]], kind)})
+    assert refusal(path, classes=2) == (
+        "v.parquet: row 0 has a negative number or NaN in its list of label"
     )
 
 
@@ -253,3 +259,29 @@ def test_an_open_table_is_read_as_its_file(histograms, parquet, read, classes):
             if classes == MANY:
                 here, there = here.dense(), there.dense()
             np.testing.assert_array_equal(here, there)
+
+
+def test_names_of_the_classes_tell_how_many_there_are(parquet, read):
+    """Labels stay numbers, of the names in order."""
+    names = [f"t{place}" for place in range(5)]
+    file, _, counts = read(parquet(columns(*([part] for part in GOOD))), label_names=names)
+    assert (file.classes, file.label_names) == (5, tuple(names))
+    np.testing.assert_array_equal(counts, [[0, 2, 0, 1, 0]])
+
+
+@pytest.mark.parametrize("classes", [5, MANY])
+def test_missing_votes_in_long_form(parquet, classes):
+    """Texts that are no name are missing votes, whatever form the histograms have."""
+    names = [f"t{place}" for place in range(classes)]
+    rows = {
+        "query_id": [1, 1, 1, 2, 2, 2],
+        "teacher_id": [1, 2, 3, 1, 2, 3],
+        "label": ["t4", "t4", "?", "no", "t1", "?"],
+    }
+    with open_votes(parquet(rows), label_names=names) as file:
+        (batch,) = file.batches()
+        assert file.teachers == 3
+    found = batch.counts.dense() if classes == MANY else batch.counts
+    expected = np.zeros((2, classes))
+    expected[0, 4], expected[1, 1] = 2, 1
+    np.testing.assert_array_equal(found, expected)

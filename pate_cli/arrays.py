@@ -99,9 +99,15 @@ class SparseCounts:
         return cls.of_entries(rows, labels, counts[rows, labels], counts.shape)
 
     @classmethod
-    def of_votes(cls, votes: Ints, classes: int) -> Self:
-        """Those of labels [queries, teachers] below `classes`; negative where there is no vote."""
-        ordered = np.sort(votes, axis=1)
+    def of_votes(cls, votes: Ints, classes: int, weights: Ints | None = None) -> Self:
+        """Those of labels [queries, teachers] below `classes`; negative where there is no vote.
+
+        With `weights` [teachers], ≥ 1, a vote counts for that many.
+        """
+        order = np.argsort(votes, axis=1, kind="stable")
+        ordered = np.take_along_axis(votes, order, axis=1)
+        each = np.ones_like(order) if weights is None else weights[order]
+        upto = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
         first = ordered >= 0
         first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
         rows, at = np.nonzero(first)
@@ -109,7 +115,8 @@ class SparseCounts:
         ends = np.append(at[1:], 0)
         last = np.append(rows[1:] != rows[:-1], True)
         ends[last] = votes.shape[1]
-        return cls.of_entries(rows, ordered[rows, at], ends - at, (len(votes), classes))
+        counts = upto[rows, ends[: rows.size]] - upto[rows, at]
+        return cls.of_entries(rows, ordered[rows, at], counts, (len(votes), classes))
 
     @classmethod
     def of_entries(cls, rows: Ints, labels: Ints, counts: Counts, shape: tuple[int, ...]) -> Self:

@@ -23,7 +23,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.checks import Ids
 from pate_cli.words import LabelFormat, PublicFact
 
@@ -72,6 +72,7 @@ def run(
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -91,6 +92,7 @@ def run(
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
         label_names: what the classes are called, in labels and report; None for their numbers.
+        groups: of the teachers, where they count differently.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
@@ -113,8 +115,8 @@ def run(
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
-    return _named(settled, label_names)
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    return _named(account.settle(done, key, warnings), label_names)
 
 
 def run_in_parts(
@@ -129,6 +131,7 @@ def run_in_parts(
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -169,8 +172,9 @@ def run_in_parts(
     asked = sum(receipt.part.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
-    return _named(settled, label_names), [receipt.part for receipt in receipts]
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    settled = _named(account.settle(done, key, ()), label_names)
+    return settled, [receipt.part for receipt in receipts]
 
 
 def _named(settled: Settlement, label_names: tuple[str, ...] | None) -> Settlement:

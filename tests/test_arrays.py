@@ -40,6 +40,10 @@ def test_the_same_votes_either_way(shape):
         np.testing.assert_array_equal(largest_two(sparse), np.sort(counts, axis=1)[:, -2:])
         np.testing.assert_array_equal(largest_two(counts), np.sort(counts, axis=1)[:, -2:])
         assert row_width(sparse) == max(1, (counts > 0).sum(axis=1).max())
+    weights = random.integers(1, 5, size=teachers)
+    np.testing.assert_array_equal(
+        SparseCounts.of_votes(votes, classes, weights).dense(), tally(votes, classes, weights)
+    )
     # Rows cut elsewhere are wider or narrower, and stacked again the same.
     parts = [SparseCounts.of(counts[:1]), SparseCounts.of(counts)[1:]]
     np.testing.assert_array_equal(stacked(parts).dense(), counts)

@@ -204,6 +204,7 @@ def aggregate(
         f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
         f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
+    _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
@@ -261,6 +262,16 @@ class _Written(contextlib.ExitStack):
             writer = LabelWriter(file, self._format, labels.metadata, rows=rows, label_names=names)
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
+
+
+def _note_groups(output: OutputOptions, report: Report) -> None:
+    """Which group of teachers pays most and which least."""
+    if len({own.epsilon for own in report.groups}) > 1:
+        most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
+        output.note(
+            f"epsilon by group of teachers: from {least.epsilon:.4f} for {least.group} to "
+            f"{most.epsilon:.4f} for {most.group}"
+        )
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

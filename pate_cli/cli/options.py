@@ -211,6 +211,14 @@ class VoteOptions:
             "then be texts; one that is no name is a missing vote.",
         ),
     ] = None
+    groups: Annotated[
+        Path | None,
+        _votes(
+            "--groups",
+            help="Public groups of the teachers: Parquet or CSV with `group`, and as needed "
+            "`weight`, `teachers_per_record`, `teacher_id`. Each group gets its own epsilon.",
+        ),
+    ] = None
 
     def open(self, votes: str) -> AbstractContextManager[VoteFile]:
         """The file, read as these options say."""
@@ -223,15 +231,18 @@ class VoteOptions:
             teachers=self.teachers,
             queries=self.queries,
             label_names=self.label_names,
+            groups=self.groups,
         )
 
     def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
-        """UsageError for an output that is an input: votes, the list of queries, the names."""
+        """UsageError for an output that is an input: votes, or a file beside them."""
         refuse_overwriting(votes, *outputs)
         if self.queries is not None:
             refuse_overwriting(self.queries, *outputs, what="the list of queries")
         if self.label_names is not None and self.label_names.startswith("@"):
             refuse_overwriting(self.label_names[1:], *outputs, what="the names of the labels")
+        if self.groups is not None:
+            refuse_overwriting(self.groups, *outputs, what="the groups of the teachers")
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""

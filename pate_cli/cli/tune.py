@@ -200,6 +200,7 @@ def tune(
                 "--public-votes": safe.public_votes or None,
                 "--max-queries": reading.max_queries,
                 "--layout": reading.layout,
+                "--groups": reading.groups,
                 "--truth": safe.truth,
                 "--plot": view.plot,
             }

@@ -164,12 +164,20 @@ def check_labels(values: Ints, first_row: int, where: Where, *, classes: int) ->
         )
 
 
-def tally(values: Ints, classes: int) -> Counts:
+def tally(values: Ints, classes: int, weights: Ints | None = None) -> Counts:
     """Return the histograms [rows, classes] of checked labels [rows, teachers].
 
-    One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes.
+    One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes. With
+    `weights` [teachers] a vote counts for that many; their total is far below 2^53, so that
+    bincount's sums of floats are exact.
     """
     rows = values.shape[0]
+    if weights is not None:
+        keys = values + (np.arange(rows) * (classes + 1) + 1)[:, np.newaxis]
+        each = np.broadcast_to(weights, values.shape).ravel()
+        sums = np.bincount(keys.ravel(), each, minlength=rows * (classes + 1))
+        votes = sums.reshape(rows, classes + 1)[:, 1:]
+        return np.ascontiguousarray(votes.astype(np.int64))
     if values.size and values.min() >= 0:
         keys = values + (np.arange(rows) * classes)[:, np.newaxis]
         return np.bincount(keys.ravel(), minlength=rows * classes).reshape(rows, classes)

@@ -105,8 +105,11 @@ def from_lists(
     names: Sequence[str] | None = None,
     *,
     ragged: bool,
+    placed: bool = False,
 ) -> Ints:
     """Return a list column as a rectangle, whole and ABSENT where an entry is not there.
+
+    `placed`: an entry's place says whose it is, so that no list may be shorter: never `ragged`.
 
     Raises:
         VoteError: an entry that is no vote, a null while `absent_limit` is None, a list longer
@@ -124,9 +127,14 @@ def from_lists(
             return (whole_numbers if absent_limit is None else whole_labels)(raw, row, where)
         return _with_gaps(raw, gaps.reshape(-1, width), row, absent_limit, where)
     if absent_limit is None or not ragged:
+        remedy = (
+            "with `groups` keep an entry for each teacher, null where a vote is missing"
+            if placed
+            else "give `teachers` N if the file holds labels and teachers may be missing"
+        )
         raise VoteError(
             f"{where.at(first_bad(unusual, row))} is the first whose list is not as long as "
-            "row 0's; give `teachers` N if the file holds labels and teachers may be missing"
+            f"row 0's; {remedy}"
         )
     long = unusual & (lengths > absent_limit)
     if long.any():

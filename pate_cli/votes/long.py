@@ -21,6 +21,7 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
+from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
 
@@ -37,8 +38,8 @@ class LongVotes:
     missing vote could move a query, and with it which queries a limited run asks. A query nobody
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
-    top: the largest label. teachers: the number of distinct teacher ids. strays: rows whose text is
-    no name.
+    top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
+    strays: rows whose text is no name.
     """
 
     ids: Ids
@@ -74,6 +75,29 @@ class _Known:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def _nobody(
+    parts: Parts, classes: int | None, teachers: int | None, asked: QueryList | None
+) -> LongVotes:
+    """The votes where there are none: the neighbour of a file in which one teacher voted alone.
+
+    VoteError unless all that is public is given: a vote must not decide whether a file is read.
+    """
+    if classes is None or teachers is None or asked is None:
+        raise VoteError(f"{parts.where.name}: has no rows")
+    ids = asked.named_by(numbers=parts.ids_are_numbers)
+    tally = _Dense(len(ids), classes) if classes <= DENSE_CLASSES else _Sparse(len(ids), classes)
+    none = np.zeros(0, dtype=np.int64)
+    tally.add(none, none)
+    return LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
+
+
+def _fixed(counts: Histograms) -> Histograms:
+    """The same, for readers only."""
+    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+        array.flags.writeable = False
+    return counts
+
+
 def read_long(
     parts: Parts,
     *,
@@ -82,19 +106,23 @@ def read_long(
     largest_label: int,
     asked: QueryList | None = None,
     names: Sequence[str] | None = None,
+    groups: TeacherGroups | None = None,
 ) -> LongVotes:
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that have a row. With `teachers` or `names` a label
-    may be null, -1, NaN or a text that is no name: a row without a vote. Its query and its teacher
-    are known all the same.
+    `asked` lists the queries; None takes those that have a row. `groups` lists the teachers and how
+    many votes each one's counts for; None takes those who have a row, at one vote each. With
+    `teachers` or `names` a label may be null, -1, NaN or a text that is no name: a row without a
+    vote. Its query and its teacher are known all the same.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
-            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
-            that is not among those asked.
+            than `teachers`, without `teachers` a query that lacks a teacher, a vote on a query
+            that is not among those asked, or of a teacher in no group.
     """
+    if not parts.rows:
+        return _nobody(parts, classes, teachers, asked)
     where = parts.where
     queries, voters = _Known(), _Known()
     ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)
@@ -108,10 +136,17 @@ def read_long(
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
         if listed:
-            _refuse_others(ids, queries.ids, row, where)
+            _refuse_others(ids, queries.ids, row, where, _UNASKED)
         else:
             queries.learn(ids)
-        voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
+        its_teachers = ids_of(batch.column(TEACHER), TEACHER, row, where)
+        if groups is not None:
+            if voters.ids is None:
+                members = groups.named_by(numbers=pa.types.is_integer(its_teachers.type))
+                voters.ids = pa.array(members, type=its_teachers.type)
+            _refuse_others(its_teachers, voters.ids, row, where, _UNGROUPED)
+        else:
+            voters.learn(its_teachers)
         labels = ballots.labels(batch, row, where)
         stray += ballots.strays(batch)
         top = max(top, int(labels.max()))
@@ -126,7 +161,8 @@ def read_long(
     if not listed:
         queries.sort()
     width = top + 1 if classes is None else classes
-    counts, rows, first_votes = _count(parts, queries, voters, width, ballots)
+    weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
+    counts, rows, first_votes = _count(parts, queries, voters, width, weights, ballots)
     if teachers is None and (rows != found).any():
         row = int(first_votes[rows != found].min())
         if row == parts.rows:
@@ -139,23 +175,22 @@ def read_long(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
-    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
-        array.flags.writeable = False
-    return LongVotes(plain_ids(queries.ids), counts, found, top, stray)
+    return LongVotes(plain_ids(queries.ids), _fixed(counts), found, top, stray)
 
 
-def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
-    """VoteError at the first vote on a query that is not asked."""
-    known = pc.is_in(ids, value_set=asked).to_numpy(zero_copy_only=False)
+_UNASKED = "on a query that is not in the list of queries"
+_UNGROUPED = "of a teacher that is in none of `groups`"
+
+
+def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:
+    """VoteError at the first vote on a query, or of a teacher, that is not listed."""
+    known = pc.is_in(ids, value_set=listed).to_numpy(zero_copy_only=False)
     if not known.all():
-        raise VoteError(
-            f"{where.at(first_bad(~known, row))} is a vote on a query that is not in the list of "
-            "queries"
-        )
+        raise VoteError(f"{where.at(first_bad(~known, row))} is a vote {what}")
 
 
 def _count(
-    parts: Parts, queries: _Known, voters: _Known, classes: int, ballots: _Ballots
+    parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints, ballots: _Ballots
 ) -> tuple[Histograms, Ints, Ints]:
     """Return the histograms, and how many rows each query has and the first of them."""
     where = parts.where
@@ -172,7 +207,7 @@ def _count(
         present += np.bincount(query, minlength=rows)
         labels = ballots.labels(batch, row, where)
         voted_on = labels != ABSENT
-        tally.add((query * classes + labels)[voted_on])
+        tally.add((query * classes + labels)[voted_on], weights[teacher][voted_on])
     return tally.histograms(), present, first_votes
 
 
@@ -182,9 +217,9 @@ class _Dense:
     def __init__(self, rows: int, classes: int) -> None:
         self._counts: Counts = np.zeros((rows, classes), dtype=np.int64)
 
-    def add(self, votes: Ints) -> None:
-        """Count votes by their place query · classes + label."""
-        np.add.at(self._counts.reshape(-1), votes, 1)
+    def add(self, votes: Ints, weights: Ints) -> None:
+        """Count votes by their place query · classes + label, and what each counts for."""
+        np.add.at(self._counts.reshape(-1), votes, weights)
 
     def histograms(self) -> Histograms:
         """All that were counted."""
@@ -196,15 +231,18 @@ class _Sparse:
 
     def __init__(self, rows: int, classes: int) -> None:
         self._rows, self._classes = rows, classes
-        self._votes: list[Ints] = []
+        self._votes: list[tuple[Ints, Ints]] = []
 
-    def add(self, votes: Ints) -> None:
+    def add(self, votes: Ints, weights: Ints) -> None:
         """See _Dense."""
-        self._votes.append(votes)
+        self._votes.append((votes, weights))
 
     def histograms(self) -> Histograms:
         """See _Dense."""
-        places, counts = np.unique(np.concatenate(self._votes), return_counts=True)
+        votes, weights = map(np.concatenate, zip(*self._votes, strict=True))
+        places, inverse = np.unique(votes, return_inverse=True)
+        counts = np.zeros(places.size, dtype=np.int64)
+        np.add.at(counts, inverse, weights)
         rows, labels = np.divmod(places, self._classes)
         return SparseCounts.of_entries(rows, labels, counts, (self._rows, self._classes))
 

@@ -15,11 +15,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import DENSE_CLASSES, row_width
+from pate_cli.arrays import DENSE_CLASSES
 from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
 from pate_cli.votes.files import Format, locate
+from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.names import LabelNames, names_of, shown
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
@@ -63,8 +64,10 @@ def batch_size(width: int) -> int:
 class VoteFile:
     """An opened file: its shape, how it was read, and its batches.
 
-    `teachers` is `teachers`, else what the file says: the total of the first row, the number of
-    labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
+    `teachers` is the most votes a row can have. Without `groups` that is `teachers`, else what the
+    file says: the total of the first row, the number of labels in it, or the number of distinct
+    teacher ids; `teachers_from_data` is true then. With groups it is the weight of all teachers,
+    and histograms hold weights.
     `classes_from_data` is true when the number of classes is one more than the largest label
     seen; it then depends on the votes, so `classes` is the better source wherever the number of
     classes is known. `rows_from_data` is true where votes may be missing in long form and no list
@@ -94,13 +97,18 @@ class VoteFile:
     reader: Reader = field(repr=False, compare=False)
     label_names: tuple[str, ...] | None = None
     strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
+    groups: tuple[Group, ...] | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
         how = "inferred" if self.inferred else "as told"
+        who = f"{self.teachers} teachers"
+        if self.groups is not None:
+            count = sum(group.teachers for group in self.groups)
+            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         line = (
             f"{self.name}: {self.queries} queries x {self.classes} classes, "
-            f"{self.teachers} teachers, layout {self.layout} ({how})"
+            f"{who}, layout {self.layout} ({how})"
         )
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
@@ -121,6 +129,11 @@ class VoteFile:
         """
         stop = self.queries if limit is None else min(limit, self.queries)
         return 0 if self.strays is None else self.strays(stop)
+
+    @property
+    def votes_together(self) -> bool:
+        """Whether one record has trained one teacher at most, whatever its vote counts for."""
+        return all(group.teachers_per_record == 1 for group in self.groups or ())
 
     @property
     def read_off(self) -> tuple[PublicFact, ...]:
@@ -204,6 +217,7 @@ class _Told:
     batch_rows: int | None
     queries: QueryList | None = None
     names: tuple[str, ...] | None = None
+    groups: TeacherGroups | None = None
 
     def __post_init__(self) -> None:
         if self.names is not None:
@@ -221,6 +235,15 @@ class _Told:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.groups is not None and self.teachers not in (None, len(self.groups)):
+            raise ParameterError(
+                f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+
+    @property
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
 
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.
@@ -248,11 +271,11 @@ class _Told:
             name,
             queries=queries,
             classes=classes,
-            teachers=teachers,
+            teachers=teachers if self.groups is None else self.groups.total,
             layout=layout,
             inferred=self.layout is None,
             classes_from_data=self.classes is None and layout is not Layout.COUNTS,
-            teachers_from_data=self.teachers is None,
+            teachers_from_data=self.ensemble is None,
             rows_from_data=(
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
             ),
@@ -260,7 +283,22 @@ class _Told:
             reader=reader,
             label_names=names or self.names,
             strays=strays,
+            groups=None if self.groups is None else self.groups.public,
         )
+
+    def drawn(self, classes: int, teachers: int) -> int:
+        """Numbers that labelling a row takes: a draw a class, or for every vote it might have."""
+        if classes <= DENSE_CLASSES:
+            return classes
+        return teachers if self.groups is None else self.groups.total
+
+    def refuse_groups(self, name: str) -> None:
+        """UsageError for groups beside votes that were counted already."""
+        if self.groups is not None:
+            raise UsageError(
+                f"`groups` needs to know who voted, and the histograms of {name} do not tell; "
+                "give the labels of the teachers"
+            )
 
     def refuse_list(self, name: str) -> None:
         """UsageError for a list of queries beside votes whose rows are the queries."""
@@ -279,6 +317,7 @@ def open_votes(
     teachers: int | None = None,
     queries: Queries | None = None,
     label_names: LabelNames | None = None,
+    groups: Groups | None = None,
     batch_rows: int | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
@@ -307,10 +346,14 @@ def open_votes(
     Columns of counts that are called so are taken by name. Missing votes are within what every
     bound holds for: neighbours differ in votes that move, appear or go missing, and a text that
     is no name is one that went missing, whatever it says.
+    groups: for layouts that tell who voted, the public group of each teacher with its weight and
+    how many teachers one record may have trained, as a TeacherGroups or a Parquet or CSV file
+    of them; see load_groups. Histograms then hold weights.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
 
     Raises:
-        VoteError: the source cannot be read as votes; rows are checked as they are read.
+        VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
+            rows are checked as they are read.
         UsageError: `queries` beside votes that are not in long form; a file of names that cannot
             be read.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
@@ -324,12 +367,13 @@ def open_votes(
         batch_rows,
         None if queries is None else query_list(queries),
         None if label_names is None else names_of(label_names),
+        None if groups is None else teacher_groups(groups),
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
                 f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "label_names and batch_rows where it is opened"
+                "label_names, groups and batch_rows where it is opened"
             )
         yield source
         return
@@ -366,7 +410,7 @@ def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
     if told.layout in (Layout.LONG, Layout.SPARSE):
         raise VoteError(f"{matrix.where.name}: layout {told.layout} is for Parquet files")
-    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
+    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
     if matrix.texts:
         settled = _of_texts(matrix, told)
     else:
@@ -404,13 +448,18 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     told.refuse_list(parts.where.name)
     if columns.layout is Layout.SPARSE:
         return _sparse(parts, told)
-    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None, names=told.names)
+    matrix = open_matrix(
+        parts,
+        gaps_allowed=told.teachers is not None,
+        names=told.names,
+        placed=told.groups is not None,
+    )
     rows_are_queries = columns.has_ids or columns.by_teacher
     evidence = Evidence(
         matrix.rows,
         matrix.width,
         told.classes,
-        told.teachers,
+        told.ensemble,
         transposable=False,
         rows_are_queries=rows_are_queries,
         named=columns.layout,
@@ -425,7 +474,8 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
         _check_orientation(matrix, settled, told, transposable=False)
     size = told.size(matrix.width * _WIDTH_OF_TEXT)
     strays = functools.partial(matrix.stray_rows, size) if columns.texts else None
-    return _labels(matrix, settled, told, strays)
+    teachers = None if columns.is_list else columns.votes
+    return _labels(matrix, settled, told, strays, teachers)
 
 
 def _check_classes(columns: Columns, told: _Told, name: str) -> None:
@@ -456,26 +506,28 @@ def _check_orientation(matrix: Matrix, layout: Layout, told: _Told, *, transposa
     """
     name, sides = matrix.where.name, (matrix.width, matrix.rows)
     here, there = sides if layout is Layout.LABELS else sides[::-1]
-    if told.teachers is None and here > there:
+    if told.ensemble is None and here > there:
         raise VoteError(
             f"{name}: as {layout} it has {here} teachers and {there} queries, turned round {there} "
             f"teachers and {here} queries; give `teachers` {here} or {there} to say which"
         )
-    if told.teachers is not None and here != told.teachers == there:
+    if told.ensemble is not None and here != told.ensemble == there:
+        said = "`teachers`" if told.groups is None else "`groups` of"
         if not transposable:
             raise VoteError(
-                f"{name}: with `teachers` {told.teachers} its {matrix.rows} rows are teachers; "
+                f"{name}: with {said} {told.ensemble} its {matrix.rows} rows are teachers; "
                 "store one row per query, or query_id, teacher_id, label"
             )
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
         raise VoteError(
-            f"{name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{name}: with {said} {told.ensemble} an array of {matrix.rows} x "
             f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
 
 def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -> VoteFile:
     where, classes = matrix.where, matrix.width
+    told.refuse_groups(where.name)
     if told.classes not in (None, classes):
         raise VoteError(
             f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
@@ -510,9 +562,14 @@ def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -
 
 
 def _labels(
-    matrix: Matrix, layout: Layout, told: _Told, strays: Callable[[int], int] | None = None
+    matrix: Matrix,
+    layout: Layout,
+    told: _Told,
+    strays: Callable[[int], int] | None = None,
+    names: tuple[str, ...] | None = None,
 ) -> VoteFile:
     where, width = matrix.where, matrix.width
+    weights = None if told.groups is None else told.groups.in_columns(names, width, where.name)
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
             f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "
@@ -520,7 +577,7 @@ def _labels(
         )
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
-    entries = max(teachers, classes if classes <= DENSE_CLASSES else 1)
+    entries = max(teachers, told.drawn(classes, teachers))
     read = entries if strays is None else max(entries, teachers * _WIDTH_OF_TEXT)
     reader = LabelsReader(
         matrix=matrix,
@@ -528,6 +585,7 @@ def _labels(
         width=entries,
         classes=classes,
         absent_limit=told.absent_limit(width),
+        weights=weights,
     )
     return told.file(
         where.name,
@@ -545,6 +603,7 @@ def _sparse(parts: Parts, told: _Told) -> VoteFile:
     from pate_cli.votes.sparse import SparseReader
 
     name, classes = parts.where.name, told.classes
+    told.refuse_groups(name)
     if classes is None:
         raise UsageError(f"{name}: `layout` {Layout.SPARSE} needs `classes`, how many there are")
     if parts.columns.has_ids:
@@ -609,13 +668,12 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         largest_label=LARGEST_UNTOLD_LABEL,
         asked=told.queries,
         names=told.names,
+        groups=told.groups,
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
     teachers = told.teachers or votes.teachers
-    # A row of few votes is labelled with a draw for every vote that it might have.
-    entries = classes if classes <= DENSE_CLASSES else max(teachers, row_width(votes.counts))
-    size = told.size(entries)
+    size = told.size(told.drawn(classes, teachers))
     reader = CountedReader(
         name=name, ids=votes.ids, counts=votes.counts, size=size, strays=votes.strays
     )

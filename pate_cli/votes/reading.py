@@ -130,10 +130,14 @@ class CountsReader(_MatrixReader):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsReader(_MatrixReader):
-    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks."""
+    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks.
+
+    `weights` [teachers]: how many votes each teacher's counts for; None for one each.
+    """
 
     classes: int
     absent_limit: int | None
+    weights: Ints | None = None
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
@@ -142,7 +146,7 @@ class LabelsReader(_MatrixReader):
             check_labels(labels, row, self.matrix.where, classes=self.classes)
             few = self.classes <= DENSE_CLASSES
             found = tally if few else SparseCounts.of_votes
-            yield VoteBatch(row, ids, found(labels, self.classes))
+            yield VoteBatch(row, ids, found(labels, self.classes, self.weights))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,7 +12,7 @@ from pate_cli.arrays import DENSE_CLASSES, SparseCounts, stacked
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.passes import FilePasses
-from pate_cli.votes import Layout, open_votes
+from pate_cli.votes import Layout, TeacherGroups, open_votes
 
 MANY = DENSE_CLASSES + 30
 
@@ -267,6 +267,27 @@ def test_names_of_the_classes_tell_how_many_there_are(parquet, read):
     file, _, counts = read(parquet(columns(*([part] for part in GOOD))), label_names=names)
     assert (file.classes, file.label_names) == (5, tuple(names))
     np.testing.assert_array_equal(counts, [[0, 2, 0, 1, 0]])
+
+
+def test_groups_of_teachers_are_weighed_in_every_form(parquet, npy):
+    votes = many_votes(teachers=4)
+    weights = np.array([3, 1, 1, 2])
+    rows, teachers = np.indices(votes.shape)
+    long = {"query_id": rows.ravel(), "teacher_id": teachers.ravel(), "label": votes.ravel()}
+    groups = TeacherGroups(("a", "b", "b", "c"), weights=(3, 1, 1, 2), ids=(0, 1, 2, 3))
+    in_order = TeacherGroups(("a", "b", "b", "c"), weights=(3, 1, 1, 2))
+    counts = np.zeros((len(votes), MANY), dtype=np.int64)
+    np.add.at(counts, (np.arange(len(votes))[:, None], votes), weights)
+    for layout, source, who in (
+        (Layout.LABELS, npy(votes), in_order),
+        (Layout.LONG, parquet(long), groups),
+    ):
+        with open_votes(source, layout=layout, classes=MANY, groups=who) as file:
+            assert file.teachers == 7
+            found = stacked([batch.counts for batch in file.batches()])
+            np.testing.assert_array_equal(found.dense(), counts)
+    with pytest.raises(UsageError, match="`groups` needs to know who voted"):
+        open_votes(parquet(lists(counts), "s.parquet"), classes=MANY, groups=groups).__enter__()
 
 
 @pytest.mark.parametrize("classes", [5, MANY])

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pate_cli.arrays import DENSE_CLASSES, Histograms, Ints, SparseCounts, row_width, settled
-from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, tally
+from pate_cli.arrays import Histograms, Ints, row_width, settled
+from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, histograms_of
 from pate_cli.votes.ranges import Stretch
 
 
@@ -144,9 +144,7 @@ class LabelsReader(_MatrixReader):
         blocks = self.matrix.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
             check_labels(labels, row, self.matrix.where, classes=self.classes)
-            few = self.classes <= DENSE_CLASSES
-            found = tally if few else SparseCounts.of_votes
-            yield VoteBatch(row, ids, found(labels, self.classes, self.weights))
+            yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Histograms
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
@@ -52,7 +52,7 @@ __all__ = [
     "settle",
 ]
 
-Keep: TypeAlias = Callable[[Any, Counts], Any]
+Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
 
 

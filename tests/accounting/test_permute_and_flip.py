@@ -14,7 +14,7 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_lipschitz,
     flip_score_range,
 )
-from pate_cli.checks import MOST_CLASSES
+from pate_cli.arrays import DENSE_CLASSES
 from pate_cli.errors import ParameterError
 from refusals import refusal
 
@@ -41,7 +41,7 @@ def test_the_loss_in_many_digits(counts, scale):
     assert found == pytest.approx(exact, abs=SCORE_ERROR / 10.0)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 64, 1000, MOST_CLASSES])
+@pytest.mark.parametrize("classes", [2, 3, 64, 1000, DENSE_CLASSES])
 def test_a_tie_of_all_classes(classes):
     found = flip_log_q(np.full((1, classes), 7), scale=3.0)[0]
     assert found == pytest.approx(np.log1p(-1.0 / classes), abs=SCORE_ERROR / 10.0)

@@ -60,8 +60,8 @@ class Layout(_Word, called="layout"):
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
     LABELS             [queries, teachers]: the class each teacher voted for.
-    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
-    LONG               one row per vote: query_id, teacher_id, label (Parquet only).
+    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (arrays only).
+    LONG               one row per vote: query_id, teacher_id, label (tables only).
     """
 
     COUNTS = "counts"

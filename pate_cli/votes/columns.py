@@ -1,4 +1,4 @@
-"""Which columns of a Parquet schema are votes, which is the query id, and what their names say."""
+"""Which columns of a table are votes, which is the query id, and what their names say."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ QUERY = "query_id"
 TEACHER = "teacher_id"
 LABEL = "label"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
+ODD_ROW = "pate:odd_row"
+"""In the metadata of a column of text that holds numbers, too: the first row without one."""
 
 # Columns that sit beside counts in real files and would be read as one more class.
 _TRUTH = re.compile(
@@ -26,6 +28,7 @@ _OTHER = re.compile(
     r"|n_?votes|num_?(votes|teachers)|total|sum|weight|split|fold",
     re.IGNORECASE,
 )
+_INDEX = re.compile(r"__index_level_\d+__|unnamed: 0|index", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 _COUNT_NAMES = re.compile(r"(class|count|vote)(es|s)?[ _-]?\d+", re.IGNORECASE)
 _TEACHER_NAMES = re.compile(r"teacher[ _-]?\d+", re.IGNORECASE)
@@ -38,21 +41,27 @@ class Columns:
     """The columns of a schema that matter: `votes`, an optional query id, and what the names say.
 
     is_list: one list column holds a whole row. layout: what the column names tell, if anything.
+    query: the column of the query id.
     """
 
     votes: tuple[str, ...]
     has_ids: bool
     is_list: bool
     layout: Layout | None
+    query: str = QUERY
 
     @property
     def needed(self) -> list[str]:
         """Every column to read."""
-        return [QUERY, *self.votes] if self.has_ids else list(self.votes)
+        return [self.query, *self.votes] if self.has_ids else list(self.votes)
 
 
-def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
-    """Find the votes in `schema`; `layout` is what the user said.
+def find_columns(
+    schema: Any, name: str, layout: Layout | None, id_column: str | None = None
+) -> Columns:
+    """Find the votes in `schema`; `layout` is what the user said, as is `id_column`.
+
+    `id_column` stands for query_id, and must be there.
 
     Raises:
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
@@ -62,21 +71,25 @@ def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
     if twice:
         raise VoteError(f"{name}: two columns are named {twice[0]!r}")
     kinds = {field.name: _kind(field.type) for field in schema}
+    query = QUERY if id_column is None else id_column
+    if query not in names and id_column is not None:
+        raise VoteError(f"{name}: there is no column {query!r}, which `id_column` names")
     if layout is Layout.LABELS_BY_TEACHER:
         raise VoteError(
-            f"{name}: layout {layout} is for NPY files; in Parquet store one row per query, "
+            f"{name}: layout {layout} is for NPY files; in a table store one row per query, "
             "or query_id, teacher_id, label"
         )
-    long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
-    if layout is Layout.LONG or (layout is None and long):
-        return _long_columns(kinds, name)
-    if QUERY in names and kinds[QUERY] not in ("integer", "text"):
-        raise VoteError(f"{name}: column {QUERY!r} is {kinds[QUERY]}; use integers or strings")
-    rest = [n for n in names if n != QUERY]
+    long = (query, TEACHER, LABEL)
+    is_long = all(kinds.get(column, "list") != "list" for column in long)
+    if layout is Layout.LONG or (layout is None and is_long):
+        return _long_columns(kinds, name, long)
+    if query in names and kinds[query] not in ("integer", "text"):
+        raise VoteError(f"{name}: column {query!r} is {kinds[query]}; use integers or strings")
+    rest = [n for n in names if n != query]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
-        return _list_columns(schema, rest, lists, kinds, name)
-    return _wide_columns(rest, kinds, name, layout, has_ids=QUERY in names)
+        return _list_columns(schema, rest, lists, kinds, name, query)
+    return _wide_columns(schema, rest, kinds, name, layout, query)
 
 
 def _kind(kind: Any) -> str:
@@ -96,23 +109,36 @@ def _kind(kind: Any) -> str:
     return str(kind)
 
 
-def _long_columns(kinds: dict[str, str], name: str) -> Columns:
-    for column in LONG_COLUMNS:
+def _long_columns(kinds: dict[str, str], name: str, long: tuple[str, ...]) -> Columns:
+    for column in long:
         if column not in kinds:
             raise VoteError(
-                f"{name}: layout {Layout.LONG} needs the columns query_id, teacher_id and label; "
+                f"{name}: layout {Layout.LONG} needs the columns {long[0]}, teacher_id and label; "
                 f"{column!r} is missing"
             )
         allowed = ("integer", "float") if column == LABEL else ("integer", "text")
         if kinds[column] not in allowed:
             wanted = "integers" if column == LABEL else "integers or strings"
             raise VoteError(f"{name}: column {column!r} is {kinds[column]}; use {wanted}")
-    return Columns((TEACHER, LABEL), has_ids=True, is_list=False, layout=Layout.LONG)
+    return Columns((TEACHER, LABEL), has_ids=True, is_list=False, layout=Layout.LONG, query=long[0])
+
+
+def _remedy(column: str, *, has_ids: bool) -> str:
+    """What may be done about a column that is none of votes; the file's ids are there or not."""
+    index = " (index=False writes a data frame without it)" if _INDEX.fullmatch(column) else ""
+    drop = f"drop it{index}"
+    return drop if has_ids else f"{drop}, give `id_column` {column!r} if it names the queries"
 
 
 def _list_columns(
-    schema: Any, rest: list[str], lists: list[str], kinds: dict[str, str], name: str
+    schema: Any,
+    rest: list[str],
+    lists: list[str],
+    kinds: dict[str, str],
+    name: str,
+    query: str,
 ) -> Columns:
+    has_ids = query in schema.names
     if len(lists) > 1:
         raise VoteError(
             f"{name}: the list columns {lists[0]!r} and {lists[1]!r} could both be the votes; "
@@ -132,19 +158,26 @@ def _list_columns(
         numeric = kinds[other] in ("integer", "float")
         if other != column and numeric and not _TRUTH.fullmatch(other):
             raise VoteError(
-                f"{name}: columns {column!r} and {other!r} could both be votes; drop one"
+                f"{name}: columns {column!r} and {other!r} could both be votes; "
+                + _remedy(other, has_ids=has_ids)
             )
     said = None
     if column.lower() in _COUNT_LISTS:
         said = Layout.COUNTS
     elif column.lower() in _LABEL_LISTS:
         said = Layout.LABELS
-    return Columns((column,), has_ids=QUERY in schema.names, is_list=True, layout=said)
+    return Columns((column,), has_ids=has_ids, is_list=True, layout=said, query=query)
 
 
 def _wide_columns(
-    rest: list[str], kinds: dict[str, str], name: str, layout: Layout | None, *, has_ids: bool
+    schema: Any,
+    rest: list[str],
+    kinds: dict[str, str],
+    name: str,
+    layout: Layout | None,
+    query: str,
 ) -> Columns:
+    has_ids = query in schema.names
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
     numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
@@ -152,17 +185,23 @@ def _wide_columns(
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
                 f"{name}: column {column!r} beside the votes could be an answer or a class; "
-                "drop it, or rename it if it is a class"
+                f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
         if _OTHER.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} does not look like a class; drop it "
-                f"(or name it {QUERY!r}), or rename it if it is a class"
+                f"{name}: column {column!r} does not look like a class; "
+                f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
         if kinds[column] not in ("integer", "float"):
+            odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode())
+            if odd is not None:
+                raise VoteError(
+                    f"{name}: row {odd.decode()} is the first of its file where column {column!r} "
+                    "holds no number; votes are integers"
+                )
             raise VoteError(
                 f"{name}: column {column!r} is {kinds[column]}; votes are integers: "
-                f"keep {QUERY!r} and one integer column per class"
+                f"{_remedy(column, has_ids=has_ids)}, and keep one integer column per class"
             )
     said = None
     if all(_COUNT_NAMES.fullmatch(n) for n in rest):
@@ -171,7 +210,7 @@ def _wide_columns(
         said = Layout.LABELS
     if (layout or said) is not Layout.LABELS and len(numbered) == len(rest):
         _check_order(rest, name)
-    return Columns(tuple(rest), has_ids=has_ids, is_list=False, layout=said)
+    return Columns(tuple(rest), has_ids=has_ids, is_list=False, layout=said, query=query)
 
 
 def _check_order(columns: list[str], name: str) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
-from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
+from pate_cli.votes.columns import LABEL, TEACHER
 from pate_cli.votes.entries import ids_of, numbers, plain_ids, refuse_nulls
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
@@ -88,13 +88,13 @@ def read_long(
             than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
             that is not among those asked.
     """
-    where = parts.where
+    where, query_id = parts.where, parts.columns.query
     queries, voters = _Known(), _Known()
     listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
-    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
-        ids = ids_of(batch.column(QUERY), QUERY, row, where)
+    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+        ids = ids_of(batch.column(query_id), query_id, row, where)
         if asked is not None and not listed:
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
@@ -146,13 +146,13 @@ def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
 
 def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
     """Return the histograms and the row of each query's first vote."""
-    where = parts.where
+    where, query_id = parts.where, parts.columns.query
     rows, found = len(queries.ids), len(voters.ids)
     counts = np.zeros((rows, classes), dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
-    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
-        query = queries.places(ids_of(batch.column(QUERY), QUERY, row, where))
+    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+        query = queries.places(ids_of(batch.column(query_id), query_id, row, where))
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))

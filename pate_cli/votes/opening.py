@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import check_counts, first_bad
-from pate_cli.votes.files import Format, locate
+from pate_cli.votes.columns import QUERY, TEACHER
+from pate_cli.votes.files import locate
+from pate_cli.votes.formats import Format
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
 from pate_cli.votes.ranges import cut, spans
@@ -83,6 +85,7 @@ class VoteFile:
     rows_from_data: bool
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
+    id_column: str | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -92,7 +95,7 @@ class VoteFile:
             f"{self.teachers} teachers, layout {self.layout} ({how})"
         )
         if self.layout is Layout.LONG:
-            order = "the list of queries" if self.rows_listed else "query_id"
+            order = "the list of queries" if self.rows_listed else self.id_column or "query_id"
             line += f", in order of {order}"
         if self.rows_from_data:
             line += "; queries without any vote are not known"
@@ -181,6 +184,7 @@ class _Told:
     teachers: int | None
     batch_rows: int | None
     queries: QueryList | None = None
+    id_column: str | None = None
 
     def __post_init__(self) -> None:
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
@@ -219,6 +223,7 @@ class _Told:
             ),
             rows_listed=self.queries is not None,
             reader=reader,
+            id_column=self.id_column,
         )
 
     def refuse_list(self, name: str) -> None:
@@ -227,6 +232,11 @@ class _Told:
             raise UsageError(
                 f"`queries` goes with `layout` {Layout.LONG}; the rows of {name} are its queries"
             )
+
+    def refuse_id_column(self, name: str) -> None:
+        """UsageError for the name of a column beside an array, which has none."""
+        if self.id_column is not None:
+            raise UsageError(f"`id_column` names a column of a table; {name} is an array")
 
 
 @contextlib.contextmanager
@@ -237,15 +247,18 @@ def open_votes(
     classes: int | None = None,
     teachers: int | None = None,
     queries: Queries | None = None,
+    id_column: str | None = None,
     batch_rows: int | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile.
 
-    source: an .npy or Parquet file (told by content), a folder or glob of Parquet parts, a URI
-    pyarrow knows (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin`
-    (sys.stdin.buffer unless given). Pipes are copied to a temporary file of mode 0600, removed on
-    exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
+    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
+    or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
+    parts of one such table format, hive partitions (key=value/) included; a URI pyarrow knows
+    (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin` (sys.stdin.buffer unless
+    given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
+    on exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
     Parquet file that would hold it; neither is copied, and both must stay as they are while they
     are read. Or a VoteFile that is open already: it is handed on as it is, and stays open.
 
@@ -255,13 +268,14 @@ def open_votes(
     there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
     among labels, absent long rows), else every row must have all. In long form a query that nobody
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
-    queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
-    Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    queries: in long form, the ids that are asked, in this order: numbers or texts, or a file of
+    them. A query on it that nobody voted on has an empty histogram.
+    id_column: the column of a table that stands for query_id.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
 
     Raises:
         VoteError: the source cannot be read as votes; rows are checked as they are read.
-        UsageError: `queries` beside votes that are not in long form.
+        UsageError: `queries` beside votes that are not in long form, `id_column` beside an array.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
             another type; or any of these words beside votes that are open already.
     """
@@ -270,13 +284,14 @@ def open_votes(
         classes,
         teachers,
         batch_rows,
-        None if queries is None else query_list(queries),
+        None if queries is None else query_list(queries, id_column=id_column),
+        id_column,
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries and "
-                "batch_rows where it is opened"
+                f"{source.name} is open already; give layout, classes, teachers, queries, "
+                "id_column and batch_rows where it is opened"
             )
         yield source
         return
@@ -293,25 +308,31 @@ def _read(
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
 
-        return _from_parts(table_parts(source, "table", told.layout), told)
+        held = table_parts(source, "table", told.layout, id_column=told.id_column)
+        return _from_parts(held, told)
     if not isinstance(source, (str, PathLike)):
         raise ParameterError(
             "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
             f"votes, not {type(source).__name__}"
         )
-    located = locate(os.fspath(source), stdin, stack)
+    ids = (told.id_column or QUERY, TEACHER)
+    located = locate(os.fspath(source), stdin, stack, ids=ids)
     if located.format is Format.NPY:
         return _from_array(open_npy(Path(located.parts[0].path), located.name), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
-    return _from_parts(open_parts(located.parts, located.name, told.layout, stack), told)
+    parts = open_parts(located.parts, located.name, told.layout, stack, id_column=told.id_column)
+    return _from_parts(parts, told)
 
 
 def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
+    told.refuse_id_column(matrix.where.name)
     if told.layout is Layout.LONG:
-        raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
+        raise VoteError(
+            f"{matrix.where.name}: layout {Layout.LONG} is for tables (Parquet, CSV, JSONL, Arrow)"
+        )
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
     settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:

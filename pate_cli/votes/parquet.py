@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
-from pate_cli.votes.columns import QUERY, Columns, find_columns
+from pate_cli.votes.columns import Columns, find_columns
+from pate_cli.votes.copies import Part
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids
-from pate_cli.votes.files import Part
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
@@ -156,7 +156,12 @@ class Parts:
 
 
 def open_parts(
-    files: Sequence[Part], name: str, layout: Layout | None, stack: contextlib.ExitStack
+    files: Sequence[Part],
+    name: str,
+    layout: Layout | None,
+    stack: contextlib.ExitStack,
+    *,
+    id_column: str | None = None,
 ) -> Parts:
     """Read the schemas of all parts and check that they agree; `stack` closes the files kept open.
 
@@ -172,7 +177,7 @@ def open_parts(
         opened = kept.file(part)
         size, groups = opened.shape
         pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
-        its_columns = find_columns(opened.schema, part.name, layout)
+        its_columns = find_columns(opened.schema, part.name, layout, id_column)
         its_kinds = [_family(opened.schema.field(column).type) for column in its_columns.needed]
         if columns is None:
             columns, kinds = its_columns, its_kinds
@@ -190,13 +195,15 @@ def open_parts(
     return Parts(Where(name), columns, tuple(pieces))
 
 
-def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
+def table_parts(
+    table: Any, name: str, layout: Layout | None, *, id_column: str | None = None
+) -> Parts:
     """Take a pyarrow.Table for a file of one part.
 
     Raises:
         VoteError: no rows, or columns that are no votes.
     """
-    columns = find_columns(table.schema, name, layout)
+    columns = find_columns(table.schema, name, layout, id_column)
     if table.num_rows == 0:
         raise VoteError(f"{name}: has no rows")
     piece = TablePiece(table, Stretch(name, table.num_rows))
@@ -253,7 +260,7 @@ class ParquetMatrix:
         for row, batch in self.parts.batches(size, columns.needed, start, stop):
             ids: Ids
             if columns.has_ids:
-                ids = plain_ids(ids_of(batch.column(QUERY), QUERY, row, where))
+                ids = plain_ids(ids_of(batch.column(columns.query), columns.query, row, where))
             else:
                 ids = row_numbers(row, row + batch.num_rows)
             if columns.is_list:
@@ -286,10 +293,12 @@ def open_matrix(parts: Parts, *, gaps_allowed: bool) -> ParquetMatrix:
 
 
 def _refuse_repeats(parts: Parts) -> None:
+    query = parts.columns.query
+
     def ids() -> Iterator[Any]:
-        for row, batch in parts.batches(_IDS_AT_ONCE, [QUERY]):
-            yield ids_of(batch.column(0), QUERY, row, parts.where)
+        for row, batch in parts.batches(_IDS_AT_ONCE, [query]):
+            yield ids_of(batch.column(0), query, row, parts.where)
 
     row = first_repeat(ids, parts.where.name)
     if row is not None:
-        raise VoteError(f"{parts.where.at(row)} repeats the {QUERY} of an earlier row")
+        raise VoteError(f"{parts.where.at(row)} repeats the {query} of an earlier row")

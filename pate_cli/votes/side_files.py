@@ -1,20 +1,20 @@
 """Files beside the votes: predictions of a student, true labels where known, a list of queries.
 
-All are public, small enough to be held in memory, and come as NPY, Parquet or CSV: an array whose
-rows follow the votes, or a table that may name its rows in a column `query_id`.
+All are public, small enough to be held in memory, and come in every format that votes come in: an
+array whose rows follow the votes, or a table that may name its rows in a column: the one that names
+them in the votes, or `query_id`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
+import os
 import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids
 from pate_cli.votes.columns import LABEL, QUERY
-from pate_cli.votes.files import Format, format_of
+from pate_cli.votes.copies import Part
+from pate_cli.votes.files import locate
+from pate_cli.votes.formats import Format
 
 __all__ = [
     "UNKNOWN",
@@ -231,8 +233,14 @@ class QueryList:
         return np.array([int(text) for text in texts], dtype=np.int64)
 
 
-def query_list(given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]) -> QueryList:
+def query_list(
+    given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str],
+    *,
+    id_column: str | None = None,
+) -> QueryList:
     """The list of queries that is given, or that is in a file of this name.
+
+    `id_column` may stand for query_id in a file, here and below.
 
     Raises:
         VoteError: a file that cannot be read, an id that is neither number nor text, or one twice.
@@ -240,101 +248,127 @@ def query_list(given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[
     if isinstance(given, QueryList):
         return given
     if isinstance(given, str | PathLike):
-        return load_queries(given)
+        return load_queries(given, id_column=id_column)
     ids: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
     whole: list[Any] = [int(query) if isinstance(query, np.integer) else query for query in ids]
     return QueryList(tuple(whole))
 
 
-def load_queries(path: str | PathLike[str]) -> QueryList:
+def load_queries(path: str | PathLike[str], *, id_column: str | None = None) -> QueryList:
     """Read ids: an array [queries], or a table with `query_id`, whose other columns do not matter.
 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as a list of queries"
-    values, ids = _read(source, damaged, damaged)
+    side = _read(path, "a list of queries", id_column)
+    name, ids = side.name, side.ids
     if ids is None:
+        values = side.values
         if not isinstance(values, np.ndarray):
-            raise VoteError(f"{source}: a list of queries needs a column named {QUERY}")
+            raise VoteError(f"{name}: a list of queries needs a column named {QUERY}")
         if values.ndim != 1 or values.dtype.kind not in "iuU":
-            raise VoteError(
-                f"{source}: a list of queries must be whole numbers or texts, one a row"
-            )
+            raise VoteError(f"{name}: a list of queries must be whole numbers or texts, one a row")
         ids = tuple(values.tolist())
     try:
-        return QueryList(ids, digits=source.suffix.lower() == ".csv")
+        return QueryList(ids, digits=side.digits)
     except VoteError as error:
-        raise VoteError(f"{source}: {error}") from None
+        raise VoteError(f"{name}: {error}") from None
 
 
-def load_predictions(path: str | Path) -> StudentPredictions:
+def load_predictions(
+    path: str | PathLike[str], *, id_column: str | None = None
+) -> StudentPredictions:
     """Read probabilities: an array [queries, classes], or a table with a column per class or one
     column of lists, and optionally `query_id`.
 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as student predictions"
-    torn = f"{source}: a truncated or damaged Parquet file"
-    values, ids = _read(source, damaged, torn)
+    noun = "student predictions"
+    side = _read(path, noun, id_column)
+    values = side.values
     if not isinstance(values, np.ndarray):
-        with _understood(damaged):
-            values = _stacked(values, source)
-    return StudentPredictions(_as_floats(values), ids)
+        with _understood(f"{side.name}: cannot be read as {noun}"):
+            values = _stacked(values, side.name)
+    return StudentPredictions(_as_floats(values), side.ids)
 
 
-def load_truth(path: str | Path) -> Truth:
+def load_truth(path: str | PathLike[str], *, id_column: str | None = None) -> Truth:
     """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as true labels"
-    values, ids = _read(source, damaged, damaged)
+    noun = "true labels"
+    side = _read(path, noun, id_column)
+    name, values, ids = side.name, side.values, side.ids
     if not isinstance(values, np.ndarray):
-        with _understood(damaged):
-            values = _label_column(values, source)
+        with _understood(f"{name}: cannot be read as {noun}"):
+            values = _label_column(values, name)
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
-        raise VoteError(f"{source}: true labels must be whole numbers, one a query")
+        raise VoteError(f"{name}: {noun} must be whole numbers, one a query")
     if ids is not None and len(set(ids)) != len(ids):
-        raise VoteError(f"{source}: a query id occurs twice")
+        raise VoteError(f"{name}: a query id occurs twice")
     # Above the largest int64 a label would come out negative, and so perhaps as unknown.
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
     return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids)
 
 
-def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] | None]:
-    """Return an array, or a pyarrow.Table without its query ids, and these if there are any.
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """What was read: an array, or a pyarrow.Table without its query ids, and these if it has any.
 
-    `damaged` says what is wrong with a file that cannot be read, `torn` if it is Parquet.
+    digits: from CSV, where numbers and texts look alike; the ids are texts then.
     """
-    try:
-        content = source.read_bytes()
-    except OSError as error:
-        raise VoteError(f"cannot read {source}: {error.strerror}") from None
-    kind = format_of(content)
-    with _understood(torn if kind is Format.PARQUET else damaged):
-        if kind is Format.NPY:
-            return np.load(io.BytesIO(content), allow_pickle=False), None
-        if kind is Format.PARQUET:
-            from pyarrow import BufferReader, parquet
 
-            table = parquet.read_table(BufferReader(content))
-        elif source.suffix.lower() == ".csv":
-            from pyarrow import BufferReader, csv, string
+    name: str
+    values: Any
+    ids: tuple[Any, ...] | None = None
+    digits: bool = False
 
-            # As text, for 007 is not 7 where ids are names.
-            options = csv.ConvertOptions(column_types={QUERY: string()})
-            table = csv.read_csv(BufferReader(content), convert_options=options)
-        else:
-            raise VoteError(f"{source}: neither NPY nor Parquet")
-        if QUERY not in table.column_names:
-            return table, None
-        return table.drop_columns([QUERY]), tuple(table.column(QUERY).to_pylist())
+
+def _read(path: str | PathLike[str], noun: str, id_column: str | None) -> _Side:
+    source = os.fspath(path)
+    if source == "-":
+        raise VoteError(f"{noun}: only votes are read from standard input; give a file")
+    query_names = (id_column or QUERY, QUERY)
+    with contextlib.ExitStack() as stack:
+        located = locate(source, None, stack, ids=query_names)
+        damaged = f"{located.name}: cannot be read as {noun}"
+        with _understood(damaged):
+            if located.format is Format.NPY:
+                array = np.load(located.parts[0].path, allow_pickle=False)
+                return _Side(located.name, array)
+        # pyarrow takes a tenth of a second to import: arrays do without.
+        from pyarrow import concat_tables
+
+        with _understood(damaged):
+            table = concat_tables(
+                [_table(part) for part in located.parts], promote_options="default"
+            )
+            query = next((name for name in query_names if name in table.column_names), None)
+            if query is None:
+                return _Side(located.name, table, digits=located.digits)
+            ids = tuple(table.column(query).to_pylist())
+            table = table.drop_columns([query])
+    if None in ids:
+        raise VoteError(f"{located.name}: row {ids.index(None)} has no {query}")
+    if located.digits:
+        ids = tuple(map(str, ids))
+    return _Side(located.name, table, ids, located.digits)
+
+
+def _table(part: Part) -> Any:
+    from pyarrow import OSFile, parquet
+
+    with contextlib.ExitStack() as stack:
+        with _understood(f"{part.name}: a truncated or damaged Parquet file"):
+            opened = (
+                OSFile(part.path)
+                if part.filesystem is None
+                else part.filesystem.open_input_file(part.path)
+            )
+            return parquet.ParquetFile(stack.enter_context(opened)).read()
 
 
 @contextlib.contextmanager
@@ -348,7 +382,7 @@ def _understood(message: str) -> Iterator[None]:
         raise VoteError(message) from error
 
 
-def _stacked(table: Any, source: Path) -> Floats:
+def _stacked(table: Any, source: str) -> Floats:
     """Return the columns of a table side by side, or its one column of lists as a matrix."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -366,7 +400,7 @@ def _stacked(table: Any, source: Path) -> Floats:
     return np.column_stack([_as_floats(column.to_numpy()) for column in table.columns])
 
 
-def _label_column(table: Any, source: Path) -> NDArray[Any]:
+def _label_column(table: Any, source: str) -> NDArray[Any]:
     import pyarrow as pa
 
     if LABEL not in table.column_names:

@@ -24,9 +24,8 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     """
     del ids
     for part in parts:
-        with _readable(part.name):
-            with pa.OSFile(part.path) as source, _opened(source) as reader:
-                schema = _plain(reader.schema)
+        with _readable(part.name), pa.OSFile(part.path) as source, _opened(source) as reader:
+            schema = _plain(reader.schema)
         yield schema, _batches(part, schema)
 
 

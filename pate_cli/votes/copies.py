@@ -1,6 +1,6 @@
 """Files of votes, and temporary copies of those that cannot be read from anywhere, again and again.
 
-Copies are files of mode 0600 under the user's folder for temporary files, removed when the votes are closed.
+Copies have mode 0600, lie where temporary files do, and are removed when the votes are closed.
 """
 
 from __future__ import annotations

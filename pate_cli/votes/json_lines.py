@@ -31,7 +31,9 @@ _LONGEST = 1 << 26
 _DEEPEST = 64
 """Brackets within brackets; the parser and its types take stack for each."""
 
-_OPENING, _CLOSING = (np.frombuffer(pair, dtype=np.uint8) for pair in (b"[{", b"]}"))
+# What a byte adds to the number of open brackets.
+_STEPS = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
@@ -46,18 +48,21 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     seen: dict[str, Any] = {}
     for part in parts:
         refuse_other_bytes(part)
-        for row, block in _blocks(part):
-            _learn(seen, block, row, part.name)
+        row = 0
+        for block in _blocks(part):
+            row += _learn(seen, block, row, part.name)
     schema = pa.schema([(name, _without_nulls(kind)) for name, kind in seen.items()])
     for part in parts:
         yield schema, _batches(part, schema)
 
 
 def _batches(part: Part, schema: Any) -> Iterator[Any]:
-    for row, block in _blocks(part):
+    row = 0
+    for block in _blocks(part):
         with _Diagnosis(block, row, part.name, {}):
             table = _parsed(block, schema)
             table.validate(full=True)
+        row += table.num_rows
         yield from table.select(schema.names).to_batches()
 
 
@@ -69,27 +74,25 @@ def _parsed(block: bytes, schema: Any = None) -> Any:
     )
 
 
-def _blocks(part: Part) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines as (number of the first row, bytes); lines without anything are no rows."""
-    row = 0
+def _blocks(part: Part) -> Iterator[bytes]:
+    """Yield whole lines, none of them empty."""
     with Path(part.path).open("rb") as file:
         held = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
         while held:
             more = file.read(_BLOCK)
             cut = held.rfind(b"\n") + 1 if more else len(held)
             if cut == 0 and len(held) > _LONGEST:
-                raise VoteError(f"{part.name}: row {row} is longer than {_LONGEST >> 20} MB")
+                raise VoteError(f"{part.name}: a line is longer than {_LONGEST >> 20} MB")
             block, held = held[:cut], held[cut:] + more
             if block.strip():
-                yield row, block
-                row += sum(1 for line in block.split(b"\n") if line.strip())
+                yield block
 
 
-def _learn(seen: dict[str, Any], block: bytes, row: int, name: str) -> None:
-    """Add what the columns of these lines hold to what was seen before."""
+def _learn(seen: dict[str, Any], block: bytes, row: int, name: str) -> int:
+    """Add what the columns of these lines hold to what was seen before; return their number."""
     with _Diagnosis(block, row, name, seen):
-        lines = [line for line in map(bytes.strip, block.split(b"\n")) if line]
-        if not all(map(_plausible, lines)):
+        lines = _lines(block)
+        if not all(map(_closed, lines)) or not (_flat(block) or all(map(_flat, lines))):
             raise pa.ArrowInvalid("a line is no object")
         table = _parsed(block)
         if table.num_rows != len(lines):
@@ -97,20 +100,22 @@ def _learn(seen: dict[str, Any], block: bytes, row: int, name: str) -> None:
         for part in table.schema:
             kind = _plain(part.type)
             seen[part.name] = _united(seen.get(part.name, pa.null()), kind)
+    return len(lines)
 
 
-def _plausible(line: bytes) -> bool:
-    """Whether a line can be an object by itself, and may be parsed."""
-    if line[:1] != b"{" or line[-1:] != b"}":
-        return False
-    return line.count(b"[") + line.count(b"{") <= _DEEPEST or _depth(line) <= _DEEPEST
+def _lines(block: bytes) -> list[bytes]:
+    """The lines of a block; those without anything are no rows."""
+    return [line for line in map(bytes.strip, block.split(b"\n")) if line]
 
 
-def _depth(line: bytes) -> int:
-    """Brackets that are open at once, those in texts among them."""
-    found = np.frombuffer(line, dtype=np.uint8)
-    steps = np.isin(found, _OPENING).astype(np.int64) - np.isin(found, _CLOSING)
-    return int(steps.cumsum().max())
+def _closed(line: bytes) -> bool:
+    return line.startswith(b"{") and line.endswith(b"}")
+
+
+def _flat(text: bytes) -> bool:
+    """Whether brackets are not too deep; those in texts count, and then each line for itself."""
+    depths = _STEPS[np.frombuffer(text, dtype=np.uint8)].cumsum(dtype=np.int64)
+    return bool((depths - np.minimum.accumulate(depths)).max() <= _DEEPEST)
 
 
 # Types: what a column holds, from row to row.
@@ -165,11 +170,9 @@ class _Diagnosis:
     def _found(self) -> str:
         words = {name: _word_of_type(kind) for name, kind in self._seen.items()}
         row = self._row
-        for line in self._block.split(b"\n"):
-            if not line.strip():
-                continue
+        for line in _lines(self._block):
             values = None
-            if _plausible(line.strip()):
+            if _closed(line) and _flat(line):
                 with contextlib.suppress(ValueError):
                     values = json.loads(line, object_pairs_hook=_Object)
             if not isinstance(values, _Object):
@@ -177,7 +180,9 @@ class _Diagnosis:
             for name, value in values.pairs:
                 word, before = _word(value), words.get(name, "")
                 if "objects" in word:
-                    return f"row {row} has an object in column {name!r}; votes are numbers in lists"
+                    return f"row {row} has an object in column {name!r}; votes are lists of numbers"
+                if "mixed" in word:
+                    return f"row {row} has a list in column {name!r} that mixes numbers and others"
                 if not (word.startswith(before) or before.startswith(word)):
                     return (
                         f"row {row} is the first where column {name!r} holds {word}, "
@@ -204,7 +209,10 @@ def _word(value: Any) -> str:
     if isinstance(value, _Object):
         return "objects"
     if isinstance(value, list):
-        inner = max((_word(item) for item in value), key=len, default="")
+        inside = {_word(item) for item in value} - {""}
+        inner = max(inside, key=len, default="")
+        if not all(inner.startswith(word) for word in inside):
+            return "mixed lists"
         return f"lists of {inner}" if inner else "lists"
     if value is None:
         return ""

@@ -361,14 +361,14 @@ def _read(path: str | PathLike[str], noun: str, id_column: str | None) -> _Side:
 def _table(part: Part) -> Any:
     from pyarrow import OSFile, parquet
 
-    with contextlib.ExitStack() as stack:
-        with _understood(f"{part.name}: a truncated or damaged Parquet file"):
-            opened = (
-                OSFile(part.path)
-                if part.filesystem is None
-                else part.filesystem.open_input_file(part.path)
-            )
-            return parquet.ParquetFile(stack.enter_context(opened)).read()
+    with _understood(f"{part.name}: a truncated or damaged Parquet file"):
+        opened = (
+            OSFile(part.path)
+            if part.filesystem is None
+            else part.filesystem.open_input_file(part.path)
+        )
+        with opened:
+            return parquet.ParquetFile(opened).read()
 
 
 @contextlib.contextmanager

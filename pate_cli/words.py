@@ -12,6 +12,7 @@ __all__ = [
     "CONFIDENCE",
     "DELTA",
     "EXPONENTIAL_SHARE",
+    "LABEL_SUFFIXES",
     "LAPLACE_SHARE",
     "MIN_AGREEMENT",
     "REFUSALS",
@@ -144,16 +145,16 @@ class LabelFormat(_Word, called="label_format"):
 
         UsageError, naming the choices, when it names none (`-` for standard output never does).
         """
-        found = _SUFFIXES.get(PurePath(path).suffix.lower())
+        found = LABEL_SUFFIXES.get(PurePath(path).suffix.lower())
         if found is None:
             raise UsageError(
                 f"cannot tell the label format of '{path}': end the name in"
-                f" {', '.join(_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
+                f" {', '.join(LABEL_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
             )
         return found
 
 
-_SUFFIXES: Final[dict[str, LabelFormat]] = {
+LABEL_SUFFIXES: Final[dict[str, LabelFormat]] = {
     ".parquet": LabelFormat.PARQUET,
     ".npy": LabelFormat.NPY,
     ".csv": LabelFormat.CSV,

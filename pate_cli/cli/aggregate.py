@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +28,7 @@ from pate_cli.cli.options import (
     stem_of,
 )
 from pate_cli.errors import RefusedError, UsageError
-from pate_cli.words import LabelFormat
+from pate_cli.words import LABEL_SUFFIXES, LabelFormat
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
@@ -50,8 +50,8 @@ def aggregate(
         typer.Option(
             "--output",
             "-o",
-            help="Labels; - is stdout, a name that ends in / or an address (s3://...) a folder of "
-            "parts. Default: <stem>.labels.parquet in this folder.",
+            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or an "
+            "address without a suffix a folder of parts. Default: <stem>.labels.parquet here.",
         ),
     ] = None,
     label_format: Annotated[
@@ -105,7 +105,7 @@ def aggregate(
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
         _refuse_votes_folder(votes, folder)
-    label_format = label_format or LabelFormat.from_path(labels_path)
+    label_format = label_format or LabelFormat.from_path(_shown(labels_path))
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
     if view.plot is not None and dry_run:
@@ -116,7 +116,7 @@ def aggregate(
     reading.refuse_overwriting(votes, *targets)
     if described.student is not None:
         refuse_overwriting(described.student, *targets, what="the student's predictions")
-    choice = described.choice()
+    choice = described.choice(id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
@@ -196,9 +196,7 @@ def aggregate(
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
-    shown = "standard output" if labels_path == "-" else labels_path
-    if folder is not None:
-        shown = folder.name  # an address may hold credentials
+    shown = "standard output" if labels_path == "-" else _shown(labels_path)
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
@@ -211,11 +209,23 @@ def aggregate(
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
 
 
+def _shown(path: str) -> str:
+    """A name for messages, whose suffix is that of the file; an address may hold credentials."""
+    from pate_cli.files.addresses import is_address, public_name
+
+    return public_name(path) if is_address(path) else path
+
+
 def _folder(labels: str) -> PartFolder | None:
     """The folder of parts that the labels go to, if they go to one."""
     from pate_cli.files.addresses import is_address
 
-    if not (labels.endswith(("/", os.sep)) or is_address(labels) or Path(labels).is_dir()):
+    name = _shown(labels)
+    if is_address(labels):
+        to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES and not name.endswith("/")
+    else:
+        to_file = not (name.endswith(("/", os.sep)) or Path(name).is_dir())
+    if to_file:
         return None
     from pate_cli.files.part_folder import PartFolder
 

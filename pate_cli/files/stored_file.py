@@ -106,9 +106,6 @@ class StoredFile:
         self._placed = self._kept = False
         return True
 
-    def sync(self) -> None:
-        """A store has taken what it says that it has."""
-
     def clean(self) -> None:
         """Remove what lies under temporary names."""
         for path in sorted(self._left):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,12 +107,12 @@ class TuneSource:
                 teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
             )
             return sample, {"votes": "reference", **recipe}
-        truth = self.truth
-        if truth is not None and not isinstance(truth, Truth):
-            truth = load_truth(Path(truth))
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
+            truth = self.truth
+            if truth is not None and not isinstance(truth, Truth):
+                truth = load_truth(truth, id_column=file.id_column)
             opened(file)
             queries = file.limited(self.max_queries)
             counts, right = [], []

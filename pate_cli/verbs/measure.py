@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,7 +202,6 @@ def accuracy(
 
     SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
     """
-    known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
     with (
         engine_for(engine, workers=workers) as place,
         open_votes(
@@ -211,7 +209,7 @@ def accuracy(
         ) as file,
     ):
         asked, _ = count(file, max_queries, None)
-
+        known = truth if isinstance(truth, Truth) else load_truth(truth, id_column=file.id_column)
         points = measure_accuracy(
             FilePasses(file, asked, place),
             known,

@@ -28,6 +28,7 @@ from pate_cli.cli.options import (
     stem_of,
 )
 from pate_cli.errors import RefusedError, UsageError
+from pate_cli.files.addresses import is_address, place_of, public_name
 from pate_cli.words import LABEL_SUFFIXES, LabelFormat
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def aggregate(
         typer.Option(
             "--output",
             "-o",
-            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or an "
-            "address without a suffix a folder of parts. Default: <stem>.labels.parquet here.",
+            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / "
+            "or an address without a suffix a folder of parts. Default: <stem>.labels.parquet here.",
         ),
     ] = None,
     label_format: Annotated[
@@ -105,7 +106,7 @@ def aggregate(
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
         _refuse_votes_folder(votes, folder)
-    label_format = label_format or LabelFormat.from_path(_shown(labels_path))
+    label_format = label_format or LabelFormat.from_path(public_name(labels_path))
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
     if view.plot is not None and dry_run:
@@ -196,7 +197,7 @@ def aggregate(
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
-    shown = "standard output" if labels_path == "-" else _shown(labels_path)
+    shown = "standard output" if labels_path == "-" else public_name(labels_path)
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
@@ -209,18 +210,9 @@ def aggregate(
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
 
 
-def _shown(path: str) -> str:
-    """A name for messages, whose suffix is that of the file; an address may hold credentials."""
-    from pate_cli.files.addresses import is_address, public_name
-
-    return public_name(path) if is_address(path) else path
-
-
 def _folder(labels: str) -> PartFolder | None:
     """The folder of parts that the labels go to, if they go to one."""
-    from pate_cli.files.addresses import is_address
-
-    name = _shown(labels)
+    name = public_name(labels)
     if is_address(labels):
         to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES and not name.endswith("/")
     else:
@@ -235,7 +227,7 @@ def _folder(labels: str) -> PartFolder | None:
 def _refuse_votes_folder(votes: str, folder: PartFolder) -> None:
     """UsageError for labels in the folder of the votes: not even --force may replace votes."""
     labels = folder.address
-    same = votes.rstrip("/") == labels.rstrip("/")
+    same = place_of(votes).rstrip("/") == place_of(labels).rstrip("/")
     with contextlib.suppress(OSError):
         same = same or Path(votes).samefile(labels) or Path(votes).resolve().parent.samefile(labels)
     if same:

@@ -645,9 +645,7 @@ class OutputOptions:
 
 def stem_of(source: str) -> str:
     """A file stem for outputs named after the votes; `votes` when the source has no name."""
-    last = re.split(
-        r"[/\\]", (public_name(source) if is_address(source) else source).rstrip("/\\")
-    )[-1]
+    last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
     stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
     return "votes" if nameless else stem

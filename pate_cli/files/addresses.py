@@ -49,7 +49,9 @@ def refuse_address(path: str | os.PathLike[str]) -> None:
 
 
 def public_name(uri: str) -> str:
-    """Return `uri` without user, password and query, which may be credentials."""
+    """Return `uri` without user, password and query, which may be credentials; a path as it is."""
+    if not is_address(uri):
+        return uri
     bits = urlsplit(uri)
     return f"{bits.scheme}://{bits.netloc.rpartition('@')[2]}{bits.path}"
 

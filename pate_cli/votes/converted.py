@@ -91,7 +91,7 @@ def _storable(name: str) -> Iterator[None]:
 
 def _group_rows(batch: Any) -> int:
     """Rows of a row group, by the width of the first row alone: no vote decides where one ends."""
-    width = 0
+    width = 1 if not batch.num_columns else 0
     for column in batch.slice(0, 1).columns:
         while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             column = pc.list_flatten(column)

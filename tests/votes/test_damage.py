@@ -115,7 +115,7 @@ def test_random_damage_of_what_is_converted(kind, tmp_path):
     votes[:, 2] = 3 * MARK + 20 - votes[:, :2].sum(axis=1)
     whole = content(kind, votes)
     path = tmp_path / "v"
-    refused = 0
+    messages = []
     for turn in range(120):
         damaged = bytearray(whole)
         for place in rng.integers(0, len(whole), size=1 + turn % 3):
@@ -136,10 +136,9 @@ def test_random_damage_of_what_is_converted(kind, tmp_path):
             with open_votes(path, layout="counts") as opened:
                 list(opened.batches())
         except VoteError as error:
-            refused += 1
-            assert "\n" not in str(error)
-            assert "4711" not in str(error)
-    assert refused > 60
+            messages.append(str(error))
+    assert len(messages) > 60
+    assert not [text for text in messages if "\n" in text or "4711" in text]
 
 
 def test_brackets_without_end_are_refused(tmp_path):

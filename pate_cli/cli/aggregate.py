@@ -51,8 +51,8 @@ def aggregate(
         typer.Option(
             "--output",
             "-o",
-            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or an "
-            "address without a suffix a folder of parts. Default: <stem>.labels.parquet.",
+            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or "
+            "an address without a suffix a folder of parts. Default: <stem>.labels.parquet.",
         ),
     ] = None,
     label_format: Annotated[

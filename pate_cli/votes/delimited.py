@@ -62,6 +62,7 @@ class _Sheet:
     part: Part
     names: tuple[str, ...]
     delimiter: str
+    only_header: bool
 
     def reader(self, types: dict[str, Any], bad: list[Any]) -> Any:
         """Record batches in order; rows of another length are left out and noted in `bad`."""
@@ -98,7 +99,8 @@ def _sheet(part: Part) -> _Sheet:
     refuse_other_bytes(part)
     with Path(part.path).open("rb") as file:
         start = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
-    line = re.split(rb"[\r\n]", start, maxsplit=1)[0].decode()
+    first, *rest = re.split(rb"[\r\n]", start, maxsplit=1)
+    line = first.decode()
     bare = re.sub(r'"[^"]*"', "", line)
     found = [delimiter for delimiter in _DELIMITERS if delimiter in bare]
     if len(found) > 1:
@@ -130,7 +132,7 @@ def _sheet(part: Part) -> _Sheet:
             f"{part.name}: the first line names columns {names.index(names[twice])} and {twice} "
             "alike; it must name the columns, each by another name"
         )
-    return _Sheet(part, tuple(names), delimiter)
+    return _Sheet(part, tuple(names), delimiter, only_header=not b"".join(rest).strip())
 
 
 # What the columns hold.
@@ -215,7 +217,7 @@ def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
     try:
         reader = sheet.reader(types, bad)
     except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):
+        if sheet.only_header:
             return
         raise _unreadable(sheet, row) from error
     while True:

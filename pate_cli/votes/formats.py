@@ -41,6 +41,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": Format.ZSTD,
     b"BZh": Format.BZIP2,
 }
+_BINARIES = (Format.PARQUET, Format.ARROW)
 _SUFFIXES = {
     ".parquet": Format.PARQUET,
     ".parq": Format.PARQUET,
@@ -53,6 +54,7 @@ _SUFFIXES = {
     ".feather": Format.ARROW,
     ".ipc": Format.ARROW,
 }
+_NO_TEXT = {".npy", ".npz", *(end for end, kind in _SUFFIXES.items() if kind in _BINARIES)}
 _PACKED = re.compile(r"\.(gz|zst|bz2)$", re.IGNORECASE)
 _PICKLES = {".pkl", ".pickle", ".joblib", ".pt", ".pth"}
 _BLANK = b" \t\r\n"
@@ -91,7 +93,7 @@ def format_of(start: bytes, name: str) -> Format:
     if start.startswith(b"\x80") or plain_suffix(name) in _PICKLES:
         refuse_closed(name)
     text = start.removeprefix(codecs.BOM_UTF8)
-    if _BINARY.search(text):
+    if plain_suffix(name) in _NO_TEXT or _BINARY.search(text):
         raise VoteError(
             f"{name}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them"
         )

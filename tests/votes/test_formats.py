@@ -207,9 +207,10 @@ CSV_REFUSALS = {
     "(0, 1, 2, ... in this order are names)",
     "\n1,2\n": "the first line must name the columns",
     '"a,b\n': "the first line must name the columns",
-    "cat,dog,cat\n": "the first line names columns 0 and 2 alike; it must name the columns, each by "
-    "another name",
+    "cat,dog,cat\n": "the first line names columns 0 and 2 alike; it must name the columns, each "
+    "by another name",
     WIDE: "has no rows",
+    WIDE.strip(): "has no rows",
     WIDE + "a,1,2\nb,1\n": "row 1 has 2 fields, the first line has 3; repair the row",
     WIDE + "a,1,2\n\nb,1,2,3\n": "row 1 has 4 fields, the first line has 3; repair the row",
     WIDE + 'a,1,2\nb,1,"2\n': "row 1 has a quoted field that goes on in the next line; close the "

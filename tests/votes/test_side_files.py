@@ -209,8 +209,6 @@ def test_truncated_files_are_refused(table, array, suffix, cut):
     assert refused(lambda: load_predictions(path)) in (
         f"{path}: the file is empty (0 bytes)",
         f"{path}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them",
-        f"{path}: line 1 is not UTF-8 text; save the file as UTF-8",
-        "student predictions must be [queries, classes] with at least 2 classes, got shape (0, 1)",
         f"{path}: cannot be read as student predictions",
         f"{path}: a truncated or damaged Parquet file",
     )

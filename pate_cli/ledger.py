@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -33,10 +32,10 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.results import Result
+from pate_cli.sealed import Form, content_of, named
 from pate_cli.words import PublicFact
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Attempt",
     "Draw",
     "Ledger",
@@ -49,10 +48,10 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-SCHEMA_VERSION: Final = 1
-_KIND: Final = "pate-ledger"
-_SPEND_KIND: Final = "pate-spend-record"
-_SPEND_VERSION: Final = 2
+_LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=2, unsealed=(1,))
+_RECORD: Final = Form(
+    "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
+)
 
 
 @dataclass(frozen=True)
@@ -251,10 +250,8 @@ class Ledger(Result):
         return int(found[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the ledger file."""
+        """What the ledger file holds."""
         return {
-            "kind": _KIND,
-            "schema_version": SCHEMA_VERSION,
             "releasable": False,
             "analysis": self.analysis,
             "delta": self.delta,
@@ -279,7 +276,7 @@ class Ledger(Result):
 
     def to_json(self) -> str:
         """The ledger file, to be written with mode 0600."""
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        return _LEDGER.text(self.to_dict())
 
     def columns(self) -> dict[str, Floats]:
         """What was spent by order."""
@@ -293,8 +290,8 @@ class Ledger(Result):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
         """The ledger in a file; LedgerError, naming the file, where there is none."""
-        with _named(path):
-            return cls.from_json(Path(path).read_bytes())
+        with named(path):
+            return cls.from_json(content_of(path))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
@@ -303,18 +300,7 @@ class Ledger(Result):
         Raises:
             LedgerError: truncated, foreign, damaged, or written by a newer schema.
         """
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise LedgerError("not a ledger, or a truncated one: it is not valid JSON") from None
-        if not isinstance(data, dict) or data.get("kind") != _KIND:
-            raise LedgerError("not a ledger: give a file that pate wrote with `ledger`")
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise LedgerError(
-                f"the ledger has schema version {version}, this tool reads {SCHEMA_VERSION}; "
-                "use the version of pate that wrote it, or a newer one"
-            )
+        data = _LEDGER.fields(text)
         try:
             return cls(
                 analysis=data["analysis"],
@@ -326,7 +312,7 @@ class Ledger(Result):
                 rounds=tuple(_round_from(entry) for entry in data["rounds"]),
                 private=_of_type(bool, data["private"]),
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
 
 
@@ -438,56 +424,30 @@ class SpendRecord:
             }
             for past in self.releases
         ]
-        record = {
-            "kind": _SPEND_KIND,
-            "schema_version": _SPEND_VERSION,
-            "releases": releases,
-            "attempts": [asdict(attempt) for attempt in self.attempts],
-        }
-        return json.dumps(record, indent=1, allow_nan=False) + "\n"
+        attempts = [asdict(attempt) for attempt in self.attempts]
+        return _RECORD.text({"releases": releases, "attempts": attempts})
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """The record in a file, nothing where there is no such file; LedgerError, naming it."""
         if Path(path).exists() and not Path(path).is_file():
             raise LedgerError(f"{Path(path)} is no regular file, so it cannot keep a record")
-        with _named(path), contextlib.suppress(FileNotFoundError):
-            return cls.from_json(Path(path).read_bytes())
+        with named(path), contextlib.suppress(FileNotFoundError):
+            return cls.from_json(content_of(path))
         return cls()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise LedgerError("not a record of releases, or a truncated one") from None
-        if not isinstance(data, dict) or data.get("kind") != _SPEND_KIND:
-            raise LedgerError("not a record of releases: give the file that `spend` wrote")
-        version = data.get("schema_version")
-        if version not in (1, _SPEND_VERSION):
-            raise LedgerError(
-                f"the record has schema version {version}, this tool reads "
-                f"{_SPEND_VERSION}; use a newer version of pate"
-            )
+        data = _RECORD.fields(text)
         try:
             releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
-            tried = [] if version == 1 else _of_type(list, data["attempts"])
+            # Version 1 knew of no targets.
+            tried = [] if data["schema_version"] == 1 else _of_type(list, data["attempts"])
             attempts = tuple(_attempt_from(attempt) for attempt in tried)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise LedgerError("the record of releases is damaged") from None
         return cls(releases, attempts)
-
-
-@contextlib.contextmanager
-def _named(path: str | PathLike[str]) -> Iterator[None]:
-    """Errors in reading a file say which one it is."""
-    try:
-        yield
-    except OSError as error:
-        raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{Path(path)}: {error}") from None
 
 
 def record_beside(ledger: str | PathLike[str]) -> Path:

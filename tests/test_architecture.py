@@ -22,7 +22,7 @@ FLOORS = [
     ["words", "checks", "noise"],
     ["engine"],
     ["files"],
-    ["checkpoint", "results"],
+    ["checkpoint", "results", "sealed"],
     ["labels"],
     ["votes", "accounting"],
     ["mechanisms", "synthetic"],

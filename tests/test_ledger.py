@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from pate_cli.errors import LedgerError
 from pate_cli.ledger import (
-    SCHEMA_VERSION,
     Attempt,
     Draw,
     Ledger,
@@ -56,6 +55,11 @@ def assert_same(a, b, *, rtol=0.0):
     for field in ("orders", "rdp", "sensitivity", "ceiling"):
         np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=0)
         assert getattr(a, field).shape == getattr(b, field).shape
+
+
+def unsealed(data, version=1):
+    """A file of fields, as versions wrote it that had no checksum."""
+    return json.dumps(data | {"schema_version": version})
 
 
 @st.composite
@@ -102,7 +106,7 @@ def test_rounds_of_different_records_do_not_add():
     # Nor does a file that holds such a sum already.
     data = json.loads((one + make("c")).to_json())
     data["rounds"][0]["mechanism"]["teachers_per_record"] = 5
-    assert words in refusal(LedgerError, Ledger.from_json, json.dumps(data))
+    assert words in refusal(LedgerError, Ledger.from_json, unsealed(data))
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
 
@@ -154,11 +158,11 @@ def test_foreign_json_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1, "1", None, 1.5])
+@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5, True])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
-        f"the ledger has schema version {version}, this tool reads {SCHEMA_VERSION}; "
+        f"the ledger has schema version {version}, this tool reads 2; "
         "use the version of pate that wrote it, or a newer one"
     )
 
@@ -240,7 +244,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
 )
 def test_damaged_fields_are_refused(change, message):
     data = json.loads(make("a").to_json()) | change
-    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == message
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == message
 
 
 @pytest.mark.parametrize(
@@ -249,26 +253,66 @@ def test_damaged_fields_are_refused(change, message):
 def test_missing_fields_are_refused(field):
     data = json.loads(make("a").to_json())
     del data[field]
-    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == MALFORMED
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
 
 
 @pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers"])
 def test_missing_fields_of_a_round_are_refused(field):
     data = json.loads(make("a").to_json())
     del data["rounds"][0][field]
-    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == MALFORMED
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
+
+
+NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
 
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_random_damage_gives_a_ledger_or_one_line(data):
-    text = make("a", draws=[Draw(beta=0.02, sigma=9.1, shift=3.0)]).to_json()
+def test_random_damage_is_refused_or_changes_nothing(data):
+    """Of a record it would let a second draw through, of a ledger it would change what is said."""
+    read, whole = data.draw(
+        st.sampled_from(
+            [
+                (Ledger.from_json, make("a", draws=[Draw(0.02, 9.1, 3.0)])),
+                (SpendRecord.from_json, RECORD.attempted(TRIED)),
+            ]
+        )
+    )
+    text = whole.to_json()
     at = data.draw(st.integers(0, len(text) - 1))
     put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
     try:
-        Ledger.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+        found = read(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
     except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+    else:
+        assert found.to_json() == text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(("releases",), []), (("attempts",), []), (("attempts", 0, "epsilon"), 0.1)],
+)
+def test_a_record_that_parses_and_is_not_as_written_is_refused(path, value):
+    data = json.loads(RECORD.attempted(TRIED).to_json())
+    *inside, last = path
+    place = data
+    for key in inside:
+        place = place[key]
+    assert place[last] != value
+    place[last] = value
+    assert record_refused(json.dumps(data)) == f"the record of releases {NOT_AS_WRITTEN}"
+
+
+def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
+    data = json.loads(make("a").to_json())
+    data["rounds"][0]["answers"] = 0
+    text = json.dumps(data)
+    assert refusal(LedgerError, Ledger.from_json, text) == f"the ledger {NOT_AS_WRITTEN}"
+
+
+def test_a_device_that_never_ends_is_no_ledger():
+    assert "more than any ledger" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -410,7 +454,7 @@ def test_records_together_count_a_draw_once_and_another_one_like_it_again():
 def test_a_record_without_names_is_read():
     data = json.loads(RECORD.to_json())
     del data["releases"][0]["id"]
-    assert SpendRecord.from_json(json.dumps(data)).releases == (PastRelease(("a",), DRAWN),)
+    assert SpendRecord.from_json(unsealed(data, 2)).releases == (PastRelease(("a",), DRAWN),)
 
 
 def test_nothing_is_kept_beside_a_pipe(tmp_path):
@@ -453,7 +497,7 @@ def test_attempts_count_their_target_unless_they_were_refused():
 def test_a_damaged_attempt_is_refused(damage):
     data = json.loads(RECORD.attempted(TRIED).to_json())
     data["attempts"][0] |= damage
-    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
 
 
 def test_a_record_is_kept_in_a_file(tmp_path):
@@ -476,25 +520,30 @@ def record_refused(text):
     "text", ["", "{", RECORD.to_json()[:-9], "\xff", b"\xff\xfe", "[" * 100_000]
 )
 def test_a_truncated_record_is_refused(text):
-    assert record_refused(text) == "not a record of releases, or a truncated one"
+    assert (
+        record_refused(text) == "not a record of releases, or a truncated one: it is not valid JSON"
+    )
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null", '"x"', '{"kind": "pate-ledger"}'])
 def test_foreign_json_is_no_record(text):
-    assert record_refused(text) == "not a record of releases: give the file that `spend` wrote"
+    assert (
+        record_refused(text) == "not a record of releases: give a file that pate wrote with `spend`"
+    )
 
 
 def test_a_newer_record_is_refused():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 3}
+    data = json.loads(RECORD.to_json()) | {"schema_version": 4}
     assert record_refused(json.dumps(data)) == (
-        "the record has schema version 3, this tool reads 2; use a newer version of pate"
+        "the record of releases has schema version 4, this tool reads 3; "
+        "use the version of pate that wrote it, or a newer one"
     )
 
 
 def changed_record(**fields):
     data = json.loads(RECORD.to_json())
     data["releases"][0] |= fields
-    return json.dumps(data)
+    return unsealed(data, 2)
 
 
 @pytest.mark.parametrize(
@@ -527,13 +576,13 @@ def test_damaged_fields_of_a_record_are_refused(fields):
 def test_missing_fields_of_a_record_are_refused(field):
     data = json.loads(RECORD.to_json())
     del data["releases"][0][field]
-    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
 
 
 @pytest.mark.parametrize("releases", [None, 3, {}, {"a": 1}, ["x"], [None], "text"], ids=str)
 def test_a_damaged_list_of_releases_is_refused(releases):
     data = json.loads(RECORD.to_json()) | {"releases": releases}
-    assert record_refused(json.dumps(data)) == "the record of releases is damaged"
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
 
 
 @given(st.data())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,21 +221,26 @@ def tune(
         if votes is not None:
             refuse_overwriting(votes, view.plot)
         view.reserve(out, mode=0o600 if secret else 0o644)
-        if safe.synthetic is not None:
+        if votes is None and safe.synthetic is not None:
             output.note("made-up votes: with other votes a sanitized epsilon differs")
         elif votes is None:
             output.note("no votes: answers and agreement are those of made-up ones")
-        with output.progress("tuning", None) as advance:
+        with contextlib.ExitStack() as stack:
+            file = None
+            if votes is None:
+                asked |= reading.shape
+            else:
+                file = stack.enter_context(reading.open(votes))
+                output.note(file.describe())
             tuned = pate.tune(
-                votes,
-                layout=reading.layout,
-                classes=reading.classes,
-                teachers=reading.teachers,
-                opened=lambda file: output.note(file.describe()),
-                progress=advance,
+                file,
+                progress=stack.enter_context(output.progress("tuning", None)),
                 interrupted=lambda: output.note("interrupted; pricing the best so far"),
                 **asked,
             )
+        if votes is not None:
+            words = (*reading.words, *tuned.words)
+            tuned = dataclasses.replace(tuned, votes=votes, words=words)
         result = tuned.to_dict()
         view.draw(
             out, lambda: plots.pareto_figure(result["pareto"], result["winner"], secret=secret)

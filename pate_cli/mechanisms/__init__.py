@@ -134,5 +134,5 @@ def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
         raise LedgerError(f"unknown mechanism {name!r}; this tool knows {', '.join(known)}")
     try:
         return kind(**fields)
-    except (TypeError, ParameterError) as error:
+    except (TypeError, ValueError, OverflowError, ParameterError) as error:
         raise LedgerError(f"mechanism {name!r} is damaged: {error}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
-from pate_cli.votes import VoteFile, open_votes
+from pate_cli.votes import open_votes
 from pate_cli.votes.side_files import Truth, load_truth
 from pate_cli.words import Layout
 
@@ -93,10 +92,8 @@ class TuneSource:
                 "give VOTES, or one of `synthetic`, `data_independent`, `rule_of_thumb`"
             )
 
-    def sample(
-        self, opened: Callable[[VoteFile], None] = lambda _file: None
-    ) -> tuple[VoteSample, dict[str, Any]]:
-        """The histograms, and in numbers what they are; votes are shown to `opened` first."""
+    def sample(self) -> tuple[VoteSample, dict[str, Any]]:
+        """The histograms, and in numbers what they are."""
         k = self.teachers_per_record
         if self.synthetic is not None:
             sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
@@ -113,7 +110,6 @@ class TuneSource:
             truth = self.truth
             if truth is not None and not isinstance(truth, Truth):
                 truth = load_truth(truth, id_column=file.id_column)
-            opened(file)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):

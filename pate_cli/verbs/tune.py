@@ -13,7 +13,6 @@ from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
-from pate_cli.votes import VoteFile
 from pate_cli.votes.side_files import Truth
 from pate_cli.words import DELTA, MIN_AGREEMENT, Layout, Objective, ReleaseKind
 
@@ -42,7 +41,6 @@ def tune(
     layout: Layout | str | None = None,
     classes: int | None = None,
     teachers: int | None = None,
-    opened: Callable[[VoteFile], None] = lambda _file: None,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
     interrupted: Callable[[], None] = lambda: None,
 ) -> Tuned:
@@ -63,7 +61,6 @@ def tune(
         public_votes: the caller asserts that the votes are public.
         queries: without votes, how many there are.
         truth: true labels, to estimate accuracy from below.
-        opened: called with the votes once they are open.
         progress: called after every step with 1 and with how many there are at most.
         interrupted: called when a search is broken off (KeyboardInterrupt) and its best so far
             is about to be priced.
@@ -93,7 +90,7 @@ def tune(
         objective=Objective(objective),
         min_agreement=min_agreement,
     )
-    sample, basis = source.sample(opened)
+    sample, basis = source.sample()
     grid = Grid.for_teachers(
         sample.teachers, thresholds=thresholds, sigmas1=sigmas1, sigmas2=sigmas2
     )

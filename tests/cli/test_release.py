@@ -166,6 +166,11 @@ def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
     refused(pate("release", "a.json", "b.json", *DRAW), 3, message)
 
 
+def unsealed(text):
+    """A ledger as versions wrote it that had no checksum."""
+    return text.replace('"schema_version": 2', '"schema_version": 1')
+
+
 DAMAGE = {
     "truncated": (
         lambda text: text[:-40],
@@ -177,16 +182,16 @@ DAMAGE = {
         "not a ledger: give a file that pate wrote with --ledger",
     ),
     "newer": (
-        lambda text: text.replace('"schema_version": 1', '"schema_version": 2'),
-        "the ledger has schema version 2, this tool reads 1; "
+        lambda text: text.replace('"schema_version": 2', '"schema_version": 3'),
+        "the ledger has schema version 3, this tool reads 2; "
         "use the version of pate that wrote it, or a newer one",
     ),
     "field": (
         lambda text: text.replace('"private": true', '"private": 1'),
-        "the ledger is damaged: a field is missing or malformed",
+        "the ledger is damaged: it is not as pate wrote it; restore it from a copy",
     ),
     "mechanism": (
-        lambda text: text.replace('"confident"', '"lasso"'),
+        lambda text: unsealed(text.replace('"confident"', '"lasso"')),
         None,
     ),
 }
@@ -356,7 +361,8 @@ def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, fol
     refused(
         pate("release", "a.json", *DRAW),
         3,
-        f"{folder}/a.json.spent.json: not a record of releases: give the file that --spend wrote",
+        f"{folder}/a.json.spent.json: not a record of releases: "
+        "give a file that pate wrote with --spend",
     )
 
 
@@ -373,12 +379,16 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not a record of releases, or a truncated one"),
-        (b'{"kind": "pate-spend-record"', "not a record of releases, or a truncated one"),
-        (b"{}", "not a record of releases: give the file that --spend wrote"),
+        (b"", "not a record of releases, or a truncated one: it is not valid JSON"),
+        (
+            b'{"kind": "pate-spend-record"',
+            "not a record of releases, or a truncated one: it is not valid JSON",
+        ),
+        (b"{}", "not a record of releases: give a file that pate wrote with --spend"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record has schema version 9, this tool reads 2; use a newer version of pate",
+            "the record of releases has schema version 9, this tool reads 3; "
+            "use the version of pate that wrote it, or a newer one",
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
@@ -399,7 +409,7 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     refused(
         pate("release", "a.json", *DRAW, "--spend", "a.json", "--force"),
         3,
-        "a.json: not a record of releases: give the file that --spend wrote",
+        "a.json: not a record of releases: give a file that pate wrote with --spend",
     )
     refused(
         pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
@@ -445,7 +455,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     quiet = json.loads((folder / "a.json").read_text())
     assert len(quiet["rounds"][0]["draws"]) == 1
     quiet["rounds"][0]["draws"] = []
-    (folder / "quiet.json").write_text(json.dumps(quiet))
+    (folder / "quiet.json").write_text(json.dumps(quiet | {"schema_version": 1}))
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
     dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]
     price = draw_cost(SIGMA * -ndtri(1e-6))

@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from pate_cli.disclosure.profile import VoteProfile, lattice_states
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.errors import UnreachableError
+from pate_cli.ledger import Outcome, SpendRecord
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.verbs.attempts import AttemptBook
@@ -137,7 +139,9 @@ def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
     heads(refuse=False)
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
     record = Path(RECORD)
-    record.write_text(record.read_text().replace('"passed"', '"pending"'))
+    known = SpendRecord.read(record)
+    (attempt,) = known.attempts
+    record.write_text(known.attempted(replace(attempt, outcome=Outcome.PENDING)).to_json())
     words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
     assert pate("aggregate", votes, *words).exit_code == 5
 

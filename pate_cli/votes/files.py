@@ -69,7 +69,7 @@ def locate(
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
-            raise VoteError(f"{name}: is closed; pipe an NPY or Parquet file into it")
+            raise VoteError(f"{name}: is closed; pipe a file of votes into it")
         stream = sys.stdin.buffer if stdin is None else stdin
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")

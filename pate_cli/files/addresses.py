@@ -18,6 +18,7 @@ from pate_cli.errors import PateError, UsageError
 __all__ = [
     "filesystem_of",
     "is_address",
+    "is_flat",
     "listing",
     "place_of",
     "public_name",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_FLAT = {"s3", "gcs", "abfs"}
 _STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -75,6 +77,11 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
     filesystem, path = fs.FileSystem.from_uri(uri)
     return filesystem, str(path)
+
+
+def is_flat(filesystem: Any) -> bool:
+    """Whether folders are not made there, and nothing can be renamed but by copying it."""
+    return filesystem.type_name in _FLAT
 
 
 def listing(filesystem: Any, path: str) -> list[tuple[str, bool]]:

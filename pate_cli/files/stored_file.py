@@ -11,14 +11,13 @@ import contextlib
 import errno
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from pate_cli.errors import OutputError
+from pate_cli.files.addresses import is_flat
 from pate_cli.files.draft import Draft, Held
 
 __all__ = ["StoredFile"]
-
-_FLAT: Final = {"s3", "gcs", "abfs"}  # folders are not made there, and nothing can be renamed
 
 
 class StoredFile:
@@ -79,7 +78,7 @@ class StoredFile:
                 if not force:
                     raise FileExistsError(errno.EEXIST, "exists")
                 self._left.add(self._backup)
-                if store.type_name in _FLAT:
+                if is_flat(store):
                     store.copy_file(self._path, self._backup)
                 else:
                     store.move(self._path, self._backup)
@@ -95,7 +94,7 @@ class StoredFile:
         try:
             with _asked():
                 if self._kept:
-                    if self._filesystem.type_name not in _FLAT and self._kind() != "NotFound":
+                    if not is_flat(self._filesystem) and self._kind() != "NotFound":
                         self._remove(self._path)
                     self._filesystem.move(self._backup, self._path)
                 elif self._kind() != "NotFound":

@@ -128,32 +128,27 @@ class _Search:
             raise VoteError(f"{source}: the folder is empty")
         if len(candidates) == 1 and _told(_head(candidates[0])) in (Format.NPY, Format.ZIP):
             return self.alone(source, candidates[0])
-        found: list[tuple[Format, Part]] = []
-        for part in candidates:
-            kind = _kind_of_part(part)
-            if kind is not None:
-                found.append((kind, part))
+        found = [(part, kinds) for part in candidates if (kinds := _kinds_of_part(part))]
         if not found:
             raise VoteError(f"{source}: no Parquet, CSV, JSONL or Arrow parts here")
-        first = found[0]
-        for kind, part in found:
-            if kind is not first[0]:
+        _, (first, _) = found[0]
+        for part, (kind, _) in found:
+            if kind is not first:
                 raise VoteError(
-                    f"{part.name}: is {kind.value} among parts of {first[0].value}; "
+                    f"{part.name}: is {kind.value} among parts of {first.value}; "
                     "give a glob of one kind"
                 )
         parts = []
-        for kind, part in found:
-            held = format_of(_head(part), part.name)
-            held, unpacked = self._unpacked(held, part)
-            if held is not kind:
-                raise VoteError(f"{part.name}: is {held.value} under a name of {kind.value}")
-            parts.append(unpacked)
-        return self._as_votes(source, first[0], parts)
+        for candidate, (kind, outside) in found:
+            inside, part = self._unpacked(outside, candidate)
+            if inside is not kind:
+                raise VoteError(f"{part.name}: is {inside.value} under a name of {kind.value}")
+            parts.append(part)
+        return self._as_votes(source, first, parts)
 
     def _unpacked(self, kind: Format, part: Part) -> tuple[Format, Part]:
         """Take off what a file is packed in, as often as it is."""
-        for _ in range(_NESTED):
+        for _ in range(_NESTED + 1):
             if kind not in (*_PACKED, Format.ZIP):
                 return kind, part
             if kind is Format.ZIP:
@@ -190,8 +185,8 @@ class _Search:
             return Part(part.name, str(self.copies.spooled(stream, part.name)))
 
 
-def _kind_of_part(part: Part) -> Format | None:
-    """What a file in a folder is by its content, or by its name where that says more.
+def _kinds_of_part(part: Part) -> tuple[Format, Format] | None:
+    """What a file in a folder is, by its name where it is packed, and what it is packed in, if so.
 
     None passes it over: text and archives count by their names only, a folder may hold others.
     """
@@ -201,17 +196,17 @@ def _kind_of_part(part: Part) -> Format | None:
     if kind is Format.NPY or suffix in (".npy", ".npz"):
         raise VoteError(f"{part.name}: an NPY file cannot be one of several parts")
     if kind in (Format.PARQUET, Format.ARROW):
-        return kind
+        return kind, kind
     if named is None and suffix:
         return None
     if kind in _PACKED and named is not None:
-        return named
+        return named, kind
     if kind is None:
         kind = format_of(start, part.name)  # raises: empty, or no format
         if named is None:
             raise VoteError(f"{part.name}: is text without a suffix; name parts .csv or .jsonl")
         if kind is named:
-            return kind
+            return kind, kind
     raise VoteError(
         f"{part.name}: is {kind.value} and its name does not say so; name parts .parquet, .csv, "
         ".jsonl or .arrow, and .csv.gz and the like where they are packed"

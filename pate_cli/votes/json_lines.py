@@ -24,7 +24,7 @@ from pate_cli.votes.text import refuse_other_bytes
 
 __all__ = ["tables"]
 
-_BLOCK = 1 << 23
+_BLOCK = 1 << 22
 """Bytes parsed at once."""
 _LONGEST = 1 << 26
 """Bytes of the longest line."""
@@ -114,7 +114,7 @@ def _closed(line: bytes) -> bool:
 
 def _flat(text: bytes) -> bool:
     """Whether brackets are not too deep; those in texts count, and then each line for itself."""
-    depths = _STEPS[np.frombuffer(text, dtype=np.uint8)].cumsum(dtype=np.int64)
+    depths = _STEPS[np.frombuffer(text, dtype=np.uint8)].cumsum(dtype=np.int32)
     return bool((depths - np.minimum.accumulate(depths)).max() <= _DEEPEST)
 
 

@@ -149,6 +149,16 @@ def test_brackets_without_end_are_refused(tmp_path):
             path.write_bytes(start + inner + b"\n")
             with pytest.raises(VoteError, match=r"row [01] is no JSON object"), open_votes(path):
                 pass
-    path.write_bytes(gzip.compress(gzip.compress(gzip.compress(gzip.compress(b"a")))))
+
+
+def test_what_is_packed_too_often_is_refused(tmp_path):
+    path = tmp_path / "v.csv"
+    packed = b"class_0,class_1\n1,2\n"
+    for _ in range(3):
+        packed = gzip.compress(packed)
+    path.write_bytes(packed)
+    with open_votes(path, layout="counts") as votes:
+        assert votes.queries == 1
+    path.write_bytes(gzip.compress(packed))
     with pytest.raises(VoteError, match="is packed more than 3 times"), open_votes(path):
         pass

@@ -110,11 +110,16 @@ class TuneSource:
             truth = self.truth
             if truth is not None and not isinstance(truth, Truth):
                 truth = load_truth(truth, id_column=file.id_column)
+            if file.groups:
+                if k != 1:
+                    raise UsageError("`teachers_per_record` does not go with `groups`")
+                k = max(group.votes_per_record for group in file.groups)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
                 if truth is not None:
+                    truth = truth.named(file.label_names)
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
                 np.concatenate(counts).astype(np.int64),

@@ -143,6 +143,7 @@ class _Seen:
     """The values of a column so far."""
 
     name: str
+    empty: bool = True
     whole: bool = True
     number: bool = True
     numbers: bool = False
@@ -154,6 +155,7 @@ class _Seen:
         values = column.dictionary
         if not len(values):
             return
+        self.empty = False
         if self.whole:
             self.whole = _all_whole(values)
             self.numbers = self.numbers or self.whole
@@ -166,7 +168,9 @@ class _Seen:
             self.odd_row = row + _first(column, ~fits)
 
     def kind(self, *, is_id: bool) -> Any:
-        """The field of the schema."""
+        """The field of the schema; a column without any value has no type."""
+        if self.empty:
+            return pa.field(self.name, pa.null())
         if self.whole:
             return pa.field(self.name, pa.int64())
         if self.number and not is_id:

@@ -145,10 +145,11 @@ def _united(one: Any, other: Any) -> Any:
 
 
 def _without_nulls(kind: Any) -> Any:
-    """The type of a column; one without any value is of numbers."""
-    if t.is_list(kind):
-        return pa.list_(_without_nulls(kind.value_type))
-    return pa.int64() if t.is_null(kind) else kind
+    """The type of a column; lists without any entry are of numbers."""
+    if not t.is_list(kind):
+        return kind
+    inner = _without_nulls(kind.value_type)
+    return pa.list_(pa.int64() if t.is_null(inner) else inner)
 
 
 # What is wrong, in which row: found in a second look, for pyarrow's words may quote the votes.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids
-from pate_cli.votes.columns import LABEL, QUERY
+from pate_cli.votes.columns import LABEL, QUERY, is_text
 from pate_cli.votes.copies import Part
 from pate_cli.votes.files import locate
 from pate_cli.votes.formats import Format
@@ -41,6 +41,9 @@ __all__ = [
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
+
+_UNNAMED = -2
+"""The true label of a query whose text is no name of a class."""
 
 _SUM_TOLERANCE = 1e-6
 _LARGEST_ID = 2**63 - 1
@@ -112,10 +115,12 @@ class StudentPredictions:
     Attributes:
         probabilities: [queries, classes]; rows sum to 1 within 1e-6.
         ids: the queries' ids, or None when rows match votes by their order.
+        columns: what the classes are called here, None where they are not.
     """
 
     probabilities: Floats
     ids: Sequence[Any] | NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
     _rows: _Rows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +144,18 @@ class StudentPredictions:
         """m."""
         return self.probabilities.shape[1]
 
+    def named(self, names: Sequence[str] | None) -> StudentPredictions:
+        """With classes in the order of these names, where the columns are called exactly so.
+
+        Otherwise as they stand: the first column is class 0.
+        """
+        if names is None or self.columns is None or self.columns == tuple(names):
+            return self
+        if sorted(self.columns) != sorted(names):
+            return self
+        order = [self.columns.index(name) for name in names]
+        return StudentPredictions(self.probabilities[:, order], self.ids, tuple(names))
+
     def of(self, ids: Any, first_row: int) -> Floats:
         """Probabilities of the queries with these ids, or from `first_row` on.
 
@@ -157,16 +174,33 @@ class Truth:
     """One label a query, matched to votes by id or by order.
 
     Attributes:
-        labels: [queries], classes from 0; UNKNOWN where nothing is known.
+        labels: [queries], classes from 0, or places in `words`; UNKNOWN where nothing is known.
         ids: the queries' ids, or None when rows match votes by their order.
+        words: distinct texts, of which the labels are places; None for labels that are classes.
     """
 
     labels: Ints
     ids: Sequence[Any] | NDArray[Any] | None = None
+    words: tuple[str, ...] | None = None
     _rows: _Rows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows", _Rows("true labels", len(self.labels), self.ids))
+
+    def named(self, names: Sequence[str] | None) -> Truth:
+        """With texts turned into classes, of these names; labels that are classes stay as they are.
+
+        Raises:
+            VoteError: there are texts, and no names.
+        """
+        if self.words is None:
+            return self
+        if names is None:
+            raise VoteError("true labels: they are texts; give `label_names`")
+        known = {name: place for place, name in enumerate(names)}
+        places = np.array([known.get(word, _UNNAMED) for word in self.words] + [UNKNOWN])
+        # UNKNOWN is -1, and so finds the last.
+        return Truth(places[self.labels].astype(np.int64), self.ids)
 
     def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
         """Labels of the queries with these ids, or from `first_row` on, UNKNOWN or below `classes`.
@@ -174,8 +208,11 @@ class Truth:
         A query whose id is not there is UNKNOWN.
 
         Raises:
-            VoteError: fewer labels than queries, or a label out of range.
+            VoteError: fewer labels than queries, a label out of range or of no name, or texts that
+                were not `named`.
         """
+        if self.words is not None:
+            return self.named(None).of(ids, first_row, classes=classes)
         rows = self._rows.of(ids, first_row)
         found = np.where(rows < 0, UNKNOWN, self.labels[rows])
         bad = (found < UNKNOWN) | (found >= classes)
@@ -260,7 +297,7 @@ def load_queries(path: str | PathLike[str], *, id_column: str | None = None) -> 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    side = _read(path, "a list of queries", id_column)
+    side = read_side(path, "a list of queries", id_column)
     name, ids = side.name, side.ids
     if ids is None:
         values = side.values
@@ -285,37 +322,45 @@ def load_predictions(
         VoteError: a file that cannot be read as such.
     """
     noun = "student predictions"
-    side = _read(path, noun, id_column)
-    values = side.values
+    side = read_side(path, noun, id_column)
+    values, columns = side.values, None
     if not isinstance(values, np.ndarray):
+        columns = tuple(values.column_names) if values.num_columns > 1 else None
         with _understood(f"{side.name}: cannot be read as {noun}"):
             values = _stacked(values, side.name)
-    return StudentPredictions(_as_floats(values), side.ids)
+    return StudentPredictions(_as_floats(values), side.ids, columns)
 
 
 def load_truth(path: str | PathLike[str], *, id_column: str | None = None) -> Truth:
     """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
 
+    Labels may be texts, which `Truth.named` turns into classes; an empty one is not known.
+
     Raises:
         VoteError: a file that cannot be read as such.
     """
     noun = "true labels"
-    side = _read(path, noun, id_column)
+    side = read_side(path, noun, id_column)
     name, values, ids = side.name, side.values, side.ids
     if not isinstance(values, np.ndarray):
         with _understood(f"{name}: cannot be read as {noun}"):
             values = _label_column(values, name)
+    words = None
+    if values.ndim == 1 and values.dtype.kind == "U":
+        found, values = np.unique(values, return_inverse=True)
+        values = np.where(found[values] == "", UNKNOWN, values)
+        words = tuple(found.tolist())
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
-        raise VoteError(f"{name}: {noun} must be whole numbers, one a query")
+        raise VoteError(f"{name}: {noun} must be whole numbers or texts, one a query")
     if ids is not None and len(set(ids)) != len(ids):
         raise VoteError(f"{name}: a query id occurs twice")
     # Above the largest int64 a label would come out negative, and so perhaps as unknown.
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
-    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids)
+    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class Side:
     """What was read: an array, or a pyarrow.Table without its query ids, and these if it has any.
 
     digits: from CSV, where numbers and texts look alike; the ids are texts then.
@@ -327,18 +372,32 @@ class _Side:
     digits: bool = False
 
 
-def _read(path: str | PathLike[str], noun: str, id_column: str | None) -> _Side:
+def read_side(
+    path: str | PathLike[str],
+    noun: str,
+    id_column: str | None = None,
+    *,
+    ids: Sequence[str] = (),
+) -> Side:
+    """Read a file of any format that votes come in; `noun` is what messages call it.
+
+    The query ids are those in `id_column` if it is there, else in `query_id`. `ids` are other
+    columns of names, which are numbers only if each is written as one.
+
+    Raises:
+        VoteError: a file that cannot be read, or a query id that is missing.
+    """
     source = os.fspath(path)
     if source == "-":
         raise VoteError(f"{noun}: only votes are read from standard input; give a file")
     query_names = (id_column or QUERY, QUERY)
     with contextlib.ExitStack() as stack:
-        located = locate(source, None, stack, ids=query_names)
+        located = locate(source, None, stack, ids=(*query_names, *ids))
         damaged = f"{located.name}: cannot be read as {noun}"
         with _understood(damaged):
             if located.format is Format.NPY:
                 array = np.load(located.parts[0].path, allow_pickle=False)
-                return _Side(located.name, array)
+                return Side(located.name, array)
         # pyarrow takes a tenth of a second to import: arrays do without.
         from pyarrow import concat_tables
 
@@ -348,14 +407,14 @@ def _read(path: str | PathLike[str], noun: str, id_column: str | None) -> _Side:
             )
             query = next((name for name in query_names if name in table.column_names), None)
             if query is None:
-                return _Side(located.name, table, digits=located.digits)
-            ids = tuple(table.column(query).to_pylist())
+                return Side(located.name, table, digits=located.digits)
+            queries = tuple(table.column(query).to_pylist())
             table = table.drop_columns([query])
-    if None in ids:
-        raise VoteError(f"{located.name}: row {ids.index(None)} has no {query}")
+    if None in queries:
+        raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
     if located.digits:
-        ids = tuple(map(str, ids))
-    return _Side(located.name, table, ids, located.digits)
+        queries = tuple(map(str, queries))
+    return Side(located.name, table, queries, located.digits)
 
 
 def _table(part: Part) -> Any:
@@ -406,6 +465,11 @@ def _label_column(table: Any, source: str) -> NDArray[Any]:
     if LABEL not in table.column_names:
         raise VoteError(f"{source}: true labels need a column named label")
     column = table.column(LABEL)
+    if is_text(column.type):
+        import pyarrow.compute as pc
+
+        # Names are not empty, so an empty text is free to stand for what is not known.
+        return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
     if pa.types.is_integer(column.type):
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
     return column.to_numpy()

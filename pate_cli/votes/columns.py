@@ -281,8 +281,9 @@ def _wide_columns(
             )
         # A teacher who never voted may leave a column that has no type.
         kind = "text" if texts and kinds[column] == "null" else kinds[column]
-        if all(kinds[other] in ("text", "null") for other in rest):
-            hint = "" if has_ids else f"; if it names the queries, `id_column` {column!r}"
+        if {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}:
+            plain = has_ids or _TEACHER_NAMES.fullmatch(column)
+            hint = "" if plain else f"; if it names the queries, `id_column` {column!r}"
             _check_texts(f"column {column!r} is text", name, layout, named=named, remedy=hint)
         if kind not in (("text",) if texts else ("integer", "float", "null")):
             raise VoteError(

@@ -170,7 +170,7 @@ class _Seen:
     def kind(self, *, is_id: bool) -> Any:
         """The field of the schema; a column without any value has no type."""
         if self.empty:
-            return pa.field(self.name, pa.null())
+            return pa.field(self.name, pa.string() if is_id else pa.null())
         if self.whole:
             return pa.field(self.name, pa.int64())
         if self.number and not is_id:

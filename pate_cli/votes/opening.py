@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
 """The ids of the queries, in order, or a file of them."""
 
+_NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
 LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
@@ -400,6 +402,12 @@ def _read(
     located = locate(os.fspath(source), stdin, stack, ids=ids)
     if located.format is Format.NPY:
         return _from_array(open_npy(Path(located.parts[0].path), located.name, told.names), told)
+    numeral = next(filter(_NUMERAL.fullmatch, told.names or ()), None) if located.digits else None
+    if numeral is not None:
+        raise VoteError(
+            f"{located.name}: in CSV {numeral!r} of `label_names` looks like the number of a "
+            "class; use Parquet or JSONL, which tell texts from numbers"
+        )
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 

@@ -219,11 +219,12 @@ CSV_REFUSALS = {
     "labels and teachers may be missing",
     WIDE + "a,1,2\n,1,2\n": "row 1 has no query_id",
     WIDE + "a,1,2\nb,1,two\n": "row 1 is the first of its file where column 'class_1' holds no "
-    "number; votes are integers",
+    "number; votes are integers, or texts with `label_names`",
     WIDE + "a,1,2\nb,1,+2\n": "row 1 is the first of its file where column 'class_1' holds no "
-    "number; votes are integers",
+    "number; votes are integers, or texts with `label_names`",
     WIDE + "a,1,2\nb,1,2.5\n": "row 1 has a fractional number; votes must be whole counts",
-    WIDE + "a,1,2\nb,nan,2\n": "row 1 has NaN or infinity; repair the row or leave it out",
+    WIDE + "a,1,2\nb,nan,2\n": "row 1 has NaN or infinity; repair the row or leave it out "
+    "(where NaN stands for a missing label, give `teachers` N)",
     ",class_0,class_1\n0,1,2\n": "column 'Unnamed: 0' does not look like a class; drop it "
     "(index=False writes a data frame without it), give `id_column` 'Unnamed: 0' if it names the "
     "queries, or rename it if it is a class",
@@ -452,3 +453,16 @@ def test_a_type_is_that_of_all_parts(tables, read, tmp_path):
     _, ids, counts = read(f"{tmp_path}/*.csv", teachers=4)
     assert ids == ["7", "08"]
     assert counts.tolist() == [[1, 2], [2, 2]]
+
+
+def test_words_in_text_are_votes(tmp_path, read, refusal):
+    """Also where a teacher never answered; a name that looks like a number is in doubt in CSV."""
+    path = tmp_path / "v.csv"
+    path.write_text("image,gpt,llama,mute\n7,cat,dog,\n8,dog,What?,\n")
+    found, ids, counts = read(path, label_names=["cat", "dog"], id_column="image", layout="labels")
+    assert ids == [7, 8]
+    assert counts.tolist() == [[1, 1], [0, 1]]
+    assert found.label_names == ("cat", "dog")
+    assert refusal(path, label_names=["cat", "2"], id_column="image").startswith(
+        "v.csv: in CSV '2' of `label_names` looks like the number of a class; use Parquet or JSONL"
+    )

@@ -37,7 +37,7 @@ from pate_cli.verbs.asked import (
     votes_per_record,
 )
 from pate_cli.votes import Queries, open_votes
-from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.votes.side_files import Truth, truth_of
 from pate_cli.words import (
     DELTA,
     Analysis,
@@ -210,10 +210,10 @@ def accuracy(
         ) as file,
     ):
         asked, _ = count(file, max_queries, None)
-        known = truth if isinstance(truth, Truth) else load_truth(truth, id_column=file.id_column)
+        known = truth_of(truth, file.label_set, id_column=file.id_column)
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            known.named(file.label_names),
+            known.named(file.class_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,

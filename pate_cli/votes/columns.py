@@ -98,6 +98,10 @@ def find_columns(
             "or query_id, teacher_id, label"
         )
     named = label_names is not None
+    if layout is not None and layout.told_only and layout is not Layout.MULTILABEL_COUNTS:
+        raise VoteError(
+            f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
+        )
     long = (query, TEACHER, LABEL)
     is_long = all(kinds.get(column, "list") != "list" for column in long)
     if layout is Layout.LONG or (layout is None and is_long):
@@ -149,7 +153,8 @@ def _kind(kind: Any) -> str:
         return "text"
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         inner = _kind(kind.value_type)
-        return {"integer": "list", "float": "list", "text": "list of text"}.get(
+        # Lists that are all empty have no type; with one vote in them they would.
+        return {"integer": "list", "float": "list", "null": "list", "text": "list of text"}.get(
             inner, f"list of {kind}"
         )
     return str(kind)
@@ -256,7 +261,9 @@ def _wide_columns(
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
     texts = named and any(kinds[column] == "text" for column in rest)
-    numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
+    # Names of labels go with what is said of them, so they may be any, in any order.
+    free = layout is Layout.MULTILABEL_COUNTS
+    numbered = [] if free else [n for n in rest if _NUMBERED.fullmatch(n)]
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(

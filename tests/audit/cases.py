@@ -12,6 +12,7 @@ other; the release; the target) is drawn run by run.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -277,6 +278,11 @@ class TargetCase(Case):
         sides = [np.array([self._outcome(votes) for _ in range(draws)]) for votes in self._pair]
         return [by_outcome(*sides)]
 
+    @functools.cached_property
+    def _mechanism(self) -> pate.GNMax:
+        """Built once: it remembers what any votes cost."""
+        return pate.GNMax(sum(self.one), len(self.one), sigma2=self.sigma2)
+
     @property
     def _pair(self) -> list[Votes]:
         return [np.tile(np.array(votes), (self.rows, 1)) for votes in (self.one, self.other)]
@@ -285,8 +291,7 @@ class TargetCase(Case):
         try:
             done = pate.aggregate(
                 votes,
-                "gnmax",
-                sigma2=self.sigma2,
+                self._mechanism,
                 layout="counts",
                 delta=self.delta,
                 target_epsilon=self.target,

@@ -62,6 +62,7 @@ def find_planted(bug: Planted, share: float = 1.0) -> Finding:
         words = ["case", bug.case, "--share", str(share)]
         run = subprocess.run(
             [sys.executable, "-m", "audit", *words],
+            cwd=folder,  # which `-m` looks into first
             env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(_TESTS)])},
             capture_output=True,
             text=True,

@@ -43,7 +43,7 @@ Scores = NDArray[np.float64]
 def proven(
     often: ArrayLike, seldom: ArrayLike, totals: tuple[int, int], *, delta: float
 ) -> NDArray[np.float64]:
-    """The ε that counts of an event in totals[0] and totals[1] draws prove at this δ; −∞ if none."""
+    """The ε that an event's counts in totals[0] and totals[1] draws prove at δ, −∞ if none."""
     often, seldom = np.asarray(often, dtype=float), np.asarray(seldom, dtype=float)
     low = beta.ppf(LEVEL, np.maximum(often, 1), totals[0] - often + 1)
     high = beta.isf(LEVEL, seldom + 1, np.maximum(totals[1] - seldom, 1))
@@ -93,7 +93,9 @@ def by_outcome(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[Scores
     Half a draw is added to each count. Frequencies are those of the first halves.
     """
     size = int(max(one.max(), other.max())) + 1
-    halves = [np.bincount(side[: -(-side.size // 2)], minlength=size) + 0.5 for side in (one, other)]
+    halves = [
+        np.bincount(side[: -(-side.size // 2)], minlength=size) + 0.5 for side in (one, other)
+    ]
     ratio = np.log(halves[0] / halves[0].sum()) - np.log(halves[1] / halves[1].sum())
     return ratio[one], ratio[other]
 
@@ -116,4 +118,3 @@ def joint(rows: NDArray[np.int64], outcomes: int) -> NDArray[np.int64]:
     if outcomes ** rows.shape[1] > 1 << 20:
         raise ValueError(f"{rows.shape[1]} rows of {outcomes} outcomes are too many to number")
     return rows @ outcomes ** np.arange(rows.shape[1])
-

@@ -81,9 +81,7 @@ class Case:
         ways = self.scores(draws)
         proven = max(lower_bound(scores, delta=self.delta) for scores in ways)
         seconds = time.perf_counter() - start
-        return Finding(
-            self.name, claim, self.delta, proven, draws, INTERVALS * len(ways), seconds
-        )
+        return Finding(self.name, claim, self.delta, proven, draws, INTERVALS * len(ways), seconds)
 
 
 _MOST_JOINT = 1 << 16
@@ -121,20 +119,18 @@ class LabelCase(Case):
     def claim(self) -> float:
         """What `quote` says of the k queries; the votes have no say in it."""
         said = {
-            pate.quote(
-                np.array(votes), self.mechanism, delta=self.delta, **self._asked(1)
-            ).epsilon
+            pate.quote(np.array(votes), self.mechanism, delta=self.delta, **self._asked(1)).epsilon
             for votes in (self.one, self.other)
         }
         (epsilon,) = said
         return epsilon
 
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
-        """By row, as if rows were independent; and whole transcripts where there are few of them."""
+        """By row, as if rows were independent; and whole transcripts where there are few."""
         sides = tuple(self._labels(np.array(votes), draws) for votes in (self.one, self.other))
         ways = [by_row(*sides)]
         outcomes = len(self.one[0]) + 1
-        if 1 < len(self.one) and outcomes ** len(self.one) <= _MOST_JOINT:
+        if len(self.one) > 1 and outcomes ** len(self.one) <= _MOST_JOINT:
             ways.append(by_outcome(*(joint(side, outcomes) for side in sides)))
         return ways
 
@@ -532,13 +528,11 @@ LABELS = (
 
 def _distances(distances: list[int], teachers: int) -> list[list[int]]:
     """Histograms of two classes so far from instability."""
-    return [
-        [(teachers + 2 * d + 2) // 2, (teachers - 2 * d - 2) // 2] for d in distances
-    ]
+    return [[(teachers + 2 * d + 2) // 2, (teachers - 2 * d - 2) // 2] for d in distances]
 
 
 RUNS = (
-    # T is 17.9. An epoch whose answered rows come closer to refusal while the last one moves away from it.
+    # T is 17.9. The rows answered come closer to refusal while the one refused moves away from it.
     RunCase(
         "sparse-vector: one epoch",
         "sparse-vector",

@@ -25,7 +25,7 @@ __all__ = ["ExactReleaseCase", "gaussian_pair_delta"]
 
 
 def gaussian_pair_delta(epsilon: float, *, mean: float, spread: float) -> float:
-    """The least δ at which N(mean, spread²) and N(0, 1) are (ε, δ)-indistinguishable, spread < 1."""
+    """The least δ of N(mean, spread²) against N(0, 1) at ε, in both directions; spread < 1."""
     one, other = norm(mean, spread), norm(0.0, 1.0)
     # log one − log other = a x² + b x + c, a < 0.
     a, b = 0.5 - 0.5 / spread**2, mean / spread**2

@@ -125,7 +125,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "mechanisms/permute_and_flip.py",
             "self.exponential_scale * np.abs",
             "self.exponential_scale / 2 * np.abs",
-            "permute-and-flip: a tie turned",
+            "permute-and-flip: a rare label, one answer",
         ),
         Planted(
             "stability: half of the noise",
@@ -133,6 +133,20 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "noise.laplace(len(counts)) / self.query_epsilon",
             "noise.laplace(len(counts)) / 2 / self.query_epsilon",
             "stability: around the threshold",
+        ),
+        Planted(
+            "stability: half of the threshold",
+            "mechanisms/stability.py",
+            "/ self.query_epsilon > self.threshold",
+            "/ self.query_epsilon > self.threshold / 2",
+            "stability: a tie turned",
+        ),
+        Planted(
+            "sparse-vector: half of the threshold",
+            "mechanisms/sparse_vector.py",
+            "mechanism.threshold + draws[:, 1]",
+            "mechanism.threshold / 2 + draws[:, 1]",
+            "sparse-vector: rows turned, two epochs",
         ),
         Planted(
             "sparse-vector: a threshold without noise",

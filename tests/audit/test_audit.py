@@ -38,7 +38,9 @@ def _highest(count, total):
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if binom.cdf(count, total, middle) > bounds.LEVEL else (low, middle)
+        low, high = (
+            (middle, high) if binom.cdf(count, total, middle) > bounds.LEVEL else (low, middle)
+        )
     return low
 
 

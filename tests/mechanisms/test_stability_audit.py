@@ -17,6 +17,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise, RunKey
 
+
 def lowest_epsilon(one, other, delta):
     """A lower bound on ε at this δ from transcripts given as whole numbers, in both directions.
 

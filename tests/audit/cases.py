@@ -561,7 +561,7 @@ RELEASES = (
         _rows([12, 8], 200),
         0.01,
         {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        parameters={"exponential_scale": 0.4},
+        parameters={"exponential_scale": 1.0},
     ),
     # Local sensitivity grows several-fold from one to the other; the smooth one must not.
     ReleaseCase(
@@ -578,7 +578,7 @@ RELEASES = (
         0.01,
         {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
         parameters={"exponential_scale": 4.5},
-        draws=2000,
+        draws=1000,
     ),
     TargetCase(
         "target: where the chance to pass changes most",

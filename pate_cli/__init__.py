@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.spend import release as release
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
+    from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
     from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
     from pate_cli.votes.side_files import Truth as Truth
@@ -51,6 +52,7 @@ _HOMES = {
     "SpendRecord": "ledger",
     "StudentPredictions": "votes.side_files",
     "SyntheticEnsemble": "synthetic",
+    "TeacherGroups": "votes",
     "Truth": "votes.side_files",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",

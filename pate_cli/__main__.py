@@ -6,13 +6,14 @@ import os
 import sys
 
 from pate_cli.cli.app import app
-from pate_cli.cli.terminal import say, stoppable
+from pate_cli.cli.terminal import say, stoppable, tolerant
 from pate_cli.errors import OutputError
 
 
 def main() -> None:
     """Run the command line."""
     stoppable()
+    tolerant()
     try:
         app(prog_name="pate")
     except OSError as error:

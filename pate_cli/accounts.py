@@ -36,7 +36,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import Passes, TallyCells, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.words import Bound, PublicFact
 
 __all__ = [
@@ -71,8 +71,8 @@ class Account(Protocol):
         """The public report, drawn once, and the ledger if there is one."""
         ...
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
-        """What the run costs for all votes, before anything is spent; public."""
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
+        """What the run costs for all votes, and each group; before anything is spent; public."""
         ...
 
 
@@ -125,9 +125,11 @@ class TightAccount:
         )
         return settle(ledger, plan, key, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The data-independent price of labels and release."""
-        return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+        return quote(
+            self._mechanism, self._plan, queries=queries, max_answers=max_answers, groups=groups
+        )
 
 
 class TargetAccount:
@@ -178,8 +180,10 @@ class TargetAccount:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
         return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
-    def refused(self, *, private: bool, read_off: Sequence[PublicFact] = ()) -> Report:
-        """The public report of a refusal; `read_off` as in `run`."""
+    def refused(
+        self, *, private: bool, read_off: Sequence[PublicFact] = (), groups: Sequence[Group] = ()
+    ) -> Report:
+        """The public report of a refusal; `read_off` and `groups` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
@@ -187,6 +191,7 @@ class TargetAccount:
             max_answers=self._max_answers,
             answers=0,
             read_off=tuple(read_off),
+            groups=tuple(groups),
         )
         return self._report(done, passed=False, private=private)
 
@@ -210,7 +215,7 @@ class TargetAccount:
             )
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price for all votes, and how likely a made-up ensemble would pass."""
         plan = self.plan
         outlook = Outlook(
@@ -230,6 +235,8 @@ class TargetAccount:
             delta=plan.delta,
             queries=queries,
             max_answers=max_answers,
+            groups=groups,
+            target=plan.epsilon,
         )
         return replace(price, target=outlook)
 
@@ -266,7 +273,7 @@ class WorstCaseAccount:
         report = release_public(done, self._public, delta=self._delta, private=key.private)
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price, before anything is spent."""
         return public_quote(
             self._mechanism,
@@ -274,6 +281,7 @@ class WorstCaseAccount:
             delta=self._delta,
             queries=queries,
             max_answers=max_answers,
+            groups=groups,
         )
 
 
@@ -295,9 +303,11 @@ class ComposedAccount:
         report = release_composed(done, self._cost, private=key.private, warnings=warnings)
         return Settlement(report, None)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The composition, before anything is spent."""
-        return composed_quote(self._mechanism, self._cost, queries=queries, max_answers=max_answers)
+        return composed_quote(
+            self._mechanism, self._cost, queries=queries, max_answers=max_answers, groups=groups
+        )
 
 
 def settle(ledger: Ledger, plan: ReleasePlan, key: RunKey, warnings: Sequence[str]) -> Settlement:

@@ -62,6 +62,7 @@ class Labels(Result):
     sources: [queries] "teachers", "student" or "none", or uint8 places in SOURCES; "none" exactly
         where the label is -1. Read back as text, made when asked for.
     metadata: public parameters of the mechanism, text to text.
+    label_names: what the labels are called in a table, label 0 first; None for their numbers.
     source_codes: [queries] uint8, the sources as places in SOURCES.
     ParameterError when the columns do not fit this description or each other.
     """
@@ -70,6 +71,7 @@ class Labels(Result):
     labels: NDArray[np.integer[Any]]
     sources: _Sources = _Sources()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    label_names: tuple[str, ...] | None = None
     source_codes: NDArray[np.uint8] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +86,8 @@ class Labels(Result):
             (codes == _NONE) != (labels == NO_LABEL),
             "the source must be none exactly where there is no label",
         )
+        if self.label_names is not None:
+            _refuse_row(labels >= len(self.label_names), "the label has no name")
         # Views of the caller's columns that nobody can write through, not copies of them.
         for name, column in (("ids", ids), ("labels", labels), ("source_codes", codes)):
             view = column.view()
@@ -101,17 +105,22 @@ class Labels(Result):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """query_id, label (masked where there is none) and source."""
-        labels = np.ma.masked_equal(self.labels, NO_LABEL)
+        values: NDArray[Any] = self.labels
+        if self.label_names is not None:
+            values = np.array([*self.label_names, ""], dtype=object)[self.labels]
+        labels = np.ma.masked_where(self.labels == NO_LABEL, values)
         return {"query_id": self.ids, "label": labels, "source": self.sources}
 
     def to_dict(self) -> dict[str, Any]:
         """How many labels there are and who gave them, with the mechanism's parameters."""
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
-        return {"queries": len(self), **dict(zip(SOURCES, counts, strict=True)), **self.metadata}
+        facts = {"queries": len(self), **dict(zip(SOURCES, counts, strict=True))}
+        return {**facts, **_with_names(self.metadata, self.label_names)}
 
     def to_arrow(self) -> Any:
         """query_id, label (null: no answer), source; the parameters are in the metadata."""
-        return _arrow([_columns(self)], _schema(self.metadata, whole=_whole(self)))
+        schema = _schema(self.metadata, self.label_names, whole=_whole(self))
+        return _arrow([_columns(self)], schema, self.label_names)
 
     def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
@@ -130,22 +139,26 @@ class Labels(Result):
 def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 
-    ParameterError when there is none, when their metadata differ, or when some ids are numbers and
-    others text: such chunks are not of one run.
+    ParameterError when there is none, when their metadata or names differ, or when some ids are
+    numbers and others text: such chunks are not of one run.
     """
     chunks = list(tables)
     if not chunks:
         raise ParameterError("there are no label tables to concatenate")
     if any(chunk.metadata != chunks[0].metadata for chunk in chunks):
         raise ParameterError("label tables of different mechanism parameters cannot be one table")
+    if any(chunk.label_names != chunks[0].label_names for chunk in chunks):
+        raise ParameterError("label tables of different names cannot be one table")
     if len({_whole(chunk) for chunk in chunks}) > 1:
         raise ParameterError("label tables with numbers and with text as ids cannot be one table")
-    return Labels(*_stacked(map(_columns, chunks)), chunks[0].metadata)
+    first = chunks[0]
+    return Labels(*_stacked(map(_columns, chunks)), first.metadata, first.label_names)
 
 
 def write_labels(table: Labels, file: Sink, label_format: LabelFormat) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
-    with LabelWriter(file, label_format, table.metadata, rows=len(table)) as writer:
+    names, rows = table.label_names, len(table)
+    with LabelWriter(file, label_format, table.metadata, rows=rows, label_names=names) as writer:
         writer.write(table)
 
 
@@ -156,6 +169,9 @@ class LabelWriter:
     NPY: int32 [queries], -1 for none; ids, sources and metadata do not fit and are left out.
     CSV: header query_id,label,source; no label is an empty field; UTF-8, lines end in LF.
     JSONL: one object with the same three keys per line; no label is null; ASCII.
+    Labels that have names are written by name: in Parquet as a dictionary column, whose dictionary
+    holds all names in their order, used or not, as does the metadata under `label_names`; NPY
+    keeps the numbers.
 
     with LabelWriter(file, LabelFormat.PARQUET, {"sigma": "40"}) as writer:
         for table in tables:
@@ -172,6 +188,7 @@ class LabelWriter:
         metadata: Mapping[str, str],
         *,
         rows: int | None = None,
+        label_names: tuple[str, ...] | None = None,
     ) -> None:
         """Begin the file.
 
@@ -180,6 +197,7 @@ class LabelWriter:
             label_format: its format.
             metadata: public parameters of the mechanism; those of the tables have no say.
             rows: how many there will be; NPY, which begins with their number, needs it.
+            label_names: of all tables; None for numbers.
 
         Raises:
             ParameterError: metadata that are not text to text, or NPY without `rows`.
@@ -187,10 +205,11 @@ class LabelWriter:
         self._promised, self._written = rows, 0
         self._whole: bool | None = None
         self._open = True
+        self._names = label_names
         public = _public(metadata)
         self._body: _Body
         if label_format is LabelFormat.PARQUET:
-            self._body = _Parquet(file, public)
+            self._body = _Parquet(file, public, label_names)
         elif label_format is not LabelFormat.NPY:
             self._body = _Text(file, _TEXTS[label_format])
         elif rows is None:
@@ -214,10 +233,13 @@ class LabelWriter:
         """Append the rows of `table`.
 
         ParameterError when its ids are text and earlier ones numbers or the other way round, when
-        there are more rows than promised, or when the file is closed.
+        there are more rows than promised, when its labels have other names than the file's, or
+        when the file is closed.
         """
         if not self._open:
             raise ParameterError("the file of labels is closed; write before closing it")
+        if table.label_names != self._names:
+            raise ParameterError("labels of other names cannot be in one file")
         if self._whole is None:
             self._whole = _whole(table)
         elif self._whole != _whole(table):
@@ -281,9 +303,11 @@ class _Text:
 class _Parquet:
     """Rows are held back until a row group is full, so that no table leaves its own mark."""
 
-    def __init__(self, file: Sink, metadata: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: Sink, metadata: Mapping[str, str], names: tuple[str, ...] | None
+    ) -> None:
         self._tap = _Tap(file)
-        self._metadata = metadata
+        self._metadata, self._names = metadata, names
         self._held: list[_Columns] = []
         self._rows = 0
         self._writer: Any = None
@@ -310,12 +334,13 @@ class _Parquet:
     def _begin(self, *, whole: bool) -> None:
         import pyarrow.parquet as pq
 
-        self._schema = _schema(self._metadata, whole=whole)
-        options = {"version": "2.6", "compression": "zstd", "use_dictionary": ["source"]}
+        self._schema = _schema(self._metadata, self._names, whole=whole)
+        encoded = ["source"] if self._names is None else ["label", "source"]
+        options = {"version": "2.6", "compression": "zstd", "use_dictionary": encoded}
         self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:
-        group = _arrow(self._held, self._schema)
+        group = _arrow(self._held, self._schema, self._names)
         self._held, self._rows = [], 0
         self._call(self._writer.write_table, group, row_group_size=_ROW_GROUP)
 
@@ -349,6 +374,7 @@ class _Style:
 
     header: bytes
     ids: Callable[[list[Any]], Iterable[str]]
+    name: Callable[[str], str]
     before: str
     behind: str
     no_label: str
@@ -361,7 +387,7 @@ def _lines(table: Labels, part: slice, style: _Style) -> str:
     found, places = np.unique(labels * len(SOURCES) + codes, return_inverse=True)
     behind = np.array(
         [
-            style.behind.format(style.no_label if label == NO_LABEL else label, SOURCES[code])
+            style.behind.format(_label_text(label, table.label_names, style), SOURCES[code])
             for label, code in (divmod(key, len(SOURCES)) for key in found.tolist())
         ],
         dtype=object,
@@ -370,6 +396,12 @@ def _lines(table: Labels, part: slice, style: _Style) -> str:
     pieces[1::3] = style.ids(table.ids[part].tolist())
     pieces[2::3] = behind[places].tolist()
     return "".join(pieces)
+
+
+def _label_text(label: int, names: tuple[str, ...] | None, style: _Style) -> str:
+    if label == NO_LABEL:
+        return style.no_label
+    return str(label) if names is None else style.name(names[label])
 
 
 def _json_ids(ids: list[Any]) -> list[str]:
@@ -392,11 +424,17 @@ def _csv_field(text: str) -> str:
 
 _TEXTS: Final = {
     LabelFormat.CSV: _Style(
-        b"query_id,label,source\n", _csv_ids, before="", behind=",{},{}\n", no_label=""
+        b"query_id,label,source\n",
+        _csv_ids,
+        name=_csv_field,
+        before="",
+        behind=",{},{}\n",
+        no_label="",
     ),
     LabelFormat.JSONL: _Style(
         b"",
         _json_ids,
+        name=json.dumps,
         before='{"query_id":',
         behind=',"label":{},"source":"{}"}}\n',
         no_label="null",
@@ -417,26 +455,34 @@ def _stacked(tables: Iterable[_Columns]) -> _Columns:
     return ids, labels, codes
 
 
-def _schema(metadata: Mapping[str, str], *, whole: bool) -> Any:
+def _with_names(metadata: Mapping[str, str], names: tuple[str, ...] | None) -> dict[str, Any]:
+    return dict(metadata) if names is None else {**metadata, "label_names": list(names)}
+
+
+def _schema(metadata: Mapping[str, str], names: tuple[str, ...] | None, *, whole: bool) -> Any:
     import pyarrow as pa
 
+    label = pa.int32() if names is None else pa.dictionary(pa.int32(), pa.string())
     return pa.schema(
         [
             pa.field("query_id", pa.int64() if whole else pa.string(), nullable=False),
-            pa.field("label", pa.int32(), nullable=True),
+            pa.field("label", label, nullable=True),
             pa.field("source", pa.string(), nullable=False),
         ],
-        metadata={"pate": json.dumps(dict(metadata), sort_keys=True)},
+        metadata={"pate": json.dumps(_with_names(metadata, names), sort_keys=True)},
     )
 
 
-def _arrow(tables: Iterable[_Columns], schema: Any) -> Any:
+def _arrow(tables: Iterable[_Columns], schema: Any, names: tuple[str, ...] | None) -> Any:
     import pyarrow as pa
 
-    ids, labels, codes = _stacked(tables)
+    ids, numbers, codes = _stacked(tables)
+    labels = pa.array(numbers, mask=numbers == NO_LABEL)
+    if names is not None:
+        labels = pa.DictionaryArray.from_arrays(labels, pa.array(names, pa.string()))
     columns = [
         pa.array(ids, schema.field("query_id").type),
-        pa.array(labels, mask=labels == NO_LABEL),
+        labels,
         pa.DictionaryArray.from_arrays(codes, pa.array(SOURCES)).dictionary_decode(),
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -30,9 +30,10 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
-from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.errors import LedgerError, ParameterError, VoteError
 from pate_cli.results import Result
 from pate_cli.sealed import Form, content_of, named
+from pate_cli.votes import Group
 from pate_cli.words import PublicFact
 
 __all__ = [
@@ -85,6 +86,7 @@ class Round:
         answers: how many labels were released.
         draws: sanitized values that the run itself published; a later release pays for them.
         read_off: facts that are taken as public and were read off the votes: no statement holds.
+        groups: of the teachers, where they count differently; none where they do not.
     """
 
     id: str
@@ -94,6 +96,7 @@ class Round:
     answers: int
     draws: tuple[Draw, ...] = ()
     read_off: tuple[PublicFact, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -101,11 +104,23 @@ class Round:
                 f"round {self.id}: answers, max_answers and queries must satisfy "
                 f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
             )
+        moved = max((group.votes_per_record for group in self.groups), default=None)
+        if moved not in (None, self.teachers_per_record):
+            raise LedgerError(
+                f"round {self.id}: a record of its groups moves up to {moved} votes, but it was "
+                f"charged for {self.teachers_per_record}"
+            )
 
     @property
     def teachers_per_record(self) -> int:
         """How many teachers one record may have trained, as the round was charged."""
         found: int = self.mechanism.get("teachers_per_record", 1)
+        return found
+
+    @property
+    def votes_together(self) -> bool:
+        """Whether these are the votes of one teacher, as the round was charged."""
+        found: bool = self.mechanism.get("votes_together", False)
         return found
 
 
@@ -164,6 +179,11 @@ class Ledger(Result):
                 f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
                 "no common cost; release each by itself"
             )
+        if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
+            raise LedgerError(
+                "rounds of teachers in different `groups` have no common neighbours; release each "
+                "by itself"
+            )
 
     @classmethod
     def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
@@ -197,8 +217,8 @@ class Ledger(Result):
         ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
 
         Raises:
-            LedgerError: different analyses, deltas, orders or teachers per record, or a round in
-                both.
+            LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
+                round in both.
         """
         for what, mine, theirs in (
             ("analysis", self.analysis, other.analysis),
@@ -265,6 +285,7 @@ class Ledger(Result):
                     "answers": done.answers,
                     "draws": [asdict(draw) for draw in done.draws],
                     "read_off": [fact.value for fact in done.read_off],
+                    **({"groups": [asdict(group) for group in done.groups]} if done.groups else {}),
                 }
                 for done in self.rounds
             ],
@@ -475,7 +496,18 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
-    return Round(**{**data, "draws": draws, "read_off": facts})
+    groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
+    return Round(**{**data, "draws": draws, "read_off": facts, "groups": groups})
+
+
+def _group_from(data: dict[str, Any]) -> Group:
+    """A group of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
+    for name, value in _of_type(dict, data).items():
+        _of_type(str if name == "group" else int, value)
+    try:
+        return Group(**data)
+    except VoteError as error:
+        raise ValueError("a damaged group") from error
 
 
 def _past_from(data: dict[str, Any]) -> PastRelease:

@@ -23,7 +23,7 @@ from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
-from pate_cli.votes import VoteBatch
+from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.checks import Ids
 from pate_cli.words import LabelFormat, PublicFact
 
@@ -71,6 +71,8 @@ def run(
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     read_off: Sequence[PublicFact] = (),
+    label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -89,6 +91,8 @@ def run(
         progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
         read_off: facts that are taken as public and were read off the votes.
+        label_names: what the classes are called, in labels and report; None for their numbers.
+        groups: of the teachers, where they count differently.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
@@ -104,13 +108,15 @@ def run(
         max_answers=cap,
         keep=account.keep,
         metadata=metadata,
+        label_names=label_names,
         progress=progress,
     ):
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    return account.settle(replace(done, read_off=tuple(read_off)), key, warnings)
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    return _named(account.settle(done, key, warnings), label_names)
 
 
 def run_in_parts(
@@ -124,6 +130,8 @@ def run_in_parts(
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
     read_off: Sequence[PublicFact] = (),
+    label_names: tuple[str, ...] | None = None,
+    groups: Sequence[Group] = (),
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -137,7 +145,7 @@ def run_in_parts(
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
-    gather = _WritePart(place, metadata, numbers, {}, place.staged())
+    gather = _WritePart(place, metadata, label_names, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
         mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
@@ -164,8 +172,14 @@ def run_in_parts(
     asked = sum(receipt.part.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = account.settle(replace(done, read_off=tuple(read_off)), key, ())
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    settled = _named(account.settle(done, key, ()), label_names)
     return settled, [receipt.part for receipt in receipts]
+
+
+def _named(settled: Settlement, label_names: tuple[str, ...] | None) -> Settlement:
+    """With the names in the report, which are as public as the number of classes."""
+    return replace(settled, report=replace(settled.report, label_names=label_names))
 
 
 def _round(
@@ -238,6 +252,7 @@ class _WritePart:
 
     place: PartPlace
     metadata: Mapping[str, str]
+    label_names: tuple[str, ...] | None
     numbers: Mapping[int, int]
     allowed: Mapping[int, int]
     """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
@@ -246,14 +261,16 @@ class _WritePart:
     def __call__(self, rows: tuple[int, int], found: list[_Labelled]) -> _Receipt:
         start, stop = rows
         left = self.allowed.get(start, stop - start + 1)
-        answers, place = 0, self.place
+        answers, place, names = 0, self.place, self.label_names
         suffix = f".{place.label_format}"
         with (
             place.folder.open_part(place.run, self.numbers[start], suffix) as file,
-            LabelWriter(file, place.label_format, self.metadata, rows=stop - start) as writer,
+            LabelWriter(
+                file, place.label_format, self.metadata, rows=stop - start, label_names=names
+            ) as writer,
         ):
             for drawn in found:
-                table = drawn.until(left - answers, self.metadata)
+                table = drawn.until(left - answers, self.metadata, names)
                 answers += table.answers
                 writer.write(table)
         return _Receipt(file.part(rows=stop - start), answers, [each.kept for each in found])
@@ -280,6 +297,7 @@ def label_batches(
     max_answers: int,
     keep: Keep | None = None,
     metadata: Mapping[str, str] | None = None,
+    label_names: tuple[str, ...] | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
     """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
@@ -290,7 +308,7 @@ def label_batches(
     look = _Label.of(mechanism, key, keep)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
-        table = drawn.until(max_answers - answered, metadata or {})
+        table = drawn.until(max_answers - answered, metadata or {}, label_names)
         answered += table.answers
         yield table, drawn.kept
 
@@ -304,7 +322,9 @@ class _Labelled:
     sources: NDArray[np.uint8]
     kept: Any
 
-    def until(self, left: int, metadata: Mapping[str, str]) -> Labels:
+    def until(
+        self, left: int, metadata: Mapping[str, str], label_names: tuple[str, ...] | None
+    ) -> Labels:
         """The labels until so many answers were given; none thereafter."""
         labels, sources = self.labels, self.sources
         hits = sources == _TEACHERS
@@ -312,7 +332,7 @@ class _Labelled:
             stopped = np.cumsum(hits) - hits >= left
             labels = np.where(stopped, np.int32(NO_LABEL), labels)
             sources = np.where(stopped, np.uint8(_NOBODY), sources)
-        return Labels(np.asarray(self.ids), labels, sources, metadata)
+        return Labels(np.asarray(self.ids), labels, sources, metadata, label_names)
 
 
 @dataclass(frozen=True)

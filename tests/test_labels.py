@@ -470,3 +470,71 @@ def test_rows_that_a_file_does_not_take():
     for label_format in LabelFormat:
         with pytest.raises(ParameterError, match="metadata must map text to text"):
             LabelWriter(file, label_format, {"a": 1}, rows=0)
+
+
+# ---------------------------------------------------------------- names
+
+NAMED = ["World", 'Sports, "all"', "Business", "é;\n", "none of these"]
+NAME_ROWS = [(7, 2, "teachers"), (8, None, "none"), (9, 1, "student"), (10, 3, "teachers")]
+
+
+def named(rows=NAME_ROWS, names=NAMED):
+    return replace(table_of(rows, {"sigma": "4"}), label_names=tuple(names))
+
+
+def test_names_read_back():
+    wanted = [(key, None if label is None else NAMED[label], who) for key, label, who in NAME_ROWS]
+    found = pq.read_table(pa.BufferReader(encode_labels(named(), LabelFormat.PARQUET)))
+    assert [tuple(row.values()) for row in found.to_pylist()] == wanted
+    assert found == named().to_arrow()
+    facts = json.loads(found.schema.metadata[b"pate"])
+    assert facts == {"sigma": "4", "label_names": NAMED}
+    text = encode_labels(named(), LabelFormat.CSV).decode()
+    _, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert rows == [[str(key), name or "", who] for key, name, who in wanted]
+    lines = encode_labels(named(), LabelFormat.JSONL)
+    assert lines.isascii()
+    assert [tuple(json.loads(line).values()) for line in lines.splitlines()] == wanted
+    assert named().columns()["label"].tolist() == [name for _, name, _ in wanted]
+    assert named().to_dict()["label_names"] == NAMED
+
+
+def test_npy_keeps_the_numbers():
+    plain = encode_labels(table_of(NAME_ROWS), LabelFormat.NPY)
+    assert encode_labels(named(), LabelFormat.NPY) == plain
+
+
+def test_every_row_group_and_part_has_all_names_in_order(monkeypatch):
+    monkeypatch.setattr(labels_module, "_ROW_GROUP", 2)
+    parts = [named(), named(NAME_ROWS[1:2]), named([])]
+    files = [encode_labels(part, LabelFormat.PARQUET) for part in parts]
+    schemas = {pq.read_schema(pa.BufferReader(data)).to_string() for data in files}
+    assert len(schemas) == 1
+    for data in files:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        for group in range(file.num_row_groups):
+            for chunk in file.read_row_group(group).column("label").chunks:
+                assert chunk.dictionary.to_pylist() == NAMED
+    assert pa.concat_tables([pq.read_table(pa.BufferReader(data)) for data in files]).num_rows == 5
+
+
+def test_how_rows_are_cut_leaves_no_trace_of_names(monkeypatch):
+    monkeypatch.setattr(labels_module, "_ROW_GROUP", 3)
+    whole = encode_labels(named(), LabelFormat.PARQUET)
+    sink = io.BytesIO()
+    options = {"label_names": tuple(NAMED)}
+    with LabelWriter(sink, LabelFormat.PARQUET, {"sigma": "4"}, **options) as writer:
+        for row in NAME_ROWS:
+            writer.write(named([row]))
+    assert sink.getvalue() == whole
+
+
+def test_names_that_do_not_fit():
+    with pytest.raises(ParameterError, match="row 3: the label has no name"):
+        named(names=NAMED[:3])
+    with pytest.raises(ParameterError, match="of different names cannot be one table"):
+        concatenate([named(), replace(named(), label_names=None)])
+    assert concatenate([named(), named()]).label_names == tuple(NAMED)
+    writer = LabelWriter(io.BytesIO(), LabelFormat.CSV, {})
+    with pytest.raises(ParameterError, match="labels of other names cannot be in one file"):
+        writer.write(named())

@@ -149,7 +149,7 @@ def aggregate(
         out.reserve(report.report)
         view.reserve(out)
         with reading.open(votes) as file:
-            output.note(file.describe())
+            output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(told)
@@ -204,6 +204,7 @@ def aggregate(
         f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
         f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
+    _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
@@ -257,9 +258,20 @@ class _Written(contextlib.ExitStack):
         if self._writer is None:
             file = self.enter_context(self._out.open(self._path))
             rows = int(labels.metadata["queries"])
-            writer = LabelWriter(file, self._format, labels.metadata, rows=rows)
+            names = labels.label_names
+            writer = LabelWriter(file, self._format, labels.metadata, rows=rows, label_names=names)
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
+
+
+def _note_groups(output: OutputOptions, report: Report) -> None:
+    """Which group of teachers pays most and which least."""
+    if len({own.epsilon for own in report.groups}) > 1:
+        most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
+        output.note(
+            f"epsilon by group of teachers: from {least.epsilon:.4f} for {least.group} to "
+            f"{most.epsilon:.4f} for {most.group}"
+        )
 
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -15,9 +16,9 @@ from pate_cli.cli.cost import cost
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, say
+from pate_cli.cli.terminal import aftermath, refuse_closed, say
 from pate_cli.cli.tune import tune
-from pate_cli.errors import PateError
+from pate_cli.errors import OutputError, PateError
 
 __all__ = ["app"]
 
@@ -43,6 +44,13 @@ class _Commands(TyperGroup):
             raise typer.Exit(_BROKEN_PIPE) from None
         except (typer.Exit, typer.Abort):
             raise
+        except OSError as error:
+            # No defect: what files, folders and devices do to a program.
+            say(f"{_what_happened(error)}; {aftermath(error)}")
+            raise typer.Exit(OutputError.exit_code) from None
+        except MemoryError as error:
+            say(flagged(f"out of memory; {aftermath(error)}. Fewer `workers` take less of it"))
+            raise typer.Exit(PateError.exit_code) from None
         except Exception as error:
             if type(error).__module__.split(".")[0] in ("typer", "click"):
                 raise  # wrong usage, which Typer reports itself with exit code 2
@@ -53,6 +61,15 @@ class _Commands(TyperGroup):
                 "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
             )
             raise typer.Exit(PateError.exit_code) from None
+
+
+def _what_happened(error: OSError) -> str:
+    reason = error.strerror or type(error).__name__
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno == errno.ENOENT:
+        return "the folder this runs in is gone; change to one that is there"
+    return reason
 
 
 app = typer.Typer(
@@ -74,6 +91,11 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:
     if value:
+        try:
+            refuse_closed()
+        except PateError as error:
+            say(str(error))
+            raise typer.Exit(error.exit_code) from None
         sys.stdout.write(f"pate {__version__}\n")
         raise typer.Exit
 

@@ -202,6 +202,23 @@ class VoteOptions:
             "`query_id`. One without a vote is asked, too.",
         ),
     ] = None
+    label_names: Annotated[
+        str | None,
+        _votes(
+            "--label-names",
+            metavar="A,B,...|@FILE",
+            help="What the classes are called, class 0 first; a file has one a line. Votes may "
+            "then be texts; one that is no name is a missing vote.",
+        ),
+    ] = None
+    groups: Annotated[
+        Path | None,
+        _votes(
+            "--groups",
+            help="Public groups of the teachers: Parquet or CSV with `group`, and as needed "
+            "`weight`, `teachers_per_record`, `teacher_id`. Each group gets its own epsilon.",
+        ),
+    ] = None
 
     def open(self, votes: str) -> AbstractContextManager[VoteFile]:
         """The file, read as these options say."""
@@ -213,13 +230,19 @@ class VoteOptions:
             classes=self.classes,
             teachers=self.teachers,
             queries=self.queries,
+            label_names=self.label_names,
+            groups=self.groups,
         )
 
     def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
-        """UsageError for an output that is among the votes, or the list of queries."""
+        """UsageError for an output that is an input: votes, or a file beside them."""
         refuse_overwriting(votes, *outputs)
         if self.queries is not None:
             refuse_overwriting(self.queries, *outputs, what="the list of queries")
+        if self.label_names is not None and self.label_names.startswith("@"):
+            refuse_overwriting(self.label_names[1:], *outputs, what="the names of the labels")
+        if self.groups is not None:
+            refuse_overwriting(self.groups, *outputs, what="the groups of the teachers")
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""
@@ -629,6 +652,16 @@ class OutputOptions:
     def outputs(self) -> AbstractContextManager[Outputs]:
         """A transaction of outputs."""
         return terminal.outputs(force=self.force)
+
+    def note_votes(self, file: VoteFile, rows: int | None = None) -> None:
+        """What was read, and of how many rows a vote is left out; to the holder alone."""
+        self.note(file.describe())
+        if self.quiet:
+            return
+        strays = file.stray_rows(rows)
+        if strays:
+            which = "row has" if strays == 1 else "rows have"
+            self.note(f"{strays} {which} a vote that is no label name; it counts as missing")
 
     def note(self, message: str) -> None:
         """One line on stderr, unless the user asked for quiet."""

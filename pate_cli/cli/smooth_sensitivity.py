@@ -44,7 +44,7 @@ def smooth_sensitivity(
     choice = described.choice()
     with output.outputs() as out, reading.open(votes) as file:
         view.reserve(out)
-        output.note(file.describe())
+        output.note_votes(file, reading.rows(file))
         found = pate.smooth_sensitivity(
             file,
             choice,

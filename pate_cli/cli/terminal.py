@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pate_cli.errors import OutputError
+
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
-__all__ = ["Advance", "Stopped", "aftermath", "outputs", "progress", "say", "show", "stoppable"]
+__all__ = [
+    "Advance",
+    "Stopped",
+    "aftermath",
+    "outputs",
+    "progress",
+    "refuse_closed",
+    "say",
+    "show",
+    "stoppable",
+    "tolerant",
+]
 
 
 class Advance(Protocol):
@@ -20,6 +34,12 @@ class Advance(Protocol):
 
     def __call__(self, done: int, of: int | None = None, /) -> None:
         """So many more steps are done."""
+
+
+def tolerant() -> None:
+    """Let no letter that the terminal or a file name's encoding lacks stop a table."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Stopped(KeyboardInterrupt):
@@ -49,17 +69,32 @@ _RELEASED = "pate: outputs were released"
 def show(
     result: dict[str, Any], print_table: Callable[[dict[str, Any]], None], *, as_json: bool
 ) -> None:
-    """JSON for a pipe or on request, a table for a person."""
+    """JSON for a pipe or on request, a table for a person.
+
+    Raises:
+        OutputError: there is no standard output.
+    """
+    refuse_closed()
     if as_json or not sys.stdout.isatty():
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
     else:
         print_table(result)
 
 
+def refuse_closed() -> None:
+    """OutputError where there is no standard output."""
+    if sys.stdout is None or sys.stdout.closed:
+        raise OutputError("cannot write standard output: it is closed")
+
+
 def say(message: str) -> None:
-    """One line on stderr, if it can be written: a closed or full stderr must not stop a run."""
+    """One line on stderr, if it can be written: a closed or full stderr must not stop a run.
+
+    What a name may hold beside letters must not break the line or command the terminal.
+    """
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"pate: {message}\n")
+        sys.stderr.write(f"pate: {shown}\n")
         sys.stderr.flush()
 
 

@@ -200,6 +200,7 @@ def tune(
                 "--public-votes": safe.public_votes or None,
                 "--max-queries": reading.max_queries,
                 "--layout": reading.layout,
+                "--groups": reading.groups,
                 "--truth": safe.truth,
                 "--plot": view.plot,
             }
@@ -229,7 +230,7 @@ def tune(
                 asked |= reading.shape
             else:
                 file = stack.enter_context(reading.open(votes))
-                output.note(file.describe())
+                output.note_votes(file, reading.rows(file))
             tuned = pate.tune(
                 file,
                 progress=stack.enter_context(output.progress("tuning", None)),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
@@ -20,16 +22,26 @@ from pate_cli.disclosure.guarantee import (
     tested_summary,
 )
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.report import DataIndependent, Quote, Report, Sanitized, Spent, Tested
+from pate_cli.disclosure.report import (
+    DataIndependent,
+    GroupGuarantee,
+    Quote,
+    Report,
+    Sanitized,
+    Spent,
+    Tested,
+)
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, spendings
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
+from pate_cli.votes import Group
 from pate_cli.words import Bound, PublicFact, ReleaseKind
 
 __all__ = [
+    "by_group",
     "composed_quote",
     "for_all_votes",
     "public_quote",
@@ -101,6 +113,14 @@ def release(
         earlier=len(prior),
         recorded=recorded,
         warnings=(*warnings, *plan.caveats),
+        groups=by_group(
+            ledger.rounds[0].groups,
+            spent,
+            epsilon=epsilon,
+            delta=plan.delta,
+            plan=plan,
+            prior=prior,
+        ),
     )
 
 
@@ -173,7 +193,7 @@ def release_tested(
             delta=plan.delta,
             gap=gap,
         ),
-        adjacency=adjacency(done.teachers_per_record),
+        adjacency=adjacency(done),
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
@@ -188,6 +208,12 @@ def release_tested(
             bound=bound.value,
         ),
         spent=spent,
+        groups=by_group(
+            done.groups,
+            (),
+            epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+            delta=plan.delta,
+        ),
     )
 
 
@@ -210,7 +236,14 @@ def release_public(
         target: a target that they meet without a test.
         spent: all attempts in the spend record.
     """
-    report = _whatever_the_votes(done, public, analysis="tight", delta=delta, private=private)
+    report = _whatever_the_votes(
+        done,
+        public,
+        analysis="tight",
+        delta=delta,
+        private=private,
+        spent=spendings([done]) if done.groups else (),
+    )
     met = ""
     if target is not None and private and report.sound:
         met = f" The target {target:g} is met without a test."
@@ -218,13 +251,19 @@ def release_public(
 
 
 def quote(
-    mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int, max_answers: int
+    mechanism: ScoredMechanism,
+    plan: ReleasePlan,
+    *,
+    queries: int,
+    max_answers: int,
+    groups: Sequence[Group] = (),
 ) -> Quote:
     """What a run would cost for all votes, before anything is spent; all of it public."""
     planned: dict[str, Any] = {"release": plan.kind.value}
     if plan.publishes_draw:
         planned |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
-    public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta, plan=plan)
+    spent = [Spending(mechanism, queries, max_answers)]
+    public = for_all_votes(spent, delta=plan.delta, plan=plan)
     return Quote(
         mechanism=mechanism.parameters(),
         delta=plan.delta,
@@ -232,23 +271,45 @@ def quote(
         max_answers=max_answers,
         planned_release=planned,
         data_independent=public,
+        groups=by_group(groups, spent, epsilon=public.epsilon, delta=plan.delta, plan=plan),
     )
 
 
 def composed_quote(
-    mechanism: ComposedMechanism, cost: Composition, *, queries: int, max_answers: int
+    mechanism: ComposedMechanism,
+    cost: Composition,
+    *,
+    queries: int,
+    max_answers: int,
+    groups: Sequence[Group] = (),
 ) -> Quote:
     """The same for a run whose (ε, δ) is a composition."""
     price = public_quote(
-        mechanism, _composed(cost), delta=cost.delta, queries=queries, max_answers=max_answers
+        mechanism,
+        _composed(cost),
+        delta=cost.delta,
+        queries=queries,
+        max_answers=max_answers,
+        groups=groups,
     )
     return replace(price, threshold=mechanism.threshold)
 
 
 def public_quote(
-    mechanism: Mechanism, public: DataIndependent, *, delta: float, queries: int, max_answers: int
+    mechanism: Mechanism,
+    public: DataIndependent,
+    *,
+    delta: float,
+    queries: int,
+    max_answers: int,
+    groups: Sequence[Group] = (),
+    target: float = np.inf,
 ) -> Quote:
-    """The same for a run about which nothing is to be sanitized."""
+    """The same for a run about which nothing is to be sanitized; a tested target costs no more."""
+    spent = []
+    if isinstance(mechanism, ScoredMechanism) and public.epsilon <= target:
+        spent = [Spending(mechanism, queries, max_answers)]
+    epsilon = min(public.epsilon, target)
     return Quote(
         mechanism=mechanism.parameters(),
         delta=delta,
@@ -256,6 +317,7 @@ def public_quote(
         max_answers=max_answers,
         planned_release={"release": ReleaseKind.NONE.value},
         data_independent=public,
+        groups=by_group(groups, spent, epsilon=epsilon, delta=delta),
     )
 
 
@@ -267,6 +329,7 @@ def _whatever_the_votes(
     delta: float,
     private: bool,
     warnings: tuple[str, ...] = (),
+    spent: Sequence[Spending] = (),
 ) -> Report:
     """The report of a run about which nothing is sanitized."""
     return _report(
@@ -282,6 +345,7 @@ def _whatever_the_votes(
         earlier=0,
         recorded=True,
         warnings=warnings,
+        groups=by_group(done.groups, spent, epsilon=public.epsilon, delta=delta),
     )
 
 
@@ -353,6 +417,7 @@ def _report(
     earlier: int,
     recorded: bool,
     warnings: tuple[str, ...],
+    groups: tuple[GroupGuarantee, ...],
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
 
@@ -386,12 +451,57 @@ def _report(
             sound=sound,
             rounds=len(rounds),
             gap=gap,
+            by_group=bool(groups),
         ),
-        adjacency=adjacency(rounds[0].teachers_per_record),
+        adjacency=adjacency(rounds[0]),
         covers=covers(kind, earlier=earlier),
-        statements=statements(kind, private=private, sound=sound, rounds=len(rounds), gap=gap),
+        statements=statements(
+            kind,
+            private=private,
+            sound=sound,
+            rounds=len(rounds),
+            gap=gap,
+            by_group=bool(groups),
+            data_independent=epsilon == public.epsilon,
+        ),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
+        groups=groups,
+    )
+
+
+def by_group(
+    groups: Sequence[Group],
+    spent: Sequence[Spending],
+    *,
+    epsilon: float,
+    delta: float,
+    plan: ReleasePlan | None = None,
+    prior: Sequence[Draw] = (),
+) -> tuple[GroupGuarantee, ...]:
+    """The ε of every group of teachers: the headline, or its own worst case if that is smaller.
+
+    A record of group g moves at most K_g votes: what was spent is priced again for so many, the
+    draws in full (accounting/THEORY.md, section 15). Without `spent`, what is released costs every
+    group the headline.
+    """
+    worst = {
+        votes: for_all_votes(
+            [replace(each, mechanism=each.mechanism.moving(votes)) for each in spent],
+            delta=delta,
+            plan=plan,
+            prior=prior,
+        ).epsilon
+        for votes in {group.votes_per_record for group in groups}
+        if spent
+    }
+    return tuple(
+        GroupGuarantee(
+            **vars(group),
+            epsilon=min(epsilon, worst.get(group.votes_per_record, epsilon)),
+            delta=delta,
+        )
+        for group in groups
     )
 
 

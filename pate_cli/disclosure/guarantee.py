@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pate_cli.disclosure.report import Statement
+from pate_cli.ledger import Round
 from pate_cli.words import PublicFact, ReleaseKind
 
 __all__ = [
@@ -29,9 +30,21 @@ _READ_OFF = {
 }
 
 
-def adjacency(teachers_per_record: int) -> str:
+def adjacency(done: Round) -> str:
     """Who is protected: what two neighbouring vote files differ in."""
-    if teachers_per_record == 1:
+    teachers_per_record = done.teachers_per_record
+    if done.groups:
+        return (
+            "Neighbouring vote files differ in the teachers that one record of one group has "
+            "trained, at most teachers_per_record of that group in groups and none of another: on "
+            "every query at most its votes_per_record may move from one class to another, appear "
+            "or go missing. The queries, the classes, the teachers, their groups and weights are "
+            "public, the same for both."
+        )
+    if done.votes_together:
+        who = f"one teacher, whose vote counts for up to {teachers_per_record}"
+        most = f"{teachers_per_record} votes of one class"
+    elif teachers_per_record == 1:
         who, most = "one teacher", "one vote"
     else:
         who = f"{teachers_per_record} teachers, as one record may have trained so many"
@@ -94,6 +107,8 @@ def statements(
     sound: bool,
     rounds: int,
     gap: str | None = None,
+    by_group: bool = False,
+    data_independent: bool = True,
 ) -> tuple[Statement, ...]:
     """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
 
@@ -101,6 +116,7 @@ def statements(
     holds where there is a `gap`. With
     several rounds a later one may have been shaped by the labels of an earlier one: the charge then
     depends on the labels, and only the ex-post statement is left of the data-dependent ones.
+    `by_group`: each group of teachers has an ε of its own; `data_independent`: so is the headline.
     """
     private = private and gap is None
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
@@ -109,6 +125,21 @@ def statements(
         if upper
         else "sanitized.epsilon estimates that eps without bias: it is too low about half the time"
     )
+    own = []
+    if by_group and data_independent:
+        text = (
+            "For vote files that differ in a record of a group, everything released is (epsilon of "
+            "that group in groups, delta)-differentially private, whatever the votes"
+            + ("." if rounds == 1 else f", if {_FIXED}.")
+        )
+        own = [Statement(id="by-group", holds=private and (sound or not drawn), text=text)]
+    elif by_group:
+        text = (
+            "For vote files D, D' that differ in a record of a group with epsilon g in groups, "
+            "every event S and every number e: Pr_D[S and g <= e] <= exp(e) * Pr_D'[S and g <= e] "
+            "+ delta" + ("." if rounds == 1 else f", if {_FIXED}.")
+        )
+        own = [Statement(id="by-group", holds=private and sound and upper, text=text)]
     return (
         Statement(
             id="all-votes",
@@ -150,6 +181,7 @@ def statements(
                 "since sanitized.epsilon describes this vote file."
             ),
         ),
+        *own,
     )
 
 
@@ -163,8 +195,9 @@ def summary(
     sound: bool,
     rounds: int,
     gap: str | None = None,
+    by_group: bool = False,
 ) -> str:
-    """One sentence on the headline number."""
+    """One sentence on the headline number, and one more where groups have their own."""
     if not private:
         return _NOT_PRIVATE
     if gap is not None:
@@ -172,16 +205,17 @@ def summary(
     pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
+    own = " Each group of teachers has its own in groups, none above it." if by_group else ""
     if data_independent:
         premise = "" if rounds == 1 else f", if {_FIXED}"
-        return f"{pair} holds whatever the votes{premise} (statement all-votes)."
+        return f"{pair} holds whatever the votes{premise} (statement all-votes).{own}"
     if kind is ReleaseKind.UPPER:
         which = (
             "statements this-file and released-epsilon"
             if rounds == 1
             else "the ex-post statement released-epsilon"
         )
-        return f"{pair} is a sanitized upper bound for these votes ({which})."
+        return f"{pair} is a sanitized upper bound for these votes ({which}).{own}"
     return (
         f"{pair} is a sanitized estimate for these votes, too low about half the time; "
         "the upper release gives a bound."

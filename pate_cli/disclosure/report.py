@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from pate_cli import __version__
 from pate_cli.results import Result
+from pate_cli.votes import Group
 
 __all__ = [
     "SCHEMA_VERSION",
     "DataIndependent",
+    "GroupGuarantee",
     "Outlook",
     "Quote",
     "Report",
@@ -92,6 +94,14 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class GroupGuarantee(Group):
+    """A group of teachers, and the (ε, δ) of its records."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
@@ -108,7 +118,10 @@ class Report(Result):
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
     nothing is where the number of classes or the list of queries was read off the votes.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
-    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`.
+    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
+    classes are called, class 0 first, where they have names.
+    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. Where teachers count
+    differently, `groups` has the ε of each group; none is above the headline.
     """
 
     epsilon: float
@@ -131,9 +144,12 @@ class Report(Result):
     warnings: tuple[str, ...] = ()
     tested: Tested | None = None
     spent: Spent | None = None
+    label_names: tuple[str, ...] | None = None
+    groups: tuple[GroupGuarantee, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
+        names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         return {
             "schema_version": SCHEMA_VERSION,
             "tool": {"name": "pate-cli", "version": __version__},
@@ -149,6 +165,7 @@ class Report(Result):
             "queries": self.queries,
             "answers": self.answers,
             "max_answers": self.max_answers,
+            **names,
             "guarantee": {
                 "summary": self.summary,
                 "adjacency": self.adjacency,
@@ -159,6 +176,7 @@ class Report(Result):
             "data_independent": asdict(self.data_independent),
             "tested": None if self.tested is None else _plain(self.tested),
             "spent": None if self.spent is None else asdict(self.spent),
+            **_listed(self.groups),
             "rounds": list(self.rounds),
             "warnings": list(self.warnings),
         }
@@ -181,6 +199,10 @@ class Report(Result):
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g}, "
             f"{self.answers} of {self.queries} queries answered"
         )
+
+
+def _listed(groups: tuple[GroupGuarantee, ...]) -> dict[str, Any]:
+    return {"groups": [asdict(group) for group in groups]} if groups else {}
 
 
 def _plain(tested: Tested) -> dict[str, Any]:
@@ -211,8 +233,8 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean. `sound` is false where a fact that ε takes as public was read off the
-    votes; `warnings` say which.
+    what a target would mean; `groups` as in `Report`. `sound` is false where a fact that ε takes as
+    public was read off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -223,6 +245,7 @@ class Quote(Result):
     data_independent: DataIndependent
     threshold: float | None = None
     target: Outlook | None = None
+    groups: tuple[GroupGuarantee, ...] = ()
     sound: bool = True
     warnings: tuple[str, ...] = ()
 
@@ -251,6 +274,7 @@ class Quote(Result):
             "planned_release": self.planned_release,
             "data_independent": asdict(self.data_independent),
             **target,
+            **_listed(self.groups),
             "warnings": list(self.warnings),
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
+    from pate_cli.votes.side_files import StudentPredictions
 
 __all__ = [
     "CLASSES",
@@ -68,6 +69,7 @@ class MechanismChoice:
         name: which mechanism.
         given: parameters by their field names.
         teachers_per_record: k.
+        votes_together: as in Mechanism.
 
     Raises:
         UsageError: a parameter that the mechanism does not take.
@@ -76,6 +78,7 @@ class MechanismChoice:
     name: MechanismName
     given: Mapping[str, Any] = field(default_factory=dict)
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         known = mechanism_class(self.name).options()
@@ -89,8 +92,17 @@ class MechanismChoice:
         """The mechanism for a run of this shape; ParameterError for a number out of range."""
         from pate_cli.mechanisms.base import RunShape
 
-        run = RunShape(teachers, classes, queries, delta, self.teachers_per_record)
+        run = RunShape(
+            teachers, classes, queries, delta, self.teachers_per_record, self.votes_together
+        )
         return mechanism_class(self.name).for_run(run, self.given)
+
+    def named(self, label_names: Sequence[str] | None) -> MechanismChoice:
+        """The same with the student's columns in the order of the classes, if it is called so."""
+        predictions: StudentPredictions | None = self.given.get("predictions")
+        if predictions is None:
+            return self
+        return replace(self, given={**self.given, "predictions": predictions.named(label_names)})
 
     @property
     def complete(self) -> bool:
@@ -114,7 +126,7 @@ class MechanismChoice:
         """Another mechanism with as many of these parameters as it takes."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
-        return MechanismChoice(name, kept, self.teachers_per_record)
+        return replace(self, name=name, given=kept)
 
 
 def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:

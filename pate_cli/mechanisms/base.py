@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -37,7 +37,7 @@ __all__ = [
     "plurality",
 ]
 
-_SHAPE = ("teachers", "classes", "teachers_per_record")
+_SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class RunShape:
         queries: k1, the rows that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.
+        votes_together: as in Mechanism.
     """
 
     teachers: int
@@ -57,6 +58,7 @@ class RunShape:
     queries: int
     delta: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
 
 class Labeller(ABC):
@@ -90,6 +92,8 @@ class Mechanism(Labeller):
         classes: m ≥ 2.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
             votes of a query a neighbour may change; every sensitivity grows k-fold.
+        votes_together: the k votes are those of one teacher that counts for up to so many, and so
+            leave one class for one other; an answer's worst case is then smaller.
     """
 
     name: ClassVar[MechanismName]
@@ -99,6 +103,7 @@ class Mechanism(Labeller):
     teachers: int
     classes: int
     teachers_per_record: int
+    votes_together: bool
 
     def __post_init__(self) -> None:
         check_ensemble(self.teachers, self.classes, self.teachers_per_record)
@@ -135,7 +140,13 @@ class Mechanism(Labeller):
         """Public parameters in the order of the fields, enough to build the mechanism again."""
         every = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
         public = [field.name for field in every if field.name not in self.private_inputs()]
+        if not self.votes_together:
+            public.remove("votes_together")  # the default, and no word of it where none is needed
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
+
+    def moving(self, votes: int) -> Self:
+        """The same where a neighbour moves so many votes of a query."""
+        return replace(self, teachers_per_record=votes)  # type: ignore[type-var]  # as above
 
     @property
     def noise_cell(self) -> float:

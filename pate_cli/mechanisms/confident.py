@@ -159,7 +159,7 @@ class ConfidentGNMax(ScoredMechanism):
     the chain rule of accounting.threshold.
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         threshold: T, finite (votes).
         sigma1: standard deviation of the noise on the largest count, > 0 (votes).
         sigma2: standard deviation of the noise on each count of the argmax, > 0 (votes).
@@ -176,6 +176,7 @@ class ConfidentGNMax(ScoredMechanism):
     sigma1: float
     sigma2: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         _ = self.argmax
@@ -205,6 +206,7 @@ class ConfidentGNMax(ScoredMechanism):
             self.classes,
             sigma2=self.sigma2,
             teachers_per_record=self.teachers_per_record,
+            votes_together=self.votes_together,
         )
 
     @cached_property

@@ -39,7 +39,7 @@ class GNMax(OneScoreMechanism):
     smaller. Theory: accounting.gaussian.
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         sigma2: standard deviation of the noise on each count, > 0 (votes).
     """
 
@@ -50,6 +50,7 @@ class GNMax(OneScoreMechanism):
     _: KW_ONLY
     sigma2: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,12 +154,13 @@ class GNMax(OneScoreMechanism):
         return np.asarray(ndtr(scores), dtype=np.float64)
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """w2(λ)."""
+        """w2(λ); k votes that move together are one vote beside noise σ2/k."""
+        together = self.votes_together
         return worst_argmax_rdp(
-            sigma=self.sigma2,
+            sigma=self._sigma if together else self.sigma2,
             classes=self.classes,
             orders=orders,
-            teachers_per_record=self.teachers_per_record,
+            teachers_per_record=1 if together else self.teachers_per_record,
         )
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:

@@ -41,7 +41,7 @@ class LNMax(OneScoreMechanism):
     smaller. Theory: accounting.laplace.
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         laplace_scale: b > 0, the scale of the noise on each count (votes).
     """
 
@@ -52,6 +52,7 @@ class LNMax(OneScoreMechanism):
     _: KW_ONLY
     laplace_scale: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,12 +112,13 @@ class LNMax(OneScoreMechanism):
         return laplace_cdf(scores)
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """The supremum over all votes."""
+        """The supremum over all votes; k that move together are one beside noise of scale b/k."""
+        together = self.votes_together
         return worst_laplace_max_rdp(
-            scale=self.laplace_scale,
+            scale=self._scale if together else self.laplace_scale,
             classes=self.classes,
             orders=orders,
-            teachers_per_record=self.teachers_per_record,
+            teachers_per_record=1 if together else self.teachers_per_record,
         )
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:

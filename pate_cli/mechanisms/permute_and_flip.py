@@ -40,7 +40,7 @@ class PermuteAndFlip(OneScoreMechanism):
     randomised response as the dominating pair. Theory: accounting.permute_and_flip.
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         exponential_scale: b > 0, the mean of the noise on each count (votes).
     """
 
@@ -51,6 +51,7 @@ class PermuteAndFlip(OneScoreMechanism):
     _: KW_ONLY
     exponential_scale: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -68,7 +68,7 @@ class SparseVector(ComposedMechanism):
     Here ε0 is given and the total follows.
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         query_epsilon: ε0 of one epoch, > 0 (nats).
         query_delta: δ of one epoch, in (0, 1/2]; fixes T.
         refusals: Q ≥ 1.
@@ -83,6 +83,7 @@ class SparseVector(ComposedMechanism):
     query_delta: float
     refusals: int
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -49,7 +49,7 @@ class Stability(ComposedMechanism):
     Sources: Thakurta and Smith (2013); Dwork and Roth (2014), Section 7.3 (algorithm A_dist).
 
     Attributes:
-        teachers, classes, teachers_per_record: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         query_epsilon: ε of one query, > 0 (nats).
         query_delta: δ of the threshold, in (0, 1); one query is charged half of it.
     """
@@ -63,6 +63,7 @@ class Stability(ComposedMechanism):
     query_epsilon: float
     query_delta: float
     teachers_per_record: int = 1
+    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,6 +27,7 @@ from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.noise import RunKey
 from pate_cli.passes import OnCounts, Passes
 from pate_cli.pricing.cost import Priced, price_rows
+from pate_cli.votes import Group
 from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
 __all__ = [
@@ -306,9 +307,11 @@ class PublishedAccount:
         )
         return settle(ledger, self._plan, key, warnings)
 
-    def quote(self, *, queries: int, max_answers: int) -> Quote:
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The data-independent price of labels and release."""
-        return quote(self._mechanism, self._plan, queries=queries, max_answers=max_answers)
+        return quote(
+            self._mechanism, self._plan, queries=queries, max_answers=max_answers, groups=groups
+        )
 
 
 def published_price(passes: Passes, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:

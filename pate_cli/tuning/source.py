@@ -111,11 +111,16 @@ class TuneSource:
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
+            if file.groups:
+                if k != 1:
+                    raise UsageError("`teachers_per_record` does not go with `groups`")
+                k = max(group.votes_per_record for group in file.groups)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
                 if truth is not None:
+                    truth = truth.named(file.label_names)
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
                 np.concatenate(counts).astype(np.int64),

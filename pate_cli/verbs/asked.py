@@ -20,10 +20,19 @@ from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.passes import FilePasses
-from pate_cli.votes import Queries, VoteFile, open_votes
+from pate_cli.votes import Group, Queries, VoteFile, open_votes
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
-__all__ = ["Asked", "Progress", "Votes", "asking", "choice_of", "count", "kind_of"]
+__all__ = [
+    "Asked",
+    "Progress",
+    "Votes",
+    "asking",
+    "choice_of",
+    "count",
+    "kind_of",
+    "votes_per_record",
+]
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
@@ -46,12 +55,24 @@ class Asked:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        return self.choice.build(
+        choice = self.choice.named(self.file.label_names)
+        if self.groups:
+            choice = replace(
+                choice,
+                teachers_per_record=votes_per_record(self.file, choice.teachers_per_record),
+                votes_together=self.file.votes_together,
+            )
+        return choice.build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
             delta=self.delta,
         )
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Of the teachers, none where all count alike."""
+        return self.file.groups or ()
 
     @property
     def scored(self) -> ScoredMechanism:
@@ -95,7 +116,8 @@ class Asked:
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.read_off),
+            (self.queries, self.max_answers, self.delta, self.file.read_off, self.groups),
+            self.file.label_names,
             settings,
             self.passes.fingerprint(),
         )
@@ -117,6 +139,8 @@ class Asked:
         Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
         """
         self.check_delta()
+        if self.groups and analysis is not Analysis.TIGHT:
+            raise UsageError(f"`analysis` {analysis} does not go with `groups`")
         drawn = (order, beta, sigma) != (None, None, None)
         plain = analysis is Analysis.TIGHT and not drawn
         default = ReleaseKind.NONE if plain else ReleaseKind.UPPER
@@ -190,6 +214,15 @@ def asking(
                         f"the mechanism is for {getattr(choice, name)} {name}, the votes have "
                         f"{getattr(file, name)}"
                     )
+            if file.groups:
+                moved = votes_per_record(file, 1)
+                if choice.teachers_per_record != moved or (
+                    choice.votes_together and not file.votes_together
+                ):
+                    raise ParameterError(
+                        "the mechanism is not for these `groups`: build it with "
+                        f"teachers_per_record={moved}, the most votes that one record moves"
+                    )
         queries, cap = count(file, max_queries, max_answers)
         yield Asked(file, choice, queries, cap, delta, place)
 
@@ -213,6 +246,15 @@ def _refuse_settled(
         beside.append("teachers_per_record")
     if beside:
         raise UsageError(f"{beside[0]} is settled by the mechanism that is given")
+
+
+def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
+    """k, as was said or as the groups of the teachers say; UsageError for both."""
+    if file.groups is None:
+        return teachers_per_record
+    if teachers_per_record != 1:
+        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
+    return max(group.votes_per_record for group in file.groups)
 
 
 def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:

@@ -35,6 +35,7 @@ from pate_cli.verbs.asked import (
     choice_of,
     count,
     kind_of,
+    votes_per_record,
 )
 from pate_cli.votes import Queries, open_votes
 from pate_cli.votes.side_files import Truth, load_truth
@@ -214,11 +215,11 @@ def accuracy(
 
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            known,
+            known.named(file.label_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,
-            teachers_per_record=teachers_per_record,
+            teachers_per_record=votes_per_record(file, teachers_per_record),
         )
         return Accuracy(tuple(points), asked, delta)
 

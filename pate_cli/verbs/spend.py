@@ -100,7 +100,8 @@ def aggregate(
         teachers_per_record: most teachers that one record may have trained.
         layout, classes, teachers, queries: how to read the votes, as in `open_votes`. Where the
             number of classes or, in long form with missing votes, the list of queries is not given
-            but read off the votes, the report claims nothing.
+            but read off the votes, the report claims nothing. Votes that count differently are
+            opened with `groups` first: each group then has its own ε in the report.
         seed: reproducible noise for tests and papers; nothing drawn with it is private.
         workers: processes that share the work on a large file; labels do not depend on it. More
             than one needs a main module that can be imported without doing anything.
@@ -179,6 +180,8 @@ def aggregate(
                     place=place,
                     progress=progress,
                     read_off=asked.file.read_off,
+                    label_names=asked.file.label_names,
+                    groups=asked.groups,
                 )
             except BaseException:
                 if resumed is None:
@@ -197,6 +200,8 @@ def aggregate(
             write=kept.append if write is None else write,
             progress=progress,
             read_off=asked.file.read_off,
+            label_names=asked.file.label_names,
+            groups=asked.groups,
         )
         labels = NOTHING if write is not None else concatenate(kept)
         return Aggregation(labels, settled.report, settled.ledger, resumed)
@@ -258,7 +263,9 @@ def quote(
         )
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
-        price = account.quote(queries=asked.queries, max_answers=asked.max_answers)
+        price = account.quote(
+            queries=asked.queries, max_answers=asked.max_answers, groups=asked.groups
+        )
         warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
         return replace(price, sound=not warnings, warnings=warnings)
 
@@ -374,7 +381,9 @@ class _Target:
             raise RefusedError(
                 f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
                 f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-                tested.refused(private=key.private, read_off=asked.file.read_off),
+                tested.refused(
+                    private=key.private, read_off=asked.file.read_off, groups=asked.groups
+                ),
             )
 
 

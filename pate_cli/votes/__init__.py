@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pate_cli.votes.groups import Group, Groups, TeacherGroups
 from pate_cli.votes.opening import Queries, VoteFile, open_votes
 from pate_cli.votes.reading import VoteBatch
 from pate_cli.words import Layout
 
-__all__ = ["Layout", "Queries", "VoteBatch", "VoteFile", "open_votes"]
+__all__ = [
+    "Group",
+    "Groups",
+    "Layout",
+    "Queries",
+    "TeacherGroups",
+    "VoteBatch",
+    "VoteFile",
+    "open_votes",
+]

@@ -61,15 +61,40 @@ def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
         )
     if values.min() < 0:
         row = first_bad(values < 0, first_row)
-        raise VoteError(f"{where.at(row)} has a negative number; votes are counted from 0")
+        raise VoteError(
+            f"{where.at(row)} has a negative number; votes are counted from 0 "
+            "(where -1 stands for a missing label, give `teachers` N)"
+        )
     return np.array(values, dtype=np.int64, order="C", subok=False)
+
+
+def whole_labels(values: NDArray[Any], first_row: int, where: Where) -> Ints:
+    """Return `values` as `whole_numbers` does, but ABSENT where they are -1 or NaN.
+
+    Arrays and many writers have no other way to say that a teacher did not vote.
+    """
+    absent = _stands_for_none(values)
+    if absent is None or not absent.any():
+        return whole_numbers(values, first_row, where)
+    whole = whole_numbers(np.where(absent, values.dtype.type(0), values), first_row, where)
+    whole[absent] = ABSENT
+    return whole
+
+
+def _stands_for_none(values: NDArray[Any]) -> NDArray[np.bool_] | None:
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values) | (values == ABSENT))
+    return np.asarray(values == ABSENT) if values.dtype.kind == "i" else None
 
 
 def _check_floats(values: NDArray[Any], first_row: int, where: Where) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         row = first_bad(~finite, first_row)
-        raise VoteError(f"{where.at(row)} has NaN or infinity; repair the row or leave it out")
+        raise VoteError(
+            f"{where.at(row)} has NaN or infinity; repair the row or leave it out "
+            "(where NaN stands for a missing label, give `teachers` N)"
+        )
     fractional = values != np.floor(values)
     if not fractional.any():
         return
@@ -139,12 +164,20 @@ def check_labels(values: Ints, first_row: int, where: Where, *, classes: int) ->
         )
 
 
-def tally(values: Ints, classes: int) -> Counts:
+def tally(values: Ints, classes: int, weights: Ints | None = None) -> Counts:
     """Return the histograms [rows, classes] of checked labels [rows, teachers].
 
-    One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes.
+    One bincount over row·(classes + 1) + label + 1: column 0 collects the absent votes. With
+    `weights` [teachers] a vote counts for that many; their total is far below 2^53, so that
+    bincount's sums of floats are exact.
     """
     rows = values.shape[0]
+    if weights is not None:
+        keys = values + (np.arange(rows) * (classes + 1) + 1)[:, np.newaxis]
+        each = np.broadcast_to(weights, values.shape).ravel()
+        sums = np.bincount(keys.ravel(), each, minlength=rows * (classes + 1))
+        votes = sums.reshape(rows, classes + 1)[:, 1:]
+        return np.ascontiguousarray(votes.astype(np.int64))
     if values.size and values.min() >= 0:
         keys = values + (np.arange(rows) * classes)[:, np.newaxis]
         return np.bincount(keys.ravel(), minlength=rows * classes).reshape(rows, classes)

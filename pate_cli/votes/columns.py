@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,12 @@ _OTHER = re.compile(
     r"|n_?votes|num_?(votes|teachers)|total|sum|weight|split|fold",
     re.IGNORECASE,
 )
+# Columns that sit beside votes in words: what was asked, not an answer to it.
+_CONTENT = re.compile(
+    r"texts?|prompts?|questions?|query|queries|sentences?|documents?|content|inputs?|title|body"
+    r"|headline|description|url|file(name)?|path|image|comments?|notes?|reason(ing)?|source",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 _COUNT_NAMES = re.compile(r"(class|count|vote)(es|s)?[ _-]?\d+", re.IGNORECASE)
 _TEACHER_NAMES = re.compile(r"teacher[ _-]?\d+", re.IGNORECASE)
@@ -37,13 +44,18 @@ _LABEL_LISTS = {"labels", "teacher_labels"}
 class Columns:
     """The columns of a schema that matter: `votes`, an optional query id, and what the names say.
 
-    is_list: one list column holds a whole row. layout: what the column names tell, if anything.
+    is_list: one list column holds a whole row. layout: what names and types tell, if anything.
+    texts: votes are names of classes. by_teacher: a column is a teacher's, as its name says.
+    classes: what the columns call the classes, should they be counts.
     """
 
     votes: tuple[str, ...]
     has_ids: bool
     is_list: bool
     layout: Layout | None
+    texts: bool = False
+    by_teacher: bool = False
+    classes: tuple[str, ...] | None = None
 
     @property
     def needed(self) -> list[str]:
@@ -51,8 +63,12 @@ class Columns:
         return [QUERY, *self.votes] if self.has_ids else list(self.votes)
 
 
-def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
-    """Find the votes in `schema`; `layout` is what the user said.
+def find_columns(
+    schema: Any, name: str, layout: Layout | None, label_names: Sequence[str] | None = None
+) -> Columns:
+    """Find the votes in `schema`; `layout` and `label_names` are what the user said.
+
+    Columns of counts that are called as the classes are come in the order of `label_names`.
 
     Raises:
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
@@ -69,18 +85,41 @@ def find_columns(schema: Any, name: str, layout: Layout | None) -> Columns:
         )
     long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
     if layout is Layout.LONG or (layout is None and long):
-        return _long_columns(kinds, name)
+        return _long_columns(kinds, name, named=label_names is not None)
     if QUERY in names and kinds[QUERY] not in ("integer", "text"):
         raise VoteError(f"{name}: column {QUERY!r} is {kinds[QUERY]}; use integers or strings")
     rest = [n for n in names if n != QUERY]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
-        return _list_columns(schema, rest, lists, kinds, name)
-    return _wide_columns(rest, kinds, name, layout, has_ids=QUERY in names)
+        return _list_columns(
+            schema, rest, lists, kinds, name, layout, named=label_names is not None
+        )
+    numeric = all(kinds[column] in ("integer", "float") for column in rest)
+    by_name = label_names is not None and set(rest) == set(label_names) and numeric
+    if by_name and layout is not Layout.LABELS:
+        ordered = tuple(label_names or ())
+        return Columns(
+            ordered, QUERY in names, is_list=False, layout=Layout.COUNTS, classes=ordered
+        )
+    return _wide_columns(
+        rest, kinds, name, layout, has_ids=QUERY in names, named=label_names is not None
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text, or a dictionary of texts."""
+    import pyarrow.types as t
+
+    if t.is_dictionary(kind):
+        return is_text(kind.value_type)
+    is_view = getattr(t, "is_string_view", None)  # from pyarrow 16 on
+    return bool(
+        t.is_string(kind) or t.is_large_string(kind) or (is_view is not None and is_view(kind))
+    )
 
 
 def _kind(kind: Any) -> str:
-    """Return "integer", "float", "text", "list", or the type's own name for messages."""
+    """Return "integer", "float", "text", "list", "list of text", or what messages call it."""
     import pyarrow.types as t
 
     if t.is_dictionary(kind):
@@ -89,29 +128,46 @@ def _kind(kind: Any) -> str:
         return "integer"
     if t.is_floating(kind):
         return "float"
-    if t.is_string(kind) or t.is_large_string(kind):
+    if is_text(kind):
         return "text"
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
-        return "list" if _kind(kind.value_type) in ("integer", "float") else f"list of {kind}"
+        inner = _kind(kind.value_type)
+        return {"integer": "list", "float": "list", "text": "list of text"}.get(
+            inner, f"list of {kind}"
+        )
     return str(kind)
 
 
-def _long_columns(kinds: dict[str, str], name: str) -> Columns:
+def _long_columns(kinds: dict[str, str], name: str, *, named: bool) -> Columns:
     for column in LONG_COLUMNS:
         if column not in kinds:
             raise VoteError(
                 f"{name}: layout {Layout.LONG} needs the columns query_id, teacher_id and label; "
                 f"{column!r} is missing"
             )
+        texts = column == LABEL and named and kinds[column] == "text"
         allowed = ("integer", "float") if column == LABEL else ("integer", "text")
-        if kinds[column] not in allowed:
-            wanted = "integers" if column == LABEL else "integers or strings"
+        if kinds[column] not in allowed and not texts:
+            wanted = "integers, or give `label_names`" if column == LABEL else "integers or strings"
             raise VoteError(f"{name}: column {column!r} is {kinds[column]}; use {wanted}")
-    return Columns((TEACHER, LABEL), has_ids=True, is_list=False, layout=Layout.LONG)
+    return Columns(
+        (TEACHER, LABEL),
+        has_ids=True,
+        is_list=False,
+        layout=Layout.LONG,
+        texts=kinds[LABEL] == "text",
+    )
 
 
 def _list_columns(
-    schema: Any, rest: list[str], lists: list[str], kinds: dict[str, str], name: str
+    schema: Any,
+    rest: list[str],
+    lists: list[str],
+    kinds: dict[str, str],
+    name: str,
+    layout: Layout | None,
+    *,
+    named: bool,
 ) -> Columns:
     if len(lists) > 1:
         raise VoteError(
@@ -119,7 +175,10 @@ def _list_columns(
             "keep one"
         )
     column = lists[0]
-    if kinds[column] != "list":
+    texts = kinds[column] == "list of text"
+    if texts:
+        _check_texts(f"column {column!r} holds texts", name, layout, named=named)
+    elif kinds[column] != "list":
         raise VoteError(
             f"{name}: column {column!r} holds {schema.field(column).type}; use lists of integers"
         )
@@ -139,14 +198,30 @@ def _list_columns(
         said = Layout.COUNTS
     elif column.lower() in _LABEL_LISTS:
         said = Layout.LABELS
-    return Columns((column,), has_ids=QUERY in schema.names, is_list=True, layout=said)
+    if texts:
+        said = Layout.LABELS
+    return Columns((column,), QUERY in schema.names, is_list=True, layout=said, texts=texts)
+
+
+def _check_texts(what: str, name: str, layout: Layout | None, *, named: bool) -> None:
+    if layout is Layout.COUNTS:
+        raise VoteError(f"{name}: {what}; counts are integers")
+    if not named:
+        raise VoteError(f"{name}: {what}; if they are votes, give `label_names`")
 
 
 def _wide_columns(
-    rest: list[str], kinds: dict[str, str], name: str, layout: Layout | None, *, has_ids: bool
+    rest: list[str],
+    kinds: dict[str, str],
+    name: str,
+    layout: Layout | None,
+    *,
+    has_ids: bool,
+    named: bool,
 ) -> Columns:
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
+    texts = named and any(kinds[column] == "text" for column in rest)
     numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
@@ -159,19 +234,42 @@ def _wide_columns(
                 f"{name}: column {column!r} does not look like a class; drop it "
                 f"(or name it {QUERY!r}), or rename it if it is a class"
             )
-        if kinds[column] not in ("integer", "float"):
+        if texts and _CONTENT.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} is {kinds[column]}; votes are integers: "
-                f"keep {QUERY!r} and one integer column per class"
+                f"{name}: column {column!r} does not look like votes; drop it, or rename it if "
+                "it is a teacher"
             )
+        # A teacher who never voted may leave a column that has no type.
+        kind = "text" if texts and kinds[column] == "null" else kinds[column]
+        if all(kinds[other] in ("text", "null") for other in rest):
+            _check_texts(f"column {column!r} is text", name, layout, named=named)
+        if kind not in (("text",) if texts else ("integer", "float", "null")):
+            raise VoteError(
+                f"{name}: column {column!r} is {kind}; "
+                + (
+                    "the votes beside it are texts: drop it"
+                    if texts
+                    else f"votes are integers: keep {QUERY!r} and one integer column per class"
+                )
+            )
+    by_teacher = all(_TEACHER_NAMES.fullmatch(n) for n in rest)
     said = None
-    if all(_COUNT_NAMES.fullmatch(n) for n in rest):
-        said = Layout.COUNTS
-    elif all(_TEACHER_NAMES.fullmatch(n) for n in rest):
+    if texts or by_teacher:
         said = Layout.LABELS
+    elif all(_COUNT_NAMES.fullmatch(n) for n in rest):
+        said = Layout.COUNTS
     if (layout or said) is not Layout.LABELS and len(numbered) == len(rest):
         _check_order(rest, name)
-    return Columns(tuple(rest), has_ids=has_ids, is_list=False, layout=said)
+    named_classes = len(numbered) < len(rest) and all(rest)
+    return Columns(
+        tuple(rest),
+        has_ids,
+        is_list=False,
+        layout=said,
+        texts=texts,
+        by_teacher=by_teacher,
+        classes=tuple(rest) if named_classes else None,
+    )
 
 
 def _check_order(columns: list[str], name: str) -> None:

@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_numbers
+from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
+from pate_cli.votes.columns import is_text
 
 _LARGEST_ID = np.uint64(2**63 - 1)
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """Return an Arrow array without dictionary encoding."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
     """Raise a VoteError at the first null of an Arrow column."""
-    column = _decoded(column)
+    column = decoded(column)
     if column.null_count:
         row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
         raise VoteError(f"{where.at(row)} has no {name}")
@@ -32,50 +33,108 @@ def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
 
 def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """Return an Arrow array of numbers with its nulls as 0, and which were nulls, None for none."""
-    column = _decoded(column)
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.int8())
+    column = decoded(column)
     if not column.null_count:
         return column.to_numpy(zero_copy_only=False), None
     absent: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
     return column.fill_null(0).to_numpy(zero_copy_only=False), absent
 
 
-def from_columns(columns: Sequence[Any], row: int, absent_limit: int | None, where: Where) -> Ints:
-    """Return columns of numbers side by side, whole and ABSENT where they are null.
+def named(column: Any, names: Sequence[str]) -> Any:
+    """Return the places of an Arrow column of texts among `names`, null where they are none."""
+    if pa.types.is_dictionary(column.type):
+        return named(column.dictionary, names).take(column.indices)
+    column = _plain(column)
+    return pc.index_in(column, value_set=pa.array(names, type=column.type))
+
+
+def strays(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return where an Arrow column of texts says something that is no name; null and "" do not."""
+    said = pc.fill_null(pc.greater(pc.binary_length(_plain(decoded(column))), 0), False)
+    stray = pc.and_(named(column, names).is_null(), said)
+    return np.asarray(stray.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _plain(column: Any) -> Any:
+    """Return an Arrow column of texts as no views, which few functions know."""
+    plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return column if plain else column.cast(pa.large_string())
+
+
+def votes_of(
+    column: Any, names: Sequence[str] | None
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Return the labels of an Arrow column and where there are none, as `numbers` does.
+
+    Texts are their places among `names`; one that is no name is not there.
+    """
+    if names is None or not is_text(column.type):
+        return numbers(column)
+    return numbers(named(column, names))
+
+
+def from_columns(
+    columns: Sequence[Any],
+    row: int,
+    absent_limit: int | None,
+    where: Where,
+    names: Sequence[str] | None = None,
+) -> Ints:
+    """Return columns side by side, whole and ABSENT where they are null or no name.
 
     Raises:
         VoteError: an entry that is no vote, or a null while `absent_limit` is None.
     """
-    pairs = [numbers(column) for column in columns]
+    pairs = [votes_of(column, names) for column in columns]
     raw = np.column_stack([values for values, _ in pairs])
     if all(gaps is None for _, gaps in pairs):
-        return whole_numbers(raw, row, where)
+        return (whole_numbers if absent_limit is None else whole_labels)(raw, row, where)
     none = np.zeros(len(raw), dtype=np.bool_)
     absent = np.column_stack([none if gaps is None else gaps for _, gaps in pairs])
     return _with_gaps(raw, absent, row, absent_limit, where)
 
 
-def from_lists(column: Any, row: int, width: int, absent_limit: int | None, where: Where) -> Ints:
+def from_lists(
+    column: Any,
+    row: int,
+    width: int,
+    absent_limit: int | None,
+    where: Where,
+    names: Sequence[str] | None = None,
+    *,
+    ragged: bool,
+    placed: bool = False,
+) -> Ints:
     """Return a list column as a rectangle, whole and ABSENT where an entry is not there.
 
+    `placed`: an entry's place says whose it is, so that no list may be shorter: never `ragged`.
+
     Raises:
-        VoteError: an entry that is no vote, a list longer than it may be, or, while `absent_limit`
-            is None, a null or a list that has not `width` entries.
+        VoteError: an entry that is no vote, a null while `absent_limit` is None, a list longer
+            than that, or, unless `ragged`, one that has not `width` entries.
     """
     if column.null_count:
         gone = column.is_null().to_numpy(zero_copy_only=False)
         raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    flat, gaps = numbers(column.flatten())
+    flat, gaps = votes_of(column.flatten(), names)
     unusual = lengths != width
     if width and not unusual.any():
         raw = flat.reshape(-1, width)
         if gaps is None:
-            return whole_numbers(raw, row, where)
+            return (whole_numbers if absent_limit is None else whole_labels)(raw, row, where)
         return _with_gaps(raw, gaps.reshape(-1, width), row, absent_limit, where)
-    if absent_limit is None:
+    if absent_limit is None or not ragged:
+        remedy = (
+            "with `groups` keep an entry for each teacher, null where a vote is missing"
+            if placed
+            else "give `teachers` N if the file holds labels and teachers may be missing"
+        )
         raise VoteError(
             f"{where.at(first_bad(unusual, row))} is the first whose list is not as long as "
-            "row 0's; give `teachers` N if the file holds labels and teachers may be missing"
+            f"row 0's; {remedy}"
         )
     long = unusual & (lengths > absent_limit)
     if long.any():
@@ -103,7 +162,7 @@ def _with_gaps(
             f"{where.at(first_bad(absent, row))} has a null; fill it in, or give `teachers` N "
             "if the file holds labels and teachers may be missing"
         )
-    values = whole_numbers(raw, row, where)
+    values = whole_labels(raw, row, where)
     values[absent] = ABSENT
     return values
 
@@ -115,7 +174,7 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         VoteError: a null, a number above 2^63 - 1, or bytes that are no text.
     """
     refuse_nulls(column, name, row, where)
-    column = _decoded(column)
+    column = decoded(column)
     if pa.types.is_integer(column.type):
         if column.type == pa.uint64():
             large = column.to_numpy(zero_copy_only=False) > _LARGEST_ID
@@ -126,12 +185,12 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
         raw = column.cast(pa.large_binary()).to_pylist()
-        at = next((i for i, text in enumerate(raw) if not _is_text(text)), 0)
+        at = next((i for i, text in enumerate(raw) if not _decodes(text)), 0)
         raise VoteError(f"{where.at(row + at)} has an id that is not UTF-8 text") from error
     return column.cast(pa.large_string())
 
 
-def _is_text(raw: bytes) -> bool:
+def _decodes(raw: bytes) -> bool:
     try:
         raw.decode()
     except UnicodeDecodeError:

@@ -68,6 +68,8 @@ def locate(source: str, stdin: IO[bytes] | None, stack: contextlib.ExitStack) ->
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
     if source == "-":
         name = "standard input"
+        if stdin is None and (sys.stdin is None or sys.stdin.closed):
+            raise VoteError(f"{name}: is closed; pipe an NPY or Parquet file into it")
         stream = sys.stdin.buffer if stdin is None else stdin
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe an NPY or Parquet file into it")

@@ -17,10 +17,15 @@ labels  Column names may say so; then only the shape and the flags are asked: th
         exceeding `teachers`. (Unequal totals rule nothing out: counts may lack votes.)
         Every label must be below `classes`, or, if that is not told, below the number of teachers,
         and no total may be common to half the rows: a wrong `teachers` must not turn counts over.
+        Texts are never counts, so columns or lists of them are labels, of whatever shape.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without
 `--teachers` are therefore never guessed. Every later row is still checked against the layout.
+
+Inferred or told, labels are refused on opening where turned round they would be as good and the
+shape speaks for it: more teachers than queries while `teachers` is not given, or `teachers` rows
+where rows are queries. Query ids, and columns named teacher_0, ..., leave no such doubt.
 
 Whether the numbers settle a layout depends on the votes, so one teacher may decide between reading
 a file and asking for `--layout`; names and flags do not depend on them.

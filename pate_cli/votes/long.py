@@ -6,6 +6,7 @@ Memory: the histograms, one bit per (query, teacher), the ids, and a batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids, Where, first_bad, whole_numbers
-from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER
-from pate_cli.votes.entries import ids_of, numbers, plain_ids, refuse_nulls
+from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
+from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER, is_text
+from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
+from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.side_files import QueryList
 
@@ -35,13 +37,15 @@ class LongVotes:
     missing vote could move a query, and with it which queries a limited run asks. A query nobody
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
-    top: the largest label. teachers: the number of distinct teacher ids.
+    top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
+    strays: rows whose text is no name.
     """
 
     ids: Ids
     counts: Counts
     teachers: int
     top: int
+    strays: int = 0
 
 
 @dataclass
@@ -77,19 +81,26 @@ def read_long(
     teachers: int | None,
     largest_label: int,
     asked: QueryList | None = None,
+    names: Sequence[str] | None = None,
+    groups: TeacherGroups | None = None,
 ) -> LongVotes:
     """Count the votes of `parts`.
 
     `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that somebody voted on.
+    `asked` lists the queries; None takes those that have a row. `groups` lists the teachers and how
+    many votes each one's counts for; None takes those who have a row, at one vote each. With
+    `teachers` or `names` a label may be null, -1, NaN or a text that is no name: a row without a
+    vote. Its query and its teacher are known all the same.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
-            than `teachers`, without `teachers` a query that lacks a teacher, or a vote on a query
-            that is not among those asked.
+            than `teachers`, without `teachers` a query that lacks a teacher, a vote on a query
+            that is not among those asked, or of a teacher in no group.
     """
     where = parts.where
     queries, voters = _Known(), _Known()
+    ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)
+    stray = 0
     listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
@@ -99,11 +110,19 @@ def read_long(
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
         if listed:
-            _refuse_others(ids, queries.ids, row, where)
+            _refuse_others(ids, queries.ids, row, where, _UNASKED)
         else:
             queries.learn(ids)
-        voters.learn(ids_of(batch.column(TEACHER), TEACHER, row, where))
-        labels = _labels(batch, row, where)
+        its_teachers = ids_of(batch.column(TEACHER), TEACHER, row, where)
+        if groups is not None:
+            if voters.ids is None:
+                members = groups.named_by(numbers=pa.types.is_integer(its_teachers.type))
+                voters.ids = pa.array(members, type=its_teachers.type)
+            _refuse_others(its_teachers, voters.ids, row, where, _UNGROUPED)
+        else:
+            voters.learn(its_teachers)
+        labels = ballots.labels(batch, row, where)
+        stray += ballots.strays(batch)
         top = max(top, int(labels.max()))
         if top > limit:
             raise VoteError(
@@ -116,12 +135,12 @@ def read_long(
     if not listed:
         queries.sort()
     width = top + 1 if classes is None else classes
-    counts, first_votes = _count(parts, queries, voters, width)
-    totals = counts.sum(axis=1)
-    if teachers is None and (totals != found).any():
-        row = int(first_votes[totals != found].min())
+    weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
+    counts, rows, first_votes = _count(parts, queries, voters, width, weights, ballots)
+    if teachers is None and (rows != found).any():
+        row = int(first_votes[rows != found].min())
         if row == parts.rows:
-            query = int(np.argmax(totals != found))
+            query = int(np.argmax(rows != found))
             raise VoteError(
                 f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
                 "if teachers may be missing, give `teachers` N"
@@ -131,24 +150,28 @@ def read_long(
             "on; if teachers may be missing, give `teachers` N"
         )
     counts.flags.writeable = False
-    return LongVotes(plain_ids(queries.ids), counts, found, top)
+    return LongVotes(plain_ids(queries.ids), counts, found, top, stray)
 
 
-def _refuse_others(ids: Any, asked: Any, row: int, where: Where) -> None:
-    """VoteError at the first vote on a query that is not asked."""
-    known = pc.is_in(ids, value_set=asked).to_numpy(zero_copy_only=False)
+_UNASKED = "on a query that is not in the list of queries"
+_UNGROUPED = "of a teacher that is in none of `groups`"
+
+
+def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:
+    """VoteError at the first vote on a query, or of a teacher, that is not listed."""
+    known = pc.is_in(ids, value_set=listed).to_numpy(zero_copy_only=False)
     if not known.all():
-        raise VoteError(
-            f"{where.at(first_bad(~known, row))} is a vote on a query that is not in the list of "
-            "queries"
-        )
+        raise VoteError(f"{where.at(first_bad(~known, row))} is a vote {what}")
 
 
-def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple[Counts, Ints]:
-    """Return the histograms and the row of each query's first vote."""
+def _count(
+    parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints, ballots: _Ballots
+) -> tuple[Counts, Ints, Ints]:
+    """Return the histograms, and how many rows each query has and the first of them."""
     where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
     counts = np.zeros((rows, classes), dtype=np.int64)
+    present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
     for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
@@ -156,8 +179,12 @@ def _count(parts: Parts, queries: _Known, voters: _Known, classes: int) -> tuple
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
-        np.add.at(counts.reshape(-1), query * classes + _labels(batch, row, where), 1)
-    return counts, first_votes
+        present += np.bincount(query, minlength=rows)
+        labels = ballots.labels(batch, row, where)
+        voted_on = labels != ABSENT
+        cells = (query * classes + labels)[voted_on]
+        np.add.at(counts.reshape(-1), cells, weights[teacher][voted_on])
+    return counts, present, first_votes
 
 
 def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:
@@ -177,8 +204,28 @@ def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None
     np.bitwise_or.at(voted, byte, bit)
 
 
-def _labels(batch: Any, row: int, where: Where) -> Ints:
-    column = batch.column(LABEL)
-    refuse_nulls(column, LABEL, row, where)
-    values, _ = numbers(column)
-    return whole_numbers(values[:, np.newaxis], row, where)[:, 0]
+@dataclass(frozen=True)
+class _Ballots:
+    """How the column of labels is read."""
+
+    names: Sequence[str] | None
+    missing_allowed: bool
+
+    def labels(self, batch: Any, row: int, where: Where) -> Ints:
+        """Classes, ABSENT for none."""
+        column = batch.column(LABEL)
+        if not self.missing_allowed:
+            refuse_nulls(column, LABEL, row, where)
+        values, gaps = votes_of(column, self.names)
+        whole = whole_labels if self.missing_allowed else whole_numbers
+        labels = whole(values[:, np.newaxis], row, where)[:, 0]
+        if gaps is not None:
+            labels[gaps] = ABSENT
+        return labels
+
+    def strays(self, batch: Any) -> int:
+        """How many labels are texts and no names."""
+        column = batch.column(LABEL)
+        if self.names is None or not is_text(column.type):
+            return 0
+        return int(np.count_nonzero(strays(column, self.names)))

@@ -6,7 +6,7 @@ import mmap
 import tokenize
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids, Where, whole_numbers
+from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
 
+_TEXT_BYTES = 1 << 23
+"""So much of an array of texts is looked up at once, however long they are."""
 _KINDS = {
     "b": "true/false values",
     "c": "complex numbers",
     "S": "byte strings",
-    "U": "strings",
     "M": "dates",
     "m": "durations",
     "V": "records",
@@ -45,11 +46,12 @@ class MappedFile:
 
     portable = True
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, *, texts: bool = False) -> None:
         """Map the array now: a file that is removed later is still there."""
         self._path = path
         self._name = name
-        self._header, mapped = _mapped(path, name)
+        self._texts = texts
+        self._header, mapped = _mapped(path, name, texts=texts)
         self._array: NDArray[Any] | None = mapped
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,7 +66,7 @@ class MappedFile:
     def array(self) -> NDArray[Any]:
         """The array; VoteError where the file is gone, or another one by now."""
         if self._array is None:
-            header, mapped = _mapped(self._path, self._name)
+            header, mapped = _mapped(self._path, self._name, texts=self._texts)
             if header != self._header:
                 raise VoteError(f"{self._name}: has changed while it was read; start again")
             self._array = mapped
@@ -95,11 +97,20 @@ class HeldArray:
 
 @dataclass(frozen=True, eq=False)
 class NpyMatrix:
-    """An array [queries, width], or with a query per column one [width, queries]."""
+    """An array [queries, width], or with a query per column one [width, queries].
+
+    names: of the labels, if these may be texts.
+    """
 
     where: Where
     source: MappedFile | HeldArray
     by_column: bool = False
+    names: tuple[str, ...] | None = None
+
+    @property
+    def texts(self) -> bool:
+        """Whether it holds texts."""
+        return self.source.array.dtype.kind == "U"
 
     @property
     def rows(self) -> int:
@@ -123,54 +134,80 @@ class NpyMatrix:
 
     def transposed(self) -> NpyMatrix:
         """Return the same file with a query per column."""
-        return NpyMatrix(Where(self.where.name, "column"), self.source, by_column=True)
+        return replace(self, where=Where(self.where.name, "column"), by_column=True)
 
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
     ) -> Iterator[tuple[int, Ids, Ints]]:
-        """Yield checked blocks; an array has no gaps, so `absent_limit` does not matter."""
-        del absent_limit
-        array = self.source.array.T if self.by_column else self.source.array
-        for first in range(start, stop, size):
-            part = array[first : min(first + size, stop)]
+        """Yield checked blocks; where votes may be missing, -1 and NaN are those that are."""
+        whole = whole_numbers if absent_limit is None else whole_labels
+        for first, part in self._pieces(size, start, stop):
             ids = row_numbers(first, first + part.shape[0])
-            values = whole_numbers(part, first, self.where)
+            values = self._places(part) if self.texts else whole(part, first, self.where)
             if not self.by_column:
                 self.source.release()
             yield first, ids, values
 
+    def stray_rows(self, size: int, stop: int) -> int:
+        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
+        found = 0
+        for _, part in self._pieces(size, 0, stop):
+            stray = (self._places(part) == ABSENT) & (part != "")
+            found += int(np.count_nonzero(stray.any(axis=1)))
+        return found
 
-def open_npy(path: Path, name: str) -> NpyMatrix:
-    """Map the array at `path`; `name` is what messages call it.
+    def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        array = self.source.array.T if self.by_column else self.source.array
+        for first in range(start, stop, size):
+            yield first, array[first : min(first + size, stop)]
+
+    def _places(self, texts: NDArray[Any]) -> Ints:
+        """The places of texts [rows, columns] among the names, ABSENT where they are none."""
+        names = np.array(self.names)
+        order = np.argsort(names)
+        places = np.empty(texts.shape, dtype=np.int64)
+        step = max(1, _TEXT_BYTES // max(1, texts[:1].nbytes))
+        for row in range(0, len(texts), step):
+            said = texts[row : row + step]
+            near = order[np.minimum(np.searchsorted(names, said, sorter=order), len(names) - 1)]
+            places[row : row + step] = np.where(names[near] == said, near, ABSENT)
+        return places
+
+
+def open_npy(path: Path, name: str, names: tuple[str, ...] | None = None) -> NpyMatrix:
+    """Map the array at `path`; `name` is what messages call it, `names` are those of the labels.
 
     Raises:
-        VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers.
+        VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers (or, with
+            `names`, texts).
     """
-    return NpyMatrix(Where(name), MappedFile(path, name))
+    return NpyMatrix(Where(name), MappedFile(path, name, texts=names is not None), names=names)
 
 
-def array_matrix(array: NDArray[Any], name: str) -> NpyMatrix:
+def array_matrix(array: NDArray[Any], name: str, names: tuple[str, ...] | None = None) -> NpyMatrix:
     """Take an array for what it would be as a file; it is not copied.
 
     Raises:
-        VoteError: masked, not two-dimensional, empty, or not of numbers.
+        VoteError: masked, not two-dimensional, empty, or not of numbers (or, with `names`, texts).
     """
     if isinstance(array, np.ma.MaskedArray):
         raise VoteError(
             f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
             "as nulls in a table"
         )
-    _check_array(array.shape, array.dtype, name)
-    return NpyMatrix(Where(name), HeldArray(np.asarray(array)))
+    _check_array(array.shape, array.dtype, name, texts=names is not None)
+    return NpyMatrix(Where(name), HeldArray(np.asarray(array)), names=names)
 
 
-def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str, *, texts: bool) -> None:
     if dtype.hasobject:
         raise VoteError(
             f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
             "save it as integers"
         )
-    if dtype.kind not in "iuf":
+    if dtype.kind == "U" and not texts:
+        raise VoteError(f"{name}: the array holds strings; if they are votes, give `label_names`")
+    if dtype.kind not in "iufU":
         kind = _KINDS.get(dtype.kind, str(dtype))
         raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
     if len(shape) != 2:
@@ -184,13 +221,13 @@ def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Non
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
 
 
-def _mapped(path: Path, name: str) -> tuple[_Header, NDArray[Any]]:
+def _mapped(path: Path, name: str, *, texts: bool) -> tuple[_Header, NDArray[Any]]:
     try:
         header = _header(path, name)
         size = path.stat().st_size
     except OSError as error:
         raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-    _check_array(header.shape, header.dtype, name)
+    _check_array(header.shape, header.dtype, name, texts=texts)
     # Python integers: a forged header cannot overflow the product.
     rows, columns = header.shape
     expected = header.offset + rows * columns * header.dtype.itemsize

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes.checks import check_counts, first_bad
 from pate_cli.votes.files import Format, locate
+from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
+from pate_cli.votes.names import LabelNames, names_of, shown
 from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.reading import (
@@ -34,6 +37,7 @@ from pate_cli.words import Layout, PublicFact
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pate_cli.votes.columns import Columns
     from pate_cli.votes.parquet import Parts
 
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
@@ -46,6 +50,9 @@ LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 ENTRIES_PER_BATCH = 1 << 20
 """At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
 
+_WIDTH_OF_TEXT = 4
+"""How many integers a vote in words counts as, while it is read."""
+
 
 def batch_size(width: int) -> int:
     """Return how many rows of `width` integers fit in one batch, at least 1."""
@@ -56,13 +63,17 @@ def batch_size(width: int) -> int:
 class VoteFile:
     """An opened file: its shape, how it was read, and its batches.
 
-    `teachers` is `teachers`, else what the file says: the total of the first row, the number of
-    labels in it, or the number of distinct teacher ids; `teachers_from_data` is true then.
+    `teachers` is the most votes a row can have. Without `groups` that is `teachers`, else what the
+    file says: the total of the first row, the number of labels in it, or the number of distinct
+    teacher ids; `teachers_from_data` is true then. With groups it is the weight of all teachers,
+    and histograms hold weights.
     `classes_from_data` is true when the number of classes is one more than the largest label
     seen; it then depends on the votes, so `classes` is the better source wherever the number of
     classes is known. `rows_from_data` is true where votes may be missing in long form and no list
     of queries was given: a query is there only if somebody voted on it, so one teacher can make a
     query appear, and `queries` and the place of later queries depend on the votes.
+    `label_names` are what the classes are called, class 0 first, where that was said or the columns
+    of the counts say so; public, and never taken from the votes.
 
     Queries come in the file's order, in long form in the order of the list of queries, or without
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
@@ -83,14 +94,23 @@ class VoteFile:
     rows_from_data: bool
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
+    label_names: tuple[str, ...] | None = None
+    strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
+    groups: tuple[Group, ...] | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
         how = "inferred" if self.inferred else "as told"
+        who = f"{self.teachers} teachers"
+        if self.groups is not None:
+            count = sum(group.teachers for group in self.groups)
+            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         line = (
             f"{self.name}: {self.queries} queries x {self.classes} classes, "
-            f"{self.teachers} teachers, layout {self.layout} ({how})"
+            f"{who}, layout {self.layout} ({how})"
         )
+        if self.label_names is not None:
+            line += f", named {shown(self.label_names)}"
         if self.layout is Layout.LONG:
             order = "the list of queries" if self.rows_listed else "query_id"
             line += f", in order of {order}"
@@ -99,6 +119,20 @@ class VoteFile:
         if self.classes_from_data:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
+
+    def stray_rows(self, limit: int | None = None) -> int:
+        """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
+
+        Of the first `limit` rows, or all; in long form of all rows of the file. Reads them once
+        more, where votes are words.
+        """
+        stop = self.queries if limit is None else min(limit, self.queries)
+        return 0 if self.strays is None else self.strays(stop)
+
+    @property
+    def votes_together(self) -> bool:
+        """Whether one record has trained one teacher at most, whatever its vote counts for."""
+        return all(group.teachers_per_record == 1 for group in self.groups or ())
 
     @property
     def read_off(self) -> tuple[PublicFact, ...]:
@@ -181,8 +215,17 @@ class _Told:
     teachers: int | None
     batch_rows: int | None
     queries: QueryList | None = None
+    names: tuple[str, ...] | None = None
+    groups: TeacherGroups | None = None
 
     def __post_init__(self) -> None:
+        if self.names is not None:
+            if self.classes not in (None, len(self.names)):
+                raise ParameterError(
+                    f"`classes` {self.classes} is not the number of `label_names`, "
+                    f"{len(self.names)}"
+                )
+            object.__setattr__(self, "classes", len(self.names))
         if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
             raise ParameterError(
                 f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
@@ -191,6 +234,22 @@ class _Told:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
         if self.batch_rows is not None and self.batch_rows < 1:
             raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.groups is not None and self.teachers not in (None, len(self.groups)):
+            raise ParameterError(
+                f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+
+    @property
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
+
+    def absent_limit(self, width: int) -> int | None:
+        """How many labels a row may have if some may be missing; None where none may.
+
+        Names allow it, for a text that is no name is a missing vote.
+        """
+        return width if self.teachers is None and self.names is not None else self.teachers
 
     def size(self, width: int) -> int:
         return batch_size(width) if self.batch_rows is None else self.batch_rows
@@ -204,21 +263,26 @@ class _Told:
         classes: int,
         teachers: int,
         reader: Reader,
+        names: tuple[str, ...] | None = None,
+        strays: Callable[[int], int] | None = None,
     ) -> VoteFile:
         return VoteFile(
             name,
             queries=queries,
             classes=classes,
-            teachers=teachers,
+            teachers=teachers if self.groups is None else self.groups.total,
             layout=layout,
             inferred=self.layout is None,
             classes_from_data=self.classes is None and layout is not Layout.COUNTS,
-            teachers_from_data=self.teachers is None,
+            teachers_from_data=self.ensemble is None,
             rows_from_data=(
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
             ),
             rows_listed=self.queries is not None,
             reader=reader,
+            label_names=names or self.names,
+            strays=strays,
+            groups=None if self.groups is None else self.groups.public,
         )
 
     def refuse_list(self, name: str) -> None:
@@ -237,6 +301,8 @@ def open_votes(
     classes: int | None = None,
     teachers: int | None = None,
     queries: Queries | None = None,
+    label_names: LabelNames | None = None,
+    groups: Groups | None = None,
     batch_rows: int | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
@@ -257,13 +323,26 @@ def open_votes(
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    label_names: what the classes are called, class 0 first: texts, or a text of them with commas
+    between, or a file of one name a line (a path, or "@NAME"). Votes may then be texts; one that
+    is no name is a missing vote, exactly as in `teachers`, whether that is given or not. (Then a
+    row still has an entry for every teacher: a column, a place in a list, a row in long form.)
+    Columns of counts that are called so are taken by name. Missing votes are within what every
+    bound holds for: neighbours differ in votes that move, appear or go missing, and a text that
+    is no name is one that went missing, whatever it says.
+    groups: for layouts that tell who voted, the public group of each teacher with its weight and
+    how many teachers one record may have trained, as a TeacherGroups or a Parquet or CSV file
+    of them; see load_groups. Histograms then hold weights.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
 
     Raises:
-        VoteError: the source cannot be read as votes; rows are checked as they are read.
-        UsageError: `queries` beside votes that are not in long form.
-        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; a source of
-            another type; or any of these words beside votes that are open already.
+        VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
+            rows are checked as they are read.
+        UsageError: `queries` beside votes that are not in long form; a file of names that cannot
+            be read.
+        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
+            are not distinct, or not as many as classes; a source of another type; or any of these
+            words beside votes that are open already.
     """
     told = _Told(
         None if layout is None else Layout(layout),
@@ -271,12 +350,14 @@ def open_votes(
         teachers,
         batch_rows,
         None if queries is None else query_list(queries),
+        None if label_names is None else names_of(label_names),
+        None if groups is None else teacher_groups(groups),
     )
     if isinstance(source, VoteFile):
         if told != _Told(None, None, None, None):
             raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries and "
-                "batch_rows where it is opened"
+                f"{source.name} is open already; give layout, classes, teachers, queries, "
+                "label_names, groups and batch_rows where it is opened"
             )
         yield source
         return
@@ -288,12 +369,12 @@ def _read(
     source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
-        return _from_array(array_matrix(source, "array"), told)
+        return _from_array(array_matrix(source, "array", told.names), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
 
-        return _from_parts(table_parts(source, "table", told.layout), told)
+        return _from_parts(table_parts(source, "table", told.layout, told.names), told)
     if not isinstance(source, (str, PathLike)):
         raise ParameterError(
             "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
@@ -301,24 +382,45 @@ def _read(
         )
     located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
-        return _from_array(open_npy(Path(located.parts[0].path), located.name), told)
+        return _from_array(open_npy(Path(located.parts[0].path), located.name, told.names), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
-    return _from_parts(open_parts(located.parts, located.name, told.layout, stack), told)
+    parts = open_parts(located.parts, located.name, told.layout, stack, told.names)
+    return _from_parts(parts, told)
 
 
 def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
-    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.teachers, transposable=True)
-    settled = told.layout or _infer(matrix, told, evidence)
+    evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
+    if matrix.texts:
+        settled = _of_texts(matrix, told)
+    else:
+        settled = told.layout or _infer(matrix, told, evidence)
     if settled is Layout.COUNTS:
         return _counts(matrix, told)
-    _check_orientation(matrix, settled, told)
+    _check_orientation(matrix, settled, told, transposable=True)
     by_query = matrix.transposed() if settled is Layout.LABELS_BY_TEACHER else matrix
-    return _labels(by_query, settled, told)
+    size = told.size(by_query.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(by_query.stray_rows, size) if matrix.texts else None
+    return _labels(by_query, settled, told, strays)
+
+
+def _of_texts(matrix: NpyMatrix, told: _Told) -> Layout:
+    """Return the layout of an array of texts: whoever is a row must be known."""
+    name, sides = matrix.where.name, (matrix.width, matrix.rows)
+    if told.layout is Layout.COUNTS:
+        raise VoteError(f"{name}: the array holds strings; counts are integers")
+    if told.layout is not None:
+        return told.layout
+    if told.teachers not in sides or matrix.width == matrix.rows:
+        raise VoteError(
+            f"{name}: the array holds strings, and who is a row cannot be told; say `layout` "
+            f"{Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
+        )
+    return Layout.LABELS if told.teachers == matrix.width else Layout.LABELS_BY_TEACHER
 
 
 def _from_parts(parts: Parts, told: _Told) -> VoteFile:
@@ -328,41 +430,90 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     if columns.layout is Layout.LONG:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
-    matrix = open_matrix(parts, gaps_allowed=told.teachers is not None)
-    by_teacher_columns = columns.layout is Layout.LABELS and not columns.is_list
+    matrix = open_matrix(
+        parts,
+        gaps_allowed=told.teachers is not None,
+        names=told.names,
+        placed=told.groups is not None,
+    )
+    rows_are_queries = columns.has_ids or columns.by_teacher
     evidence = Evidence(
         matrix.rows,
         matrix.width,
         told.classes,
-        told.teachers,
+        told.ensemble,
         transposable=False,
-        rows_are_queries=columns.has_ids or by_teacher_columns,
+        rows_are_queries=rows_are_queries,
         named=columns.layout,
     )
-    settled = told.layout or _infer(matrix, told, evidence)
-    return _counts(matrix, told) if settled is Layout.COUNTS else _labels(matrix, settled, told)
+    # Words are no counts, so it is the shape alone that could be doubtful.
+    known = Layout.LABELS if columns.texts else told.layout
+    settled = known or _infer(matrix, told, evidence)
+    if settled is Layout.COUNTS:
+        _check_classes(columns, told, matrix.where.name)
+        return _counts(matrix, told, columns.classes)
+    if not rows_are_queries:
+        _check_orientation(matrix, settled, told, transposable=False)
+    size = told.size(matrix.width * _WIDTH_OF_TEXT)
+    strays = functools.partial(matrix.stray_rows, size) if columns.texts else None
+    teachers = None if columns.is_list else columns.votes
+    return _labels(matrix, settled, told, strays, teachers)
+
+
+def _check_classes(columns: Columns, told: _Told, name: str) -> None:
+    """Refuse names beside columns of counts that have others."""
+    if told.names is None or columns.classes is None:
+        return
+    others = sorted(set(columns.classes) ^ set(told.names))
+    if others:
+        raise VoteError(
+            f"{name}: the columns and `label_names` do not name the same classes: {others[0]!r} "
+            "is on one side only"
+        )
 
 
 def _infer(matrix: Matrix, told: _Told, evidence: Evidence) -> Layout:
     rows = max(1, SAMPLE_ENTRIES // max(1, matrix.width))
-    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=told.teachers))
+    limit = told.absent_limit(matrix.width)
+    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=limit))
     return infer(matrix.where.name, sample, evidence)
 
 
-def _check_orientation(matrix: NpyMatrix, layout: Layout, told: _Told) -> None:
-    """Refuse a label matrix whose other side is the number of teachers."""
-    sides = (matrix.width, matrix.rows)
+def _check_orientation(matrix: Matrix, layout: Layout, told: _Told, *, transposable: bool) -> None:
+    """Refuse labels that may well be turned round, where nothing in the file tells.
+
+    That is where the other side is the number of teachers, or, if that is not told, where there
+    would be more teachers than queries: far more queries than teachers is what ensembles look like,
+    and turned round they would pass for as many teachers, whose votes seem to cost next to nothing.
+    """
+    name, sides = matrix.where.name, (matrix.width, matrix.rows)
     here, there = sides if layout is Layout.LABELS else sides[::-1]
-    if told.teachers is not None and here != told.teachers == there:
+    if told.ensemble is None and here > there:
+        raise VoteError(
+            f"{name}: as {layout} it has {here} teachers and {there} queries, turned round {there} "
+            f"teachers and {here} queries; give `teachers` {here} or {there} to say which"
+        )
+    if told.ensemble is not None and here != told.ensemble == there:
+        said = "`teachers`" if told.groups is None else "`groups` of"
+        if not transposable:
+            raise VoteError(
+                f"{name}: with {said} {told.ensemble} its {matrix.rows} rows are teachers; "
+                "store one row per query, or query_id, teacher_id, label"
+            )
         other = {Layout.LABELS: Layout.LABELS_BY_TEACHER, Layout.LABELS_BY_TEACHER: Layout.LABELS}
         raise VoteError(
-            f"{matrix.where.name}: with `teachers` {told.teachers} an array of {matrix.rows} x "
+            f"{name}: with {said} {told.ensemble} an array of {matrix.rows} x "
             f"{matrix.width} is `layout` {other[layout]}, not {layout}"
         )
 
 
-def _counts(matrix: Matrix, told: _Told) -> VoteFile:
+def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -> VoteFile:
     where, classes = matrix.where, matrix.width
+    if told.groups is not None:
+        raise UsageError(
+            f"`groups` needs to know who voted, and the histograms of {where.name} do not tell; "
+            "give the labels of the teachers"
+        )
     if told.classes not in (None, classes):
         raise VoteError(
             f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
@@ -392,11 +543,19 @@ def _counts(matrix: Matrix, told: _Told) -> VoteFile:
         classes=classes,
         teachers=teachers,
         reader=reader,
+        names=names,
     )
 
 
-def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
+def _labels(
+    matrix: Matrix,
+    layout: Layout,
+    told: _Told,
+    strays: Callable[[int], int] | None = None,
+    names: tuple[str, ...] | None = None,
+) -> VoteFile:
     where, width = matrix.where, matrix.width
+    weights = None if told.groups is None else told.groups.in_columns(names, width, where.name)
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
             f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "
@@ -405,15 +564,23 @@ def _labels(matrix: Matrix, layout: Layout, told: _Told) -> VoteFile:
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
     entries = max(teachers, classes)
+    read = entries if strays is None else max(teachers * _WIDTH_OF_TEXT, classes)
     reader = LabelsReader(
         matrix=matrix,
-        size=told.size(entries),
+        size=told.size(read),
         width=entries,
         classes=classes,
-        absent_limit=told.teachers,
+        absent_limit=told.absent_limit(width),
+        weights=weights,
     )
     return told.file(
-        where.name, layout, queries=matrix.rows, classes=classes, teachers=teachers, reader=reader
+        where.name,
+        layout,
+        queries=matrix.rows,
+        classes=classes,
+        teachers=teachers,
+        reader=reader,
+        strays=strays,
     )
 
 
@@ -448,10 +615,18 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         teachers=told.teachers,
         largest_label=LARGEST_UNTOLD_LABEL,
         asked=told.queries,
+        names=told.names,
+        groups=told.groups,
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
-    reader = CountedReader(name=name, ids=votes.ids, counts=votes.counts, size=told.size(classes))
+    reader = CountedReader(
+        name=name,
+        ids=votes.ids,
+        counts=votes.counts,
+        size=told.size(classes),
+        strays=votes.strays,
+    )
     return told.file(
         name,
         Layout.LONG,
@@ -459,4 +634,5 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
         classes=classes,
         teachers=told.teachers or votes.teachers,
         reader=reader,
+        strays=reader.stray_rows if parts.columns.texts else None,
     )

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
-from pate_cli.votes.columns import QUERY, Columns, find_columns
-from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids
+from pate_cli.votes.columns import QUERY, Columns, find_columns, is_text
+from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids, strays
 from pate_cli.votes.files import Part
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
@@ -25,6 +26,8 @@ from pate_cli.votes.repeats import first_repeat
 from pate_cli.words import Layout
 
 _IDS_AT_ONCE = 1 << 18
+_NOTHING = "nothing"
+"""The family of a column without any vote, which goes with every other."""
 
 
 class Piece(Protocol):
@@ -156,7 +159,11 @@ class Parts:
 
 
 def open_parts(
-    files: Sequence[Part], name: str, layout: Layout | None, stack: contextlib.ExitStack
+    files: Sequence[Part],
+    name: str,
+    layout: Layout | None,
+    stack: contextlib.ExitStack,
+    label_names: Sequence[str] | None = None,
 ) -> Parts:
     """Read the schemas of all parts and check that they agree; `stack` closes the files kept open.
 
@@ -172,7 +179,7 @@ def open_parts(
         opened = kept.file(part)
         size, groups = opened.shape
         pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
-        its_columns = find_columns(opened.schema, part.name, layout)
+        its_columns = find_columns(opened.schema, part.name, layout, label_names)
         its_kinds = [_family(opened.schema.field(column).type) for column in its_columns.needed]
         if columns is None:
             columns, kinds = its_columns, its_kinds
@@ -181,7 +188,7 @@ def open_parts(
                 f"{part.name}: has {len(its_columns.votes)} vote columns, "
                 f"the first part has {len(columns.votes)}; parts must agree"
             )
-        elif its_columns != columns or its_kinds != kinds:
+        elif its_columns != columns or not _agree(kinds, its_kinds):
             raise VoteError(
                 f"{part.name}: its columns differ in name, order or type from the first part's"
             )
@@ -190,17 +197,24 @@ def open_parts(
     return Parts(Where(name), columns, tuple(pieces))
 
 
-def table_parts(table: Any, name: str, layout: Layout | None) -> Parts:
+def table_parts(
+    table: Any, name: str, layout: Layout | None, label_names: Sequence[str] | None = None
+) -> Parts:
     """Take a pyarrow.Table for a file of one part.
 
     Raises:
         VoteError: no rows, or columns that are no votes.
     """
-    columns = find_columns(table.schema, name, layout)
+    columns = find_columns(table.schema, name, layout, label_names)
     if table.num_rows == 0:
         raise VoteError(f"{name}: has no rows")
     piece = TablePiece(table, Stretch(name, table.num_rows))
     return Parts(Where(name), columns, (piece,))
+
+
+def _agree(kinds: Sequence[str], others: Sequence[str]) -> bool:
+    pairs = zip(kinds, others, strict=True)
+    return all(_NOTHING in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def _family(kind: Any) -> str:
@@ -213,17 +227,26 @@ def _family(kind: Any) -> str:
         return _family(kind.value_type)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if is_text(kind):
         return "text"
+    if pa.types.is_null(kind):
+        return _NOTHING
     return f"list of {_family(kind.value_type)}"
 
 
 @dataclass(frozen=True, eq=False)
 class ParquetMatrix:
-    """Class columns, teacher columns or one list column, as a matrix with a row per query."""
+    """Class columns, teacher columns or one list column, as a matrix with a row per query.
+
+    width: entries of the first row. ragged: lists may be of other lengths. names: of the labels, if
+    these may be texts. placed: the place of an entry in a list says whose it is.
+    """
 
     parts: Parts
     width: int
+    ragged: bool
+    names: tuple[str, ...] | None = None
+    placed: bool = False
 
     @property
     def where(self) -> Where:
@@ -258,15 +281,47 @@ class ParquetMatrix:
                 ids = row_numbers(row, row + batch.num_rows)
             if columns.is_list:
                 (column,) = columns.votes
-                values = from_lists(batch.column(column), row, self.width, absent_limit, where)
+                values = from_lists(
+                    batch.column(column),
+                    row,
+                    self.width,
+                    absent_limit,
+                    where,
+                    self.names,
+                    ragged=self.ragged,
+                    placed=self.placed,
+                )
             else:
                 votes = [batch.column(column) for column in columns.votes]
-                values = from_columns(votes, row, absent_limit, where)
+                values = from_columns(votes, row, absent_limit, where, self.names)
             yield row, ids, values
 
+    def stray_rows(self, size: int, stop: int) -> int:
+        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
+        columns, names, found = self.parts.columns, self.names or (), 0
+        for _, batch in self.parts.batches(size, columns.votes, 0, stop):
+            stray = np.zeros(batch.num_rows, dtype=np.bool_)
+            for column in batch.columns:
+                if columns.is_list:
+                    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+                    rows = np.repeat(np.arange(batch.num_rows), lengths)
+                    stray[rows[strays(column.flatten(), names)]] = True
+                elif is_text(column.type):
+                    stray |= strays(column, names)
+            found += int(np.count_nonzero(stray))
+        return found
 
-def open_matrix(parts: Parts, *, gaps_allowed: bool) -> ParquetMatrix:
+
+def open_matrix(
+    parts: Parts,
+    *,
+    gaps_allowed: bool,
+    names: tuple[str, ...] | None = None,
+    placed: bool = False,
+) -> ParquetMatrix:
     """Check the query ids and read the width of the first row, 0 only if `gaps_allowed`.
+
+    `placed`: as in ParquetMatrix.
 
     Raises:
         VoteError: null or repeated query ids, or an empty first row.
@@ -282,7 +337,7 @@ def open_matrix(parts: Parts, *, gaps_allowed: bool) -> ParquetMatrix:
         width = int(length)
     if width == 0 and not gaps_allowed:
         raise VoteError(f"{parts.where.at(0)} has no entries")
-    return ParquetMatrix(parts, width)
+    return ParquetMatrix(parts, width, gaps_allowed and not placed, names, placed)
 
 
 def _refuse_repeats(parts: Parts) -> None:

@@ -130,17 +130,21 @@ class CountsReader(_MatrixReader):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelsReader(_MatrixReader):
-    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks."""
+    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks.
+
+    `weights` [teachers]: how many votes each teacher's counts for; None for one each.
+    """
 
     classes: int
     absent_limit: int | None
+    weights: Ints | None = None
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
         blocks = self.matrix.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
             check_labels(labels, row, self.matrix.where, classes=self.classes)
-            yield VoteBatch(row, ids, tally(labels, self.classes))
+            yield VoteBatch(row, ids, tally(labels, self.classes, self.weights))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,6 +155,12 @@ class CountedReader:
     ids: Ids
     counts: Counts
     size: int
+    strays: int = 0
+
+    def stray_rows(self, stop: int) -> int:
+        """How many rows of the files had a text that is no name, whichever queries they are on."""
+        del stop
+        return self.strays
 
     @property
     def portable(self) -> bool:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids
-from pate_cli.votes.columns import LABEL, QUERY
+from pate_cli.votes.columns import LABEL, QUERY, is_text
 from pate_cli.votes.files import Format, format_of
 
 __all__ = [
@@ -39,6 +39,9 @@ __all__ = [
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
+
+_UNNAMED = -2
+"""The true label of a query whose text is no name of a class."""
 
 _SUM_TOLERANCE = 1e-6
 _LARGEST_ID = 2**63 - 1
@@ -110,10 +113,12 @@ class StudentPredictions:
     Attributes:
         probabilities: [queries, classes]; rows sum to 1 within 1e-6.
         ids: the queries' ids, or None when rows match votes by their order.
+        columns: what the classes are called here, None where they are not.
     """
 
     probabilities: Floats
     ids: Sequence[Any] | NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
     _rows: _Rows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +142,18 @@ class StudentPredictions:
         """m."""
         return self.probabilities.shape[1]
 
+    def named(self, names: Sequence[str] | None) -> StudentPredictions:
+        """With classes in the order of these names, where the columns are called exactly so.
+
+        Otherwise as they stand: the first column is class 0.
+        """
+        if names is None or self.columns is None or self.columns == tuple(names):
+            return self
+        if sorted(self.columns) != sorted(names):
+            return self
+        order = [self.columns.index(name) for name in names]
+        return StudentPredictions(self.probabilities[:, order], self.ids, tuple(names))
+
     def of(self, ids: Any, first_row: int) -> Floats:
         """Probabilities of the queries with these ids, or from `first_row` on.
 
@@ -155,16 +172,33 @@ class Truth:
     """One label a query, matched to votes by id or by order.
 
     Attributes:
-        labels: [queries], classes from 0; UNKNOWN where nothing is known.
+        labels: [queries], classes from 0, or places in `words`; UNKNOWN where nothing is known.
         ids: the queries' ids, or None when rows match votes by their order.
+        words: distinct texts, of which the labels are places; None for labels that are classes.
     """
 
     labels: Ints
     ids: Sequence[Any] | NDArray[Any] | None = None
+    words: tuple[str, ...] | None = None
     _rows: _Rows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows", _Rows("true labels", len(self.labels), self.ids))
+
+    def named(self, names: Sequence[str] | None) -> Truth:
+        """With texts turned into classes, of these names; labels that are classes stay as they are.
+
+        Raises:
+            VoteError: there are texts, and no names.
+        """
+        if self.words is None:
+            return self
+        if names is None:
+            raise VoteError("true labels: they are texts; give `label_names`")
+        known = {name: place for place, name in enumerate(names)}
+        places = np.array([known.get(word, _UNNAMED) for word in self.words] + [UNKNOWN])
+        # UNKNOWN is -1, and so finds the last.
+        return Truth(places[self.labels].astype(np.int64), self.ids)
 
     def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
         """Labels of the queries with these ids, or from `first_row` on, UNKNOWN or below `classes`.
@@ -172,8 +206,11 @@ class Truth:
         A query whose id is not there is UNKNOWN.
 
         Raises:
-            VoteError: fewer labels than queries, or a label out of range.
+            VoteError: fewer labels than queries, a label out of range or of no name, or texts that
+                were not `named`.
         """
+        if self.words is not None:
+            return self.named(None).of(ids, first_row, classes=classes)
         rows = self._rows.of(ids, first_row)
         found = np.where(rows < 0, UNKNOWN, self.labels[rows])
         bad = (found < UNKNOWN) | (found >= classes)
@@ -280,14 +317,18 @@ def load_predictions(path: str | Path) -> StudentPredictions:
     damaged = f"{source}: cannot be read as student predictions"
     torn = f"{source}: a truncated or damaged Parquet file"
     values, ids = _read(source, damaged, torn)
+    columns = None
     if not isinstance(values, np.ndarray):
+        columns = tuple(values.column_names) if values.num_columns > 1 else None
         with _understood(damaged):
             values = _stacked(values, source)
-    return StudentPredictions(_as_floats(values), ids)
+    return StudentPredictions(_as_floats(values), ids, columns)
 
 
 def load_truth(path: str | Path) -> Truth:
     """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
+
+    Labels may be texts, which `Truth.named` turns into classes; an empty one is not known.
 
     Raises:
         VoteError: a file that cannot be read as such.
@@ -298,13 +339,18 @@ def load_truth(path: str | Path) -> Truth:
     if not isinstance(values, np.ndarray):
         with _understood(damaged):
             values = _label_column(values, source)
+    words = None
+    if values.ndim == 1 and values.dtype.kind == "U":
+        found, values = np.unique(values, return_inverse=True)
+        values = np.where(found[values] == "", UNKNOWN, values)
+        words = tuple(found.tolist())
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
-        raise VoteError(f"{source}: true labels must be whole numbers, one a query")
+        raise VoteError(f"{source}: true labels must be whole numbers or texts, one a query")
     if ids is not None and len(set(ids)) != len(ids):
         raise VoteError(f"{source}: a query id occurs twice")
     # Above the largest int64 a label would come out negative, and so perhaps as unknown.
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
-    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids)
+    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
 
 
 def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] | None]:
@@ -329,7 +375,13 @@ def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] |
 
             # As text, for 007 is not 7 where ids are names.
             options = csv.ConvertOptions(column_types={QUERY: string()})
-            table = csv.read_csv(BufferReader(content), convert_options=options)
+            # An empty line is a row of a single column; passed over, it would shift all others.
+            several = b"," in content.partition(b"\n")[0]
+            table = csv.read_csv(
+                BufferReader(content),
+                parse_options=csv.ParseOptions(ignore_empty_lines=several),
+                convert_options=options,
+            )
         else:
             raise VoteError(f"{source}: neither NPY nor Parquet")
         if QUERY not in table.column_names:
@@ -372,6 +424,11 @@ def _label_column(table: Any, source: Path) -> NDArray[Any]:
     if LABEL not in table.column_names:
         raise VoteError(f"{source}: true labels need a column named label")
     column = table.column(LABEL)
+    if is_text(column.type):
+        import pyarrow.compute as pc
+
+        # Names are not empty, so an empty text is free to stand for what is not known.
+        return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
     if pa.types.is_integer(column.type):
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
     return column.to_numpy()

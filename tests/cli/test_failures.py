@@ -3,6 +3,7 @@ and what is said about it is true."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -183,18 +184,102 @@ def _defect(monkeypatch, kind):
     monkeypatch.setattr(ConfidentGNMax, "label", label)
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, MemoryError])
-def test_a_defect_is_an_internal_failure_that_shows_no_votes(
-    pate, refused, votes, leftovers, monkeypatch, kind
+def _defect_words(kind):
+    return (
+        f"internal failure ({kind}); nothing was released. "
+        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "message"),
+    [
+        (RuntimeError, 1, _defect_words("RuntimeError")),
+        (UnicodeError, 1, _defect_words("UnicodeError")),
+        (MemoryError, 1, "out of memory; nothing was released. Fewer --workers take less of it"),
+        # What the system refuses is no defect, wherever it comes up.
+        (
+            lambda _: PermissionError(13, "Permission denied", "odd\nname\x1b[31m"),
+            6,
+            r"odd\nname\x1b[31m: Permission denied; nothing was released",
+        ),
+        (
+            lambda _: OSError(24, "Too many open files"),
+            6,
+            "Too many open files; nothing was released",
+        ),
+    ],
+)
+def test_what_goes_wrong_deep_inside_is_one_line_without_votes(
+    pate, refused, votes, leftovers, monkeypatch, kind, code, message
 ):
     _defect(monkeypatch, kind)
-    refused(
-        pate("aggregate", votes, "-q"),
-        1,
-        f"internal failure ({kind.__name__}); nothing was released. "
-        "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it",
-    )
+    refused(pate("aggregate", votes, "-q"), code, message)
     assert leftovers() == []
+
+
+def test_a_folder_that_is_gone(pate, refused, votes, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    message = "the folder this runs in is gone; change to one that is there; nothing was released"
+    refused(pate("aggregate", votes, "-q"), 6, message)
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".npy", "d/" * 3000 + "x.npy"])
+def test_a_name_that_is_too_long(pate, refused, votes, leftovers, name):
+    line = refused(pate("aggregate", votes, "-o", name, "-q"), 6)
+    assert line.endswith("File name too long; nothing was released")
+    assert leftovers() == []
+
+
+SHAPE = ["--teachers", 250, "--classes", 10, "--queries", 100]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cost", "VOTES"],
+        ["smooth-sensitivity", "VOTES"],
+        ["tune", "--data-independent", "--target-epsilon", 2, *SHAPE],
+        ["--version"],
+    ],
+)
+def test_a_closed_stdout_is_one_line(command, votes, words):
+    words = command(*[votes if word == "VOTES" else word for word in words])
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, stderr=subprocess.PIPE
+    )
+    assert result.returncode == 6
+    lines = result.stderr.decode().splitlines()
+    assert lines[-1] == "pate: cannot write standard output: it is closed"
+    assert len(lines) <= 2
+
+
+def test_a_closed_stdin_is_one_line(command, leftovers):
+    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-")]
+    result = subprocess.run(words, check=False, capture_output=True)
+    assert result.returncode == 3
+    assert result.stderr.startswith(b"pate: standard input: is closed; pipe ")
+    assert leftovers() == []
+
+
+def test_a_terminal_without_the_letters_still_gets_its_table(command, votes):
+    """A pseudo-terminal that says it knows ASCII only."""
+    leader, follower = os.openpty()
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "TERM": "dumb"}
+    words = command("cost", votes, "-q")
+    with subprocess.Popen(words, stdout=follower, stderr=follower, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a pseudo-terminal
+            while piece := os.read(leader, 4096):
+                shown += piece
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"Cost by order" in shown
+    assert shown.isascii()
 
 
 def test_a_defect_with_a_traceback_shows_no_locals(patched, votes, counts, leftovers):

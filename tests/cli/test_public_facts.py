@@ -16,7 +16,7 @@ TEACHERS = 30
 def labels(folder, counts):
     """Votes by teacher, of which one alone is for the last class."""
     rng = np.random.default_rng(8)
-    voted = rng.integers(0, 3, size=(20, TEACHERS))
+    voted = rng.integers(0, 3, size=(30, TEACHERS))
     voted[4, 7] = 3
     np.save(folder / "labels.npy", voted)
     return voted

@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from pate_cli.votes.side_files import load_truth
+
 LIMIT = 3_000_000
 
 
@@ -49,6 +51,22 @@ def test_votes(script, samples, name, shape, teachers, right):
         assert truth.shape == shape[:1]
         assert (counts.argmax(axis=1) == truth).mean() == pytest.approx(right, abs=5e-4)
         assert f"{right:.1%}" in text
+
+
+def test_ballots_in_words(script, samples):
+    from pate_cli import open_votes
+
+    cells = script("make_cells")
+    with open_votes(samples / "cells.parquet", label_names=cells.NAMES) as votes:
+        assert (votes.queries, votes.teachers, votes.layout) == (209, 40, "labels")
+        counts = np.concatenate([batch.counts for batch in votes.batches()])
+        assert votes.stray_rows() == np.count_nonzero(counts.sum(axis=1) < 40) > 0
+    truth = load_truth(samples / "cells_truth.parquet").named(cells.NAMES)
+    right = truth.of(range(209), 0, classes=2) == counts.argmax(axis=1)
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    assert "| `cells.parquet` | 209 x 2, 40 teachers |" in text
+    assert f"as on {1 - counts.sum() / counts.shape[0] / 40:.1%} of" in text
+    assert f"the plurality is right on {right.mean():.1%}" in text
 
 
 def test_no_private_record_of_adult_is_with_two_teachers_or_the_public(script):

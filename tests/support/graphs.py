@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -49,3 +50,39 @@ class Graph:
         apart = votes_apart(histograms, histograms)
         edges = np.argwhere((apart > 0) & (apart <= teachers_per_record))
         return cls(histograms, apart, edges)
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """Every way in which a few teachers can vote or abstain, each vote counting for its weight.
+
+    Two are neighbours in a group if only teachers of that group voted otherwise, so many at most.
+    """
+
+    weights: tuple[int, ...]
+    groups: tuple[str, ...]
+    classes: int
+
+    @cached_property
+    def votes(self):
+        """[ballots, teachers], −1 for none."""
+        return np.array(list(itertools.product(range(-1, self.classes), repeat=len(self.weights))))
+
+    @cached_property
+    def _found(self):
+        cast = self.votes[:, :, None] == np.arange(self.classes)
+        counts = (cast * np.array(self.weights)[:, None]).sum(axis=1)
+        return np.unique(counts, axis=0, return_inverse=True)
+
+    @property
+    def histograms(self):
+        """Those that occur."""
+        return self._found[0]
+
+    def edges(self, group, teachers_per_record):
+        """Ordered pairs of different histograms of neighbours, [2, pairs]."""
+        inside = np.array([name == group for name in self.groups])
+        other = self.votes[:, None] != self.votes[None]
+        close = (other.sum(axis=2) <= teachers_per_record) & ~other[:, :, ~inside].any(axis=2)
+        pairs = self._found[1].reshape(-1)[np.argwhere(close)]
+        return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0).T

@@ -8,6 +8,14 @@ import pytest
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.checks import ABSENT, tally
 
+NOT_FINITE = (
+    "has NaN or infinity; repair the row or leave it out (where NaN stands for a missing label, "
+    "give `teachers` N)"
+)
+NEGATIVE = (
+    "has a negative number; votes are counted from 0 (where -1 stands for a missing label, give "
+    "`teachers` N)"
+)
 GOOD = [[7.0, 3.0]] * 20
 
 
@@ -21,10 +29,10 @@ def damaged(row, values, dtype=np.float64):
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ([np.nan, 3], "has NaN or infinity; repair the row or leave it out"),
-        ([np.inf, 3], "has NaN or infinity; repair the row or leave it out"),
+        ([np.nan, 3], NOT_FINITE),
+        ([np.inf, 3], NOT_FINITE),
         ([7.5, 2.5], "has a fractional number; votes must be whole counts"),
-        ([-1, 11], "has a negative number; votes are counted from 0"),
+        ([-1, 11], NEGATIVE),
         ([2.0**31, 0], "has a number above 2147483647, which is no vote; check the file"),
         ([1e300, 0], "has a number above 2147483647, which is no vote; check the file"),
         ([0, 0], "has no votes at all; if teachers may be missing, give `teachers` N"),
@@ -75,13 +83,13 @@ def test_labels_out_of_range(npy, refusal):
     assert refusal(path, layout=Layout.LABELS, classes=3) == (
         "v.npy: row 2 has a label outside 0..2; labels count from 0: check `classes` and the file"
     )
-    assert refusal(path, layout=Layout.LABELS_BY_TEACHER, classes=3).startswith(
+    assert refusal(path, layout=Layout.LABELS_BY_TEACHER, classes=3, teachers=3).startswith(
         "v.npy: column 0 has a label outside 0..2"
     )
-    assert refusal(npy([[0, 70000]]), layout=Layout.LABELS) == (
-        "v.npy: row 0 has a label above 65535; if that is right, give `classes`"
+    assert refusal(npy([[0], [70000]]), layout=Layout.LABELS) == (
+        "v.npy: row 1 has a label above 65535; if that is right, give `classes`"
     )
-    assert refusal(npy([[0, 0]]), layout=Layout.LABELS) == (
+    assert refusal(npy([[0], [0]]), layout=Layout.LABELS) == (
         "v.npy: only label 0 occurs; give `classes`"
     )
 

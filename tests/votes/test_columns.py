@@ -89,7 +89,10 @@ def test_long_form():
     assert refused(Layout.LONG, query_id=INT, label=INT) == (
         "f: layout long needs the columns query_id, teacher_id and label; 'teacher_id' is missing"
     )
-    assert refused(**{**long, "label": TEXT}) == "f: column 'label' is text; use integers"
+    assert (
+        refused(**{**long, "label": TEXT})
+        == "f: column 'label' is text; use integers, or give `label_names`"
+    )
     assert refused(**{**long, "teacher_id": pa.float64()}) == (
         "f: column 'teacher_id' is float; use integers or strings"
     )

@@ -108,6 +108,7 @@ def test_standard_input_is_spooled_privately_and_removed(
     assert not list(spool_folder.iterdir())
 
     class Stdin:
+        closed = False
         buffer = io.BytesIO(path.read_bytes())
 
     monkeypatch.setattr(sys, "stdin", Stdin)

@@ -37,6 +37,7 @@ DTYPES = ["<i1", "<u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f8", ">f4"]
 )
 def test_npy_layouts_agree(read, labels, dtype, order, rows):
     expected = by_hand(labels)
+    told = {"classes": CLASSES, "teachers": labels.shape[1]}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "votes"
         shapes = {
@@ -47,11 +48,11 @@ def test_npy_layouts_agree(read, labels, dtype, order, rows):
         for layout, array in shapes.items():
             with path.open("wb") as file:
                 np.save(file, np.asarray(array.astype(dtype), order=order))
-            _, ids, counts = read(path, layout=layout, classes=CLASSES, batch_rows=rows)
+            _, ids, counts = read(path, layout=layout, batch_rows=rows, **told)
             np.testing.assert_array_equal(counts, expected)
             assert ids == list(range(len(labels)))
             array = np.asarray(array.astype(dtype), order=order)
-            _, ids, counts = read(array, layout=layout, classes=CLASSES, batch_rows=rows)
+            _, ids, counts = read(array, layout=layout, batch_rows=rows, **told)
             np.testing.assert_array_equal(counts, expected)
             assert ids == list(range(len(labels)))
 
@@ -121,13 +122,13 @@ def test_parquet_layouts_agree(read, labels, integer, kind, texts, cut, rows, gr
 
 
 def test_classes_come_from_the_largest_label_when_not_told(npy):
-    path = npy([[0, 2, 1], [3, 3, 0]])
+    path = npy([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
     with open_votes(path, layout=Layout.LABELS) as votes:
         assert (votes.classes, votes.classes_from_data) == (4, True)
         assert (votes.teachers, votes.teachers_from_data) == (3, True)
         assert not votes.rows_from_data
         assert votes.describe() == (
-            f"{path}: 2 queries x 4 classes, 3 teachers, layout labels (as told); "
+            f"{path}: 3 queries x 4 classes, 3 teachers, layout labels (as told); "
             "the number of classes was taken from the data, `classes` is safer"
         )
     with open_votes(path, layout=Layout.LABELS, classes=9, teachers=4) as votes:

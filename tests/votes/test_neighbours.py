@@ -64,6 +64,93 @@ def seen(read):
     return look
 
 
+NAMES = ("World", "Sports", "Business")
+KINDS = [pa.string(), pa.dictionary(pa.int8(), pa.string())]
+
+
+def ballots(labels, ids, kind, nothing):
+    """Every Parquet table of these votes in words; `nothing` is what an absent one says."""
+    said = [[nothing if v == GONE else NAMES[v] for v in row] for row in labels.tolist()]
+    queries, width = labels.shape
+    columns = {f"teacher_{t}": pa.array([row[t] for row in said], kind) for t in range(width)}
+    yield {"query_id": ids, **columns}
+    yield {"query_id": ids, "labels": pa.array(said, pa.list_(pa.string()))}
+    yield {
+        "query_id": [query for query in ids for _ in range(width)],
+        "teacher_id": list(range(width)) * queries,
+        "label": pa.array([word for row in said for word in row], kind),
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    labels=votes_with_gaps,
+    data=st.data(),
+    kind=st.sampled_from(KINDS),
+    nothing=st.sampled_from([None, "", "world", "I cannot tell"]),
+    told=st.booleans(),
+)
+def test_a_teacher_who_says_other_words_changes_nothing_but_votes(
+    read, labels, data, kind, nothing, told
+):
+    """Votes that go missing or appear, without a word on how many teachers there are."""
+    queries, width = labels.shape
+    other = labels.copy()
+    other[:, data.draw(st.integers(0, width - 1))] = data.draw(
+        hnp.arrays(np.int64, queries, elements=st.integers(GONE, CLASSES - 1))
+    )
+    ids = list(range(5, 5 + queries))
+    options = {"label_names": NAMES, "teachers": width if told else None, "batch_rows": 2}
+    tables_of = [ballots(votes, ids, kind, nothing) for votes in (labels, other)]
+    for pair in zip(*tables_of, strict=True):
+        for table, votes in zip(pair, (labels, other), strict=True):
+            file, order, counts = read(pa.table(table), **options)
+            assert (file.queries, file.classes, file.teachers) == (queries, CLASSES, width)
+            assert order == ids
+            assert file.classes_from_data is False
+            assert file.rows_from_data == (told and file.layout is Layout.LONG)
+            np.testing.assert_array_equal(counts, histograms(votes))
+
+
+def marked(labels, mark):
+    """Labels whose gaps are -1, or NaN."""
+    return labels if mark == GONE else np.where(labels == GONE, np.nan, labels)
+
+
+@settings(max_examples=40, deadline=None)
+@given(labels=votes_with_gaps, mark=st.sampled_from([GONE, np.nan]), spare=st.integers(0, 2))
+def test_minus_one_and_nan_are_no_vote(read, labels, mark, spare):
+    queries, width = labels.shape
+    ids = list(range(queries))
+    values = marked(labels, mark)
+    told = {"classes": CLASSES, "teachers": width + spare}
+    columns = {f"teacher_{t}": pa.array(values[:, t]) for t in range(width)}
+    sources = [(pa.table({"query_id": ids, **columns}), None)]
+    sources.append((pa.table({"query_id": ids, "labels": values.tolist()}), None))
+    if width + spare != queries or width == queries:
+        sources.append((values, Layout.LABELS))
+        sources.append((values.T, Layout.LABELS_BY_TEACHER))
+    for source, layout in sources:
+        file, _, counts = read(source, layout=layout, **told)
+        np.testing.assert_array_equal(counts, histograms(labels))
+        assert (file.queries, file.teachers) == (queries, width + spare)
+
+
+@pytest.mark.parametrize("mark", [GONE, np.nan])
+def test_without_the_number_of_teachers_they_are_refused(mark, npy, refusal):
+    text = refusal(npy(np.array([[0, 1], [mark, 1], [0, 0]])), layout=Layout.LABELS, classes=2)
+    assert text.startswith("v.npy: row 1 has ")
+    assert "stands for a missing label, give `teachers` N" in text
+
+
+@pytest.mark.parametrize("bad", [-2, -np.inf, 0.5])
+def test_other_numbers_are_refused_all_the_same(bad, npy, refusal):
+    labels = np.array([[0, 1], [-1, 1], [bad, 0]])
+    assert refusal(npy(labels), layout=Layout.LABELS, classes=2, teachers=2).startswith(
+        "v.npy: row 2 has "
+    )
+
+
 @settings(max_examples=60, deadline=None)
 @given(labels=votes_with_gaps, data=st.data(), spare=st.integers(0, 2), texts=st.booleans())
 def test_a_teacher_less_changes_nothing_but_votes(seen, labels, data, spare, texts):

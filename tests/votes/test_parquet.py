@@ -55,7 +55,7 @@ def test_columns_of_the_wrong_type(values, kind, parquet, refusal):
 def test_lists_of_the_wrong_type(parquet, refusal):
     path = parquet({"v": [["a", "b"], ["c", "d"]]})
     assert refusal(path) == (
-        "v.parquet: column 'v' holds list<element: string>; use lists of integers"
+        "v.parquet: column 'v' holds texts; if they are votes, give `label_names`"
     )
 
 

@@ -286,10 +286,54 @@ def test_a_query_has_one_true_label(table, text, ids):
 def test_text_that_is_no_truth(text, tmp_path):
     labels = f"{tmp_path / 'side.csv'}: true labels"
     assert refused(lambda: load_truth(text(a=[1]))) == f"{labels} need a column named label"
-    for values in ([0.5, 1.0], ["a", "b"], []):
+    for values in ([0.5, 1.0], []):
         assert refused(lambda values=values: load_truth(text(label=values))) == (
-            f"{labels} must be whole numbers, one a query"
+            f"{labels} must be whole numbers or texts, one a query"
         )
+
+
+NAMES = ("World", "Sports", "Business")
+WORDS = ["Sports", "World", None, "Sports", "Business"]
+
+
+def test_true_labels_may_be_texts(table, text, array):
+    queries = [5, 6, 7, 8, 9]
+    coded = pa.array(WORDS).dictionary_encode()
+    for path in (
+        table(label=WORDS),
+        table(label=pa.array(WORDS, pa.large_string())),
+        table(label=coded, query_id=queries),
+        text(label=WORDS),
+        array(np.array(["" if word is None else word for word in WORDS])),
+    ):
+        truth = load_truth(path)
+        found = truth.named(NAMES).of(queries, 0, classes=3)
+        np.testing.assert_array_equal(found, [1, 0, UNKNOWN, 1, 2])
+        assert refused(lambda truth=truth: truth.of(queries, 0, classes=3)) == (
+            "true labels: they are texts; give `label_names`"
+        )
+
+
+def test_a_true_label_of_no_name_is_refused_by_row(table):
+    truth = load_truth(table(label=WORDS)).named(("World", "Business", "sports"))
+    np.testing.assert_array_equal(truth.of([1], 1, classes=3), [0])
+    assert refused(lambda: truth.of([0, 1], 2, classes=3)) == (
+        "true labels: the label of row 3 is not among the 3 classes of the votes"
+    )
+
+
+def test_true_labels_in_numbers_do_not_ask_for_names(array):
+    truth = load_truth(array(np.array([0, 2])))
+    np.testing.assert_array_equal(truth.named(NAMES).of([0, 1], 0, classes=3), [0, 2])
+
+
+def test_predictions_are_taken_by_name_where_all_columns_are_called_so(table):
+    turned = table(Sports=SHARES[:, 1], Business=SHARES[:, 2], World=SHARES[:, 0])
+    found = load_predictions(turned)
+    np.testing.assert_array_equal(found.named(NAMES).probabilities, SHARES)
+    np.testing.assert_array_equal(found.named(None).probabilities, SHARES[:, [1, 2, 0]])
+    other = load_predictions(table(Sports=SHARES[:, 1], b=SHARES[:, 2], World=SHARES[:, 0]))
+    np.testing.assert_array_equal(other.named(NAMES).probabilities, SHARES[:, [1, 2, 0]])
 
 
 @pytest.mark.parametrize("load", [load_truth, load_predictions])

@@ -1,0 +1,79 @@
+"""Names of the classes: public, so that what a text means as a vote does not depend on the votes.
+
+A text that is no name is a missing vote, never an error: one teacher may cast it or not, and a
+refusal would tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TypeAlias
+
+from pate_cli.errors import ParameterError, UsageError
+
+LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"
+"""Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
+
+MOST_NAMES = 1 << 24
+# Half of a pair, which has no UTF-8; and what numpy takes for the end of a text.
+_UNFIT = re.compile("[\ud800-\udfff\0]")
+
+
+def names_of(given: LabelNames) -> tuple[str, ...]:
+    """Return the names, class 0 first.
+
+    A file has one name a line, in UTF-8; blanks belong to a name. Between commas they would be
+    there by mistake, and are refused.
+
+    Raises:
+        UsageError: a file that cannot be read.
+        ParameterError: fewer than 2 names, one that is empty or there twice, or what is no text.
+    """
+    if isinstance(given, PathLike):
+        return _checked(_lines(Path(fspath(given))))
+    if isinstance(given, str):
+        if given.startswith("@"):
+            return _checked(_lines(Path(given[1:])))
+        names = given.split(",")
+        for place, name in enumerate(names):
+            if name != name.strip():
+                raise ParameterError(
+                    f"`label_names`: name {place} begins or ends with a blank; leave it out, or "
+                    "give a file of names (@FILE) if it belongs there"
+                )
+        return _checked(names)
+    return _checked(list(given))
+
+
+def shown(names: Sequence[str], most: int = 3) -> str:
+    """Return the first few names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        # With universal newlines; a mark of byte order is no part of the first name.
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: names of labels must be UTF-8 text, one a line") from None
+    return text.removesuffix("\n").split("\n")
+
+
+def _checked(names: Sequence[str]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name or _UNFIT.search(name):
+            raise ParameterError(f"`label_names`: name {place} is empty, or no text")
+        if name in seen:
+            raise ParameterError(f"`label_names`: {name!r} is there twice")
+        seen.add(name)
+    if not 2 <= len(names) <= MOST_NAMES:
+        raise ParameterError(f"`label_names`: at least 2 names are needed, got {len(names)}")
+    # Plain texts, as numpy's are not everywhere.
+    return tuple(str(name) for name in names)

@@ -1,0 +1,262 @@
+"""`--groups`: one epsilon per group of teachers, in reports, quotes, ledgers and refusals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import pate_cli as pate_library
+from pate_cli.disclosure.guarantee import adjacency
+from pate_cli.disclosure.schema import report_schema
+from pate_cli.errors import LedgerError, ParameterError, UsageError
+from pate_cli.ledger import Ledger
+from pate_cli.mechanisms import GNMax, MechanismChoice
+from pate_cli.tuning.source import TuneSource
+from pate_cli.verbs import measure
+from pate_cli.verbs.spend import quote
+from pate_cli.votes import TeacherGroups, open_votes
+from pate_cli.words import MechanismName
+from refusals import refusal
+from runs import round_of
+
+HEAVY, LIGHT, WEIGHT = 10, 30, 4
+
+
+@pytest.fixture
+def labels(tmp_path):
+    random = np.random.default_rng(5)
+    right = random.integers(0, 4, size=(60, 1))
+    guess = random.integers(0, 4, size=(60, HEAVY + LIGHT))
+    path = tmp_path / "labels.npy"
+    np.save(path, np.where(random.random(guess.shape) < 0.9, right, guess))
+    return path
+
+
+@pytest.fixture
+def groups(tmp_path):
+    path = tmp_path / "groups.csv"
+    rows = [f"open,{WEIGHT}"] * HEAVY + ["strict,1"] * LIGHT
+    path.write_text("\n".join(["group,weight", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def words(labels, groups):
+    return [labels, "--groups", groups, "--layout", "labels", "--classes", 4, "--delta", 1e-3]
+
+
+def reported(result):
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    jsonschema.Draft202012Validator(report_schema()).validate(report)
+    assert max(own["epsilon"] for own in report["groups"]) == report["epsilon"]
+    assert {own["delta"] for own in report["groups"]} == {report["delta"]}
+    return report
+
+
+def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words):
+    result = pate("aggregate", *words)
+    report = reported(result)
+    heavy, light = report["groups"]
+    assert (heavy["group"], heavy["teachers"], heavy["total_weight"]) == ("open", 10, 40)
+    assert (light["group"], light["votes_per_record"]) == ("strict", 1)
+    assert report["mechanism"]["teachers"] == HEAVY * WEIGHT + LIGHT
+    assert report["mechanism"]["teachers_per_record"] == heavy["votes_per_record"] == WEIGHT
+    assert report["mechanism"]["votes_together"] is True
+    statements = {one["id"]: one for one in report["guarantee"]["statements"]}
+    assert statements["by-group"]["holds"] is statements["all-votes"]["holds"] is True
+    assert "one record of one group" in report["guarantee"]["adjacency"]
+    said = f"from {light['epsilon']:.4f} for strict to {heavy['epsilon']:.4f} for open"
+    assert said in result.stderr
+    # A group's is that of a run in which every record moves as many votes as one of its own.
+    for own in report["groups"][1:]:
+        mechanism = {k: v for k, v in report["mechanism"].items() if k != "name"}
+        mechanism["teachers_per_record"] = own["votes_per_record"]
+        counts = np.array([[30, 30, 10, 0]] * 60)
+        alone = quote(counts, pate_library.ConfidentGNMax(**mechanism), layout="counts", delta=1e-3)
+        assert own["epsilon"] == alone.epsilon
+    assert light["epsilon"] < 0.4 * heavy["epsilon"]
+
+
+def test_a_dry_run_quotes_what_a_run_reports(pate, words):
+    words += ["--mechanism", "permute-and-flip"]
+    price = json.loads(pate("aggregate", *words, "--dry-run").stdout)
+    assert price["groups"] == reported(pate("aggregate", *words))["groups"]
+    drawn = ["--release", "upper", "--order", 8, "-o", "l.csv"]
+    upper = json.loads(pate("aggregate", *words, "--dry-run", *drawn).stdout)
+    for dear, plain in zip(upper["groups"], price["groups"], strict=True):
+        assert dear["epsilon"] > plain["epsilon"]  # the draw is paid for in full
+    assert upper["groups"][0]["epsilon"] == upper["epsilon"]
+
+
+def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, words, folder):
+    more = ["--mechanism", "permute-and-flip", "--order", 8, "--ledger"]
+    reported(pate("aggregate", *words, *more, "one.ledger", "--release", "none"))
+    reported(pate("aggregate", *words, *more, "two.ledger", "-o", "l.csv", "--release", "none"))
+    ledger = Ledger.read("one.ledger")
+    assert [group.group for group in ledger.rounds[0].groups] == ["open", "strict"]
+    both = reported(pate("release", "one.ledger", "two.ledger", "--release", "none"))
+    one = reported(pate("release", "one.ledger", "--release", "none"))
+    for alone, added in zip(one["groups"], both["groups"], strict=True):
+        assert alone["epsilon"] < added["epsilon"] < 2.0 * alone["epsilon"]
+    drawn = reported(pate("release", "one.ledger"))
+    statement = drawn["guarantee"]["statements"][-1]
+    assert (statement["id"], statement["holds"]) == ("by-group", True)
+    for sanitized, free in zip(drawn["groups"], one["groups"], strict=True):
+        assert sanitized["epsilon"] <= drawn["epsilon"]
+        # Below the headline only by a worst case in which the draw is counted.
+        assert sanitized["epsilon"] in (
+            drawn["epsilon"],
+            max(sanitized["epsilon"], free["epsilon"]),
+        )
+
+
+def test_ledgers_of_different_groups_are_not_added(pate, words, labels, folder):
+    more = ["--mechanism", "permute-and-flip", "--order", 8, "--release", "none", "--ledger"]
+    assert pate("aggregate", *words, *more, "one.ledger").exit_code == 0
+    rows = ["shut,4", *["open,4"] * (HEAVY - 1), *["strict,1"] * LIGHT]
+    Path("other.csv").write_text("\n".join(["group,weight", *rows]))
+    words[2] = "other.csv"
+    assert pate("aggregate", *words, *more, "two.ledger", "-o", "l.csv").exit_code == 0
+    result = pate("release", "one.ledger", "two.ledger", "--release", "none")
+    assert result.exit_code == LedgerError.exit_code
+    assert "rounds of teachers in different --groups have no common neighbours" in result.stderr
+    plain = [labels, "--layout", "labels", "--classes", 4, "--delta", 1e-3]
+    assert pate("aggregate", *plain, *more, "three.ledger", "-o", "m.csv").exit_code == 0
+    assert pate("release", "one.ledger", "three.ledger").exit_code == LedgerError.exit_code
+
+
+DAMAGE = {
+    "more votes than weights": lambda group: group.update(votes_per_record=5),
+    "fewer votes than one teacher has": lambda group: group.update(votes_per_record=3),
+    "a count that is none": lambda group: group.update(teachers=True),
+    "a field too many": lambda group: group.update(votes=[1, 2]),
+    "a field too few": lambda group: group.pop("total_weight"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_groups_of_a_ledger_are_refused(damage):
+    public = TeacherGroups(("open", "open", "strict"), weights=(4, 3, 1)).public
+    mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
+    done = replace(round_of(mechanism, queries=9), groups=public)
+    empty = Ledger.zero(analysis="tight", delta=1e-5, orders=[8.0])
+    ledger = replace(empty, rounds=(done,))
+    assert Ledger.from_json(ledger.to_json()).rounds == (done,)
+    data = json.loads(ledger.to_json())
+    del data["checksum"]
+    data["schema_version"] = 1  # which had none
+    DAMAGE[damage](data["rounds"][0]["groups"][0])
+    text = refusal(LedgerError, Ledger.from_json, json.dumps(data))
+    assert text == "the ledger is damaged: a field is missing or malformed"
+
+
+def test_a_round_is_charged_for_the_group_that_moves_most():
+    public = TeacherGroups(("open", "strict"), weights=(4, 1)).public
+    done = round_of(GNMax(5, 3, sigma2=5.0, teachers_per_record=3), queries=9)
+    assert refusal(LedgerError, replace, done, groups=public) == (
+        "round f00d: a record of its groups moves up to 4 votes, but it was charged for 3"
+    )
+
+
+def test_weights_without_groups_are_no_shared_records():
+    """Of a mechanism for votes that move together, on histograms that were weighted beforehand."""
+    mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
+    said = adjacency(round_of(mechanism, queries=9))
+    assert "differ in one teacher, whose vote counts for up to 4: " in said
+    assert "at most 4 votes of one class may move" in said
+    assert "4 teachers, as one record" in adjacency(
+        round_of(replace(mechanism, votes_together=False), queries=9)
+    )
+
+
+def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):
+    words = [*words[:-2], "--max-queries", 20, "--target-epsilon", 40, "--threshold", 40]
+    words += ["--sigma1", 30, "--sigma2", "12"]
+    result = pate("tune", *words, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert f"--groups {words[2]}" in json.loads(result.stdout)["command"]
+    result = pate("tune", "--rule-of-thumb", "--groups", words[2], "--target-epsilon", 4)
+    assert (result.exit_code, "leave out --groups" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("target", "all_alike"), [("3", True), ("90", False)])
+def test_a_tested_target_is_every_groups_and_one_met_untested_is_not(
+    pate, words, target, all_alike
+):
+    words += ["--mechanism", "permute-and-flip"]
+    words = ["aggregate", *words, "--target-epsilon", target, "--max-queries", 60]
+    result = pate(*words)
+    report = json.loads(result.stdout)
+    assert result.exit_code in (0, 8)
+    epsilons = {own["epsilon"] for own in report["groups"]}
+    assert max(epsilons) == report["epsilon"]
+    assert (len(epsilons) == 1) is all_alike
+    quoted = pate(*words, "--dry-run", "-o", "l.csv")
+    price = json.loads(quoted.stdout)["groups"]
+    assert (len({own["epsilon"] for own in price}) == 1) is all_alike
+
+
+@pytest.mark.parametrize("mechanism", ["stability", "sparse-vector"])
+def test_a_composition_costs_every_group_the_headline(pate, words, mechanism):
+    report = reported(pate("aggregate", *words, "--mechanism", mechanism))
+    assert [own["epsilon"] for own in report["groups"]] == [report["epsilon"]] * 2
+    assert report["mechanism"]["teachers_per_record"] == WEIGHT
+
+
+def test_what_does_not_go_with_groups(pate, words, votes, groups):
+    result = pate("aggregate", *words, "--teachers-per-record", 2)
+    assert result.exit_code == 2
+    assert "--teachers-per-record does not go with --groups, which say it" in result.stderr
+    result = pate("aggregate", *words, "--analysis", "paper")
+    assert (result.exit_code, "--analysis paper does not go with --groups" in result.stderr) == (
+        2,
+        True,
+    )
+    result = pate("aggregate", votes, "--groups", groups, "--layout", "counts")
+    assert result.exit_code == 2
+    assert "--groups needs to know who voted" in result.stderr
+    before = groups.read_bytes()
+    result = pate("aggregate", *words, "-o", groups, "--format", "csv", "--force")
+    assert (result.exit_code, groups.read_bytes()) == (2, before)
+    groups.write_text("group,weight\na,0\n")
+    result = pate("aggregate", *words)
+    assert result.exit_code == 3
+    assert "row 0 has a weight that is no whole number" in result.stderr
+
+
+def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups, monkeypatch):
+    settings = {"layout": "labels", "classes": 4, "groups": groups}
+    asked = []
+    monkeypatch.setattr(measure, "measure_accuracy", lambda *_, **given: asked.append(given) or [])
+    with open_votes(labels, **settings) as file:
+        found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
+        assert found.mechanism["teachers_per_record"] == WEIGHT
+        truth = pate_library.Truth(np.zeros(60, dtype=np.int64))
+        pate_library.accuracy(file, truth)
+        assert (asked[0]["teachers"], asked[0]["teachers_per_record"]) == (70, WEIGHT)
+        sample, _ = TuneSource(votes=file).sample()
+        assert (sample.teachers, sample.teachers_per_record) == (70, WEIGHT)
+        for verb in (pate_library.accuracy, pate_library.tune):
+            extra = (truth,) if verb is pate_library.accuracy else ()
+            text = refusal(UsageError, verb, file, *extra, teachers_per_record=2)
+            assert text.startswith("`teachers_per_record` does not go with `groups`")
+
+
+def test_a_mechanism_that_is_given_must_be_for_the_groups(labels, groups):
+    with open_votes(labels, layout="labels", classes=4, groups=groups) as file:
+        right = {"teachers_per_record": WEIGHT, "votes_together": True}
+        price = quote(file, GNMax(70, 4, sigma2=50.0, **right), delta=1e-3)
+        choice = MechanismChoice(MechanismName.GNMAX, {"sigma2": 50.0})
+        assert quote(file, choice, delta=1e-3) == price
+        text = refusal(ParameterError, quote, file, GNMax(70, 4, sigma2=50.0), delta=1e-3)
+        assert text.endswith("teachers_per_record=4, the most votes that one record moves")
+    pairs = TeacherGroups(("a",) * 40, teachers_per_record=(4,) * 40)
+    with open_votes(labels, layout="labels", classes=4, groups=pairs) as file:
+        together = GNMax(40, 4, sigma2=50.0, **right)
+        assert refusal(ParameterError, quote, file, together, delta=1e-3) == text

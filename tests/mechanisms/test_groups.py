@@ -1,0 +1,175 @@
+"""Teachers that count differently: every ballot of a few, and every neighbour in each group."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+
+from divergences import hockey_stick, renyi
+from graphs import Ballots
+from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
+from pate_cli.disclosure.door import by_group, for_all_votes
+from pate_cli.disclosure.worst_case import Spending
+from pate_cli.mechanisms import mechanism_class, scored_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.votes import TeacherGroups
+from pate_cli.words import MechanismName
+
+DELTA = 0.02
+# One teacher a record in all groups, so that votes move together; and not so.
+ENSEMBLES = {
+    "weighted": TeacherGroups(("a", "b", "b", "b", "b"), weights=(3, 1, 1, 1, 1)),
+    "shared": TeacherGroups(
+        ("a", "a", "a", "b", "b"), weights=(2, 1, 1, 1, 1), teachers_per_record=(2, 2, 2, 1, 1)
+    ),
+}
+BALLOTS = {which: Ballots(all_.weights, all_.groups, 3) for which, all_ in ENSEMBLES.items()}
+
+
+@functools.cache
+def edges_of(which, group, teachers_per_record):
+    return BALLOTS[which].edges(group, teachers_per_record)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A mechanism for some groups of teachers, and all ballots."""
+
+    name: str
+    which: str
+
+    @property
+    def groups(self):
+        return ENSEMBLES[self.which]
+
+    @property
+    def ballots(self):
+        return BALLOTS[self.which]
+
+    @cached_property
+    def mechanism(self) -> Any:
+        public = self.groups.public
+        return CASES[self.name].build(
+            teachers=self.groups.total,
+            classes=3,
+            teachers_per_record=max(group.votes_per_record for group in public),
+            votes_together=all(group.teachers_per_record == 1 for group in public),
+        )
+
+    def bound(self, mechanism):
+        """The mechanism with what the same student predicts everywhere, if it takes that."""
+        return with_student(mechanism, [STUDENTS[3][0]] * len(self.ballots.histograms))
+
+    def law(self, mechanism):
+        laws = CASES[self.name].law(self.bound(mechanism), self.ballots.histograms)
+        np.testing.assert_allclose(laws.sum(axis=1), 1.0, rtol=0.0, atol=1e-12)
+        return laws
+
+    def edges(self, group):
+        return edges_of(self.which, group.group, group.teachers_per_record)
+
+    def divergence(self, group):
+        """The exact Rényi divergences over all neighbours in a group."""
+        law = self.law(self.mechanism)
+        logs = np.log(law[:, law.max(axis=0) > 0.0])
+        here, there = self.edges(group)
+        return renyi(logs[here], logs[there], ORDER)
+
+
+def each(names, ensembles=tuple(ENSEMBLES)):
+    pairs = list(itertools.product(names, ensembles))
+    cases = [pytest.param(Ensemble(*pair), id="-".join(pair)) for pair in pairs]
+    return pytest.mark.parametrize("case", cases)
+
+
+SCORED, COMPOSED = names(ScoredMechanism), names(ComposedMechanism)
+
+
+@each(SCORED)
+def test_no_neighbour_in_a_group_costs_more_than_its_votes_per_record(case):
+    for group in case.groups.public:
+        exact = case.divergence(group).max()
+        moved = group.votes_per_record
+        assert exact <= worst(case.mechanism.moving(moved)) * (1.0 + 1e-9)
+        mu = case.mechanism.moving(moved).gaussian_mu(queries=1, answers=1)
+        assert exact <= ORDER * mu**2 / 2.0
+    # The group that moves most is the run's own case.
+    assert case.mechanism.moving(3) == case.mechanism
+
+
+@each(["gnmax", "confident", "lnmax"], ["weighted"])
+def test_an_understated_group_is_caught(case):
+    """One vote less, and some neighbour costs more than is charged."""
+    heavy, light = case.groups.public
+    assert (heavy.votes_per_record, light.votes_per_record) == (3, 1)
+    understated = case.mechanism.moving(2)
+    assert case.divergence(heavy).max() > worst(understated) > case.divergence(light).max()
+
+
+@each(SCORED)
+def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
+    counts, mechanism = case.ballots.histograms, case.bound(case.mechanism)
+    table, score = mechanism.cost_table(ORDER), mechanism.score(counts)
+    cells = mechanism.cells(score, table.grid)
+    cost = table.cost(cells)
+    for group in case.groups.public:
+        here, there = case.edges(group)
+        moved = np.abs(score[here] - score[there]).max(axis=0)
+        assert np.all(moved <= np.array(mechanism.lipschitz) * (1.0 + 1e-12))
+        assert np.abs(cells[here, 0] - cells[there, 0]).max() <= 1
+        covered = np.minimum(cost[here], cost[there])
+        np.testing.assert_array_less(case.divergence(group), covered * (1.0 + 1e-9) + 1e-11)
+
+
+@each(["gnmax", "confident", "permute-and-flip"])
+def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
+    law = case.law(case.mechanism)
+    spent = [Spending(case.mechanism, 1, 1)]
+    headline = for_all_votes(spent, delta=DELTA).epsilon
+    found = by_group(case.groups.public, spent, epsilon=headline, delta=DELTA)
+    assert max(own.epsilon for own in found) == headline
+    assert min(own.epsilon for own in found) < 0.7 * headline
+    for own in found:
+        here, there = case.edges(own)
+        assert hockey_stick(law[here], law[there], own.epsilon).max() <= DELTA
+
+
+@each(COMPOSED)
+@pytest.mark.parametrize("delta", [0.301, 0.6])
+def test_a_composition_covers_the_neighbours_in_every_group(case, delta):
+    law = case.law(case.mechanism)
+    epsilon = case.mechanism.privacy(1, delta).epsilon
+    for group in case.groups.public:
+        here, there = case.edges(group)
+        assert hockey_stick(law[here], law[there], epsilon).max() <= delta
+
+
+@each(COMPOSED)
+def test_a_composition_for_fewer_votes_does_not_cover_the_group_that_moves_most(case):
+    understated = case.mechanism.moving(2)
+    law = case.law(understated)
+    (group,) = [group for group in case.groups.public if group.votes_per_record == 3]
+    here, there = case.edges(group)
+    epsilon = understated.privacy(1, 0.301).epsilon
+    assert hockey_stick(law[here], law[there], epsilon).max() > 0.301
+
+
+@pytest.mark.parametrize("name", ["gnmax", "lnmax"])
+def test_equal_weights_and_as_much_more_noise_cost_what_one_vote_costs(name):
+    kind = mechanism_class(MechanismName(name))
+    scale = {"gnmax": "sigma2", "lnmax": "laplace_scale"}[name]
+    plain = kind(50, 10, **{scale: 7.0})
+    heavy = kind(150, 10, **{scale: 21.0}, teachers_per_record=3, votes_together=True)
+    assert worst(heavy) == pytest.approx(worst(plain), rel=1e-12)
+    apart = replace(heavy, votes_together=False)
+    assert worst(apart) > 1.2 * worst(heavy)
+    wanted = plain.gaussian_mu(queries=9, answers=9)
+    assert heavy.gaussian_mu(queries=9, answers=9) == pytest.approx(wanted, rel=1e-12)
+    again = scored_from_parameters(heavy.parameters())
+    assert (again, "votes_together" in apart.parameters()) == (heavy, False)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -58,23 +59,31 @@ class Finding:
         return self.proven > self.epsilon
 
 
-class Case:
+class Case(ABC):
     """Two neighbours, what they give, and what is claimed of it."""
 
     name: str
     delta: float
     draws: int
 
+    @abstractmethod
     def claim(self) -> float:
         """The ε that the tool states for this δ."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def find(self, share: float = 1.0) -> Finding:
+        """What it comes to; a share of the draws does for a quick look."""
+
+
+class DrawnCase(Case):
+    """One whose ε is bounded by draws."""
+
+    @abstractmethod
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
         """Draws on both neighbours, scored in one or more ways."""
-        raise NotImplementedError
 
     def find(self, share: float = 1.0) -> Finding:
-        """Draw and compare; a share of the draws does for a quick look."""
+        """Draw and compare."""
         start = time.perf_counter()
         claim = self.claim()
         draws = max(2, round(self.draws * share))
@@ -88,7 +97,7 @@ _MOST_JOINT = 1 << 16
 
 
 @dataclass(frozen=True)
-class LabelCase(Case):
+class LabelCase(DrawnCase):
     """Labels of a mechanism, each row on its own.
 
     Attributes:
@@ -117,13 +126,14 @@ class LabelCase(Case):
     runs: int = 1
 
     def claim(self) -> float:
-        """What `quote` says of the k queries; the votes have no say in it."""
-        said = {
-            pate.quote(np.array(votes), self.mechanism, delta=self.delta, **self._asked(1)).epsilon
+        """What `quote` says of the k queries, the same for both."""
+        one, other = (
+            pate.quote(np.array(votes), self.mechanism, delta=self.delta, **self._asked(1))
             for votes in (self.one, self.other)
-        }
-        (epsilon,) = said
-        return epsilon
+        )
+        if one.epsilon != other.epsilon or not (one.sound and other.sound):
+            raise ValueError(f"{self.name}: no claim, or one that depends on the votes")
+        return one.epsilon
 
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
         """By row, as if rows were independent; and whole transcripts where there are few."""
@@ -202,7 +212,7 @@ def charged_epsilon(report: pate.Report, *, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class ReleaseCase(Case):
+class ReleaseCase(DrawnCase):
     """The sanitized number alone, drawn again and again from the ledgers of two neighbours."""
 
     name: str
@@ -277,7 +287,7 @@ class WholeCase(ReleaseCase):
 
 
 @dataclass(frozen=True)
-class TargetCase(Case):
+class TargetCase(DrawnCase):
     """A target stated in advance: refused, or labels of k equal rows, of which only counts tell."""
 
     name: str
@@ -464,6 +474,18 @@ LABELS = (
         confidence=1.0,
         predictions=_rows([0.5, 0.5], _K),
     ),
+    _labels(
+        "interactive: a vote appears near the threshold",
+        "interactive",
+        _rows([15, 5], _K),
+        _rows([16, 5], _K),
+        threshold=5.0,
+        sigma1=3.3,
+        sigma2=40.0,
+        confidence=1.0,
+        predictions=_rows([0.5, 0.5], _K),
+        reading={"teachers": 21},
+    ),
     # Pure ε: the rare label of a clear majority is e^{2/b} times as frequent a vote later.
     _labels(
         "lnmax: a rare label, one answer",
@@ -480,6 +502,14 @@ LABELS = (
         _rows([11, 10], _K),
         _rows([10, 11], _K),
         laplace_scale=4.5,
+    ),
+    _labels(
+        "lnmax: three teachers a record",
+        "lnmax",
+        _rows([12, 9], _K),
+        _rows([9, 12], _K),
+        laplace_scale=13.5,
+        teachers_per_record=3,
     ),
     _labels(
         "lnmax: a vote appears",
@@ -521,6 +551,18 @@ LABELS = (
         [[29, 12]],
         query_epsilon=1.0,
         query_delta=0.001,
+        delta=0.0006,
+        draws=1 << 17,
+        runs=1 << 9,
+    ),
+    _labels(
+        "stability: two teachers a record",
+        "stability",
+        [[45, 16]],
+        [[47, 14]],
+        query_epsilon=1.0,
+        query_delta=0.001,
+        teachers_per_record=2,
         delta=0.0006,
         draws=1 << 17,
         runs=1 << 9,
@@ -606,8 +648,8 @@ RELEASES = (
     ),
     TargetCase(
         "target: where the chance to pass changes most",
+        [16, 4],
         [15, 5],
-        [14, 6],
         rows=6,
         target=1.0,
         delta=0.05,

@@ -170,8 +170,11 @@ class Told(Case):
     proven: float
     name: str = "told"
 
+    def claim(self):
+        return 1.0
+
     def find(self, share=1.0):
-        return Finding(self.name, 1.0, 0.01, self.proven, 1000, 4, 0.1)
+        return Finding(self.name, self.claim(), 0.01, self.proven, 1000, 4, 0.1)
 
 
 @pytest.mark.parametrize(("proven", "code", "word"), [(0.9, 0, "holds"), (1.1, 1, "REFUTED")])

@@ -132,7 +132,8 @@ def _kind(kind: Any) -> str:
         return "text"
     if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
         inner = _kind(kind.value_type)
-        return {"integer": "list", "float": "list", "text": "list of text"}.get(
+        # Lists that are all empty have no type; with one vote in them they would.
+        return {"integer": "list", "float": "list", "null": "list", "text": "list of text"}.get(
             inner, f"list of {kind}"
         )
     return str(kind)

@@ -74,6 +74,21 @@ class _Known:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def _nobody(
+    parts: Parts, classes: int | None, teachers: int | None, asked: QueryList | None
+) -> LongVotes:
+    """The votes where there are none: the neighbour of a file in which one teacher voted alone.
+
+    VoteError unless all that is public is given: a vote must not decide whether a file is read.
+    """
+    if classes is None or teachers is None or asked is None:
+        raise VoteError(f"{parts.where.name}: has no rows")
+    ids = asked.named_by(numbers=parts.ids_are_numbers)
+    counts = np.zeros((len(ids), classes), dtype=np.int64)
+    counts.flags.writeable = False
+    return LongVotes(ids, counts, teachers=0, top=0)
+
+
 def read_long(
     parts: Parts,
     *,
@@ -97,6 +112,8 @@ def read_long(
             than `teachers`, without `teachers` a query that lacks a teacher, a vote on a query
             that is not among those asked, or of a teacher in no group.
     """
+    if not parts.rows:
+        return _nobody(parts, classes, teachers, asked)
     where = parts.where
     queries, voters = _Known(), _Known()
     ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)

@@ -38,6 +38,10 @@ class Piece(Protocol):
         """Its rows."""
 
     @property
+    def schema(self) -> Any:
+        """Its Arrow schema."""
+
+    @property
     def portable(self) -> bool:
         """Whether it pickles as the name of a file."""
 
@@ -58,6 +62,11 @@ class FilePiece:
     stretch: Stretch
     size: int
     kept: KeptOpen = field(repr=False)
+
+    @property
+    def schema(self) -> Any:
+        """See Piece."""
+        return self.kept.file(self.part).schema
 
     @property
     def portable(self) -> bool:
@@ -103,6 +112,11 @@ class TablePiece:
     stretch: Stretch
 
     @property
+    def schema(self) -> Any:
+        """See Piece."""
+        return self.table.schema
+
+    @property
     def portable(self) -> bool:
         """A copy carries the votes."""
         return False
@@ -133,6 +147,11 @@ class Parts:
         return sum(piece.stretch.rows for piece in self.pieces)
 
     @property
+    def ids_are_numbers(self) -> bool:
+        """What the schema says of the query ids, which there are."""
+        return _family(self.pieces[0].schema.field(QUERY).type) == "number"
+
+    @property
     def stretches(self) -> tuple[Stretch, ...]:
         """The rows of each piece."""
         return tuple(piece.stretch for piece in self.pieces)
@@ -156,6 +175,12 @@ class Parts:
                     yield begin + row + skipped, wanted
                 if row + batch.num_rows >= beyond:
                     break
+
+
+def _refuse_empty(columns: Columns, name: str) -> None:
+    """VoteError for a file without rows, but for long form, in which rows are votes."""
+    if columns.layout is not Layout.LONG:
+        raise VoteError(f"{name}: has no rows")
 
 
 def open_parts(
@@ -192,8 +217,10 @@ def open_parts(
             raise VoteError(
                 f"{part.name}: its columns differ in name, order or type from the first part's"
             )
-    if columns is None or not any(piece.stretch.rows for piece in pieces):
+    if columns is None:
         raise VoteError(f"{name}: has no rows")
+    if not any(piece.stretch.rows for piece in pieces):
+        _refuse_empty(columns, name)
     return Parts(Where(name), columns, tuple(pieces))
 
 
@@ -207,7 +234,7 @@ def table_parts(
     """
     columns = find_columns(table.schema, name, layout, label_names)
     if table.num_rows == 0:
-        raise VoteError(f"{name}: has no rows")
+        _refuse_empty(columns, name)
     piece = TablePiece(table, Stretch(name, table.num_rows))
     return Parts(Where(name), columns, (piece,))
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes import Layout, long, open_votes
 
 
@@ -176,3 +177,22 @@ def test_a_list_of_queries_is_given_where_votes_are_opened(parquet, npy):
         open_votes(npy([[3, 4], [5, 2]]), queries=[0, 1]),
     ):
         pass
+
+
+@pytest.mark.parametrize("ids", [[3, 5], ["a", "b"]])
+def test_nobody_voted(parquet, ids):
+    """The neighbour of a file in which one teacher voted alone, hence as good as that."""
+    column = pa.array(ids[:0], pa.array(ids).type)
+    nothing = {"query_id": column, "teacher_id": pa.array([], pa.int64())}
+    path = parquet(nothing | {"label": pa.array([], pa.int64())})
+    public = {"classes": 3, "teachers": 4, "queries": ids}
+    for source in (path, pq.read_table(path)):
+        with open_votes(source, **public) as votes:
+            (batch,) = votes.batches()
+        assert list(batch.ids) == ids
+        assert not batch.counts.any()
+        assert batch.counts.shape == (2, 3)
+        for fact in public:
+            told = {name: given for name, given in public.items() if name != fact}
+            with pytest.raises(VoteError, match="has no rows"), open_votes(source, **told):
+                pass

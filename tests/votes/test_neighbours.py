@@ -204,3 +204,12 @@ def test_a_part_that_lacks_a_vote_may_hold_floats(parquet, drain, tmp_path):
     np.testing.assert_array_equal(
         drain(tmp_path / "parts", teachers=2), [[1, 1], [0, 2], [1, 1], [0, 1]]
     )
+
+
+def test_lists_of_whoever_voted_are_read_when_nobody_did():
+    """Without a vote a column of lists has no type; one vote must not decide."""
+    for labels in ([[], []], [[], [2]]):
+        table = pa.table({"labels": pa.array(labels)})
+        with open_votes(table, classes=3, teachers=5) as votes:
+            (batch,) = votes.batches()
+        assert batch.counts.sum() == sum(map(len, labels))

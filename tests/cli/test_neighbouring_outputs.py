@@ -1,0 +1,656 @@
+"""Everything that leaves a run, on vote files that differ by one teacher, with the same noise.
+
+Only labels may differ, and what is computed from them or sanitized: that is what epsilon pays for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import getpass
+import io
+import json
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from typer.testing import CliRunner
+
+from pate_cli.cli.app import app
+from pate_cli.labels import NO_LABEL, Labels, write_labels
+from pate_cli.noise import RunKey
+from pate_cli.words import LabelFormat
+
+TEACHERS, CLASSES, QUERIES = 12, 3, 9
+GONE = -1
+ONE = 4
+"""The teacher in whose votes neighbours differ."""
+
+IDS = [f"q{7 * row % QUERIES}" for row in range(QUERIES)]
+
+# Everything that a statement takes as public.
+PUBLIC = ["--teachers", TEACHERS, "--classes", CLASSES, "--workers", 1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def same_noise():
+    """One secret for all runs: private, as `--seed` is not, so that reports say all they can."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
+        constant = SimpleNamespace(token_hex=lambda size: "0" * 2 * size)
+        patch.setattr("pate_cli.ledger.secrets", constant)  # names of draws in a spend record
+        yield
+
+
+# --- votes -----------------------------------------------------------------------------------
+
+
+def some_votes():
+    """Labels [queries, teachers]: near ties, agreement, and gaps here and there."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, CLASSES, size=(QUERIES, TEACHERS))
+    labels[::3] = np.where(rng.random((3, TEACHERS)) < 0.9, 1, labels[::3])
+    labels[rng.random(labels.shape) < 0.1] = GONE
+    labels[:, ONE] = [0, GONE, 2, 1, GONE, 0, 1, GONE, 1]
+    return labels
+
+
+def other(labels, votes):
+    """The same file with these votes of the one teacher, by row."""
+    changed = labels.copy()
+    for row, vote in votes.items():
+        changed[row, ONE] = vote
+    return changed
+
+
+VOTES = some_votes()
+NEIGHBOURS = {
+    "moved in the first row": other(VOTES, {0: 1}),
+    "vanished from the first row": other(VOTES, {0: GONE}),
+    "appeared in the middle": other(VOTES, {4: 2}),
+    "vanished from the last row": other(VOTES, {QUERIES - 1: GONE}),
+    "all votes moved, gone or new": other(
+        VOTES, dict(enumerate([2, 1, GONE, 0, 2, GONE, 0, 1, 2]))
+    ),
+    "nothing is left": other(VOTES, dict.fromkeys(range(QUERIES), GONE)),
+}
+EVERYWHERE = NEIGHBOURS["all votes moved, gone or new"]
+
+
+def histograms(labels):
+    return np.stack([(labels == label).sum(axis=1) for label in range(CLASSES)], axis=1)
+
+
+def nullable(values):
+    return pa.array([None if v == GONE else v for v in values], pa.int64())
+
+
+def npy_counts(labels, path):
+    np.save(path, histograms(labels))
+    return ["--layout", "counts"]
+
+
+def parquet_counts(labels, path):
+    columns = {f"class_{j}": histograms(labels)[:, j] for j in range(CLASSES)}
+    pq.write_table(pa.table({"query_id": IDS, **columns}), path)
+    return ["--layout", "counts"]
+
+
+def counts_in_lists(labels, path):
+    pq.write_table(pa.table({"query_id": IDS, "counts": histograms(labels).tolist()}), path)
+    return ["--layout", "counts"]
+
+
+def counts_in_parts(labels, path):
+    path.mkdir()
+    for number, rows in enumerate((slice(0, 4), slice(4, QUERIES))):
+        columns = {f"class_{j}": histograms(labels)[rows, j] for j in range(CLASSES)}
+        pq.write_table(pa.table({"query_id": IDS[rows], **columns}), path / f"{number}.parquet")
+    return ["--layout", "counts"]
+
+
+def a_column_a_teacher(labels, path):
+    columns = {f"teacher_{t}": nullable(labels[:, t]) for t in range(TEACHERS)}
+    pq.write_table(pa.table({"query_id": IDS, **columns}), path)
+    return ["--layout", "labels"]
+
+
+def short_lists(labels, path):
+    rows = [[vote for vote in row if vote != GONE] for row in labels.tolist()]
+    table = {"query_id": IDS, "labels": pa.array(rows, pa.list_(pa.int64()))}
+    pq.write_table(pa.table(table), path)
+    return ["--layout", "labels"]
+
+
+def lists_with_nulls(labels, path):
+    rows = [[None if vote == GONE else vote for vote in row] for row in labels.tolist()]
+    table = {"query_id": IDS, "labels": pa.array(rows, pa.list_(pa.int64()))}
+    pq.write_table(pa.table(table), path)
+    return ["--layout", "labels"]
+
+
+def votes_of(labels, teachers):
+    rows = [(q, t) for t in teachers for q in range(QUERIES) if labels[q, t] != GONE]
+    return pa.table(
+        {
+            "query_id": pa.array([IDS[q] for q, _ in rows], pa.string()),
+            "teacher_id": pa.array([t for _, t in rows], pa.int64()),
+            "label": pa.array([labels[q, t] for q, t in rows], pa.int64()),
+        }
+    )
+
+
+def asked(path):
+    listed = path.with_name("asked.csv")
+    listed.write_text("\n".join(["query_id", *IDS]) + "\n")
+    return ["--layout", "long", "--queries", listed.name]
+
+
+def long_form(labels, path):
+    pq.write_table(votes_of(labels, range(TEACHERS)), path)
+    return asked(path)
+
+
+def a_part_a_teacher(labels, path):
+    path.mkdir()
+    for teacher in range(TEACHERS):
+        pq.write_table(votes_of(labels, [teacher]), path / f"{teacher:02}.parquet")
+    return asked(path)
+
+
+def npy_labels(labels, path):
+    np.save(path, labels)
+    return ["--layout", "labels"]
+
+
+def npy_labels_by_teacher(labels, path):
+    np.save(path, labels.T)
+    return ["--layout", "labels-by-teacher"]
+
+
+WITH_GAPS = [
+    npy_counts,
+    parquet_counts,
+    counts_in_lists,
+    counts_in_parts,
+    a_column_a_teacher,
+    short_lists,
+    lists_with_nulls,
+    long_form,
+    a_part_a_teacher,
+]
+WITHOUT_GAPS = [npy_labels, npy_labels_by_teacher]
+
+
+# --- a run, and all that leaves it -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run leaves: its code, both streams, and every new file with its mode."""
+
+    code: int
+    stdout: str
+    stderr: str
+    files: dict[str, tuple[int, bytes]]
+
+    @property
+    def report(self) -> str:
+        """What the last command reports."""
+        if self.stdout.startswith("{") or "report.json" not in self.files:
+            return self.stdout
+        return self.files["report.json"][1].decode()
+
+
+SECRET = {"ledger"}
+"""Files that are not for publishing; that they are there at all, and their mode, is no secret."""
+
+
+def left_by(labels, write: Callable, *lines, name="votes"):
+    """The last of these commands on the votes, in a folder of its own; VOTES stands for them."""
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        path = Path(place, f"{name}.npy" if "npy" in write.__name__ else name)
+        layout = write(labels, path)
+        given = set(_files(Path(place)))
+        for line in lines:
+            words = [w for word in line for w in ([path.name] if word == "VOTES" else [word])]
+            if line[0] == "aggregate":
+                words += [*layout, *PUBLIC]
+            result = CliRunner().invoke(app, [str(word) for word in words], prog_name="pate")
+            assert line is lines[-1] or result.exit_code == 0, result.stderr
+        files = {
+            at: (mode, b"" if at in SECRET else content)
+            for at, (mode, content) in _files(Path(place)).items()
+            if at not in given
+        }
+        return Left(result.exit_code, result.stdout, result.stderr, files)
+
+
+def _files(folder):
+    return {
+        str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+# --- what may differ, and why ----------------------------------------------------------------
+
+# The labels themselves are what is paid for, and so is whatever is computed from them alone.
+FROM_LABELS = {"answers", "rounds.0.answers"}
+# A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
+# from it and public numbers, which `follows_from_the_draw` checks.
+FROM_DRAW = {"sanitized.epsilon", "epsilon", "epsilon_kind", "guarantee.summary"}
+
+
+def flat(value, path=""):
+    """Every leaf of a JSON value by its path, in order."""
+    if isinstance(value, dict | list) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return {
+            at: leaf
+            for key, item in items
+            for at, leaf in flat(item, f"{path}.{key}" if path else str(key)).items()
+        }
+    return {path: value}
+
+
+def changed(value, leaves, path=""):
+    """A JSON value with other leaves at these paths."""
+    if isinstance(value, dict):
+        return {
+            key: changed(item, leaves, f"{path}.{key}" if path else key)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [changed(item, leaves, f"{path}.{n}") for n, item in enumerate(value)]
+    return leaves.get(path, value)
+
+
+def same_reports(one, two):
+    """Byte by byte, but for what is paid for."""
+    here, there = json.loads(one), json.loads(two)
+    drawn = here["sanitized"]["release"] != "none"
+    allowed = FROM_LABELS | (FROM_DRAW if drawn else set())
+    paid = {path: leaf for path, leaf in flat(there).items() if path in allowed}
+    assert json.dumps(changed(here, paid), indent=2) + "\n" == two
+    for report in (here, there):
+        if drawn:
+            follows_from_the_draw(report)
+
+
+def follows_from_the_draw(report):
+    """The headline is the smaller of two published numbers, and the sentence names it."""
+    sanitized, public = report["sanitized"]["epsilon"], report["data_independent"]["epsilon"]
+    assert report["epsilon"] == min(sanitized, public)
+    kind = "worst-case" if public <= sanitized else report["sanitized"]["release"]
+    assert report["epsilon_kind"] == kind
+    if report["private"]:
+        assert f"epsilon = {report['epsilon']:.4f} at" in report["guarantee"]["summary"]
+
+
+def read_labels(name, content):
+    """Ids, labels, sources and metadata of a file of labels."""
+    if name.endswith(".parquet"):
+        table = pq.read_table(io.BytesIO(content))
+        ids, labels, sources = (column.to_pylist() for column in table.columns)
+        metadata = json.loads(table.schema.metadata[b"pate"])
+    elif name.endswith(".npy"):
+        labels = np.load(io.BytesIO(content)).tolist()
+        # The file has neither: any will do to write it again.
+        ids, metadata = list(range(len(labels))), {}
+        sources = ["none" if label == NO_LABEL else "teachers" for label in labels]
+    else:
+        text = content.decode()
+        rows = (
+            [json.loads(line) for line in text.splitlines()]
+            if name.endswith(".jsonl")
+            else list(csv.DictReader(io.StringIO(text)))
+        )
+        ids, labels, sources = (
+            [row[key] for row in rows] for key in ("query_id", "label", "source")
+        )
+        metadata = {}
+        if all(str(query).isdigit() for query in ids):
+            ids = [int(query) for query in ids]
+    numbers = [NO_LABEL if label in (None, "") else int(label) for label in labels]
+    return np.array(ids), np.array(numbers, dtype=np.int32), np.array(sources), metadata
+
+
+def same_label_files(name, one, two):
+    """Each file is the other's ids and public parameters with its own labels, to the byte."""
+    ids, labels, _, metadata = read_labels(name, one)
+    _, its_labels, its_sources, _ = read_labels(name, two)
+    again = io.BytesIO()
+    table = Labels(ids, its_labels, its_sources, metadata)
+    write_labels(table, again, LabelFormat.from_path(name))
+    assert again.getvalue() == two
+    return set(np.flatnonzero(labels != its_labels).tolist())
+
+
+def same_success(one, two):
+    """The marker of a folder holds sizes and digests of its parts, which are labels."""
+    texts = [json.loads(content) for content in (one, two)]
+    for marker in texts:
+        for part in marker["parts"]:
+            del part["bytes"], part["blake2b"]
+    assert texts[0] == texts[1]
+
+
+def differ_only_in_what_is_paid_for(one, two):
+    """Compare all that left two runs; the rows whose labels differ."""
+    assert one.code == two.code, (one.stderr, two.stderr)
+    modes = [{name: mode for name, (mode, _) in run.files.items()} for run in (one, two)]
+    assert modes[0] == modes[1]
+    rows: set[int] = set()
+    contents = [{name: content for name, (_, content) in run.files.items()} for run in (one, two)]
+    streams = [one.stdout, two.stdout]
+    for name, content in contents[0].items():
+        its_content = contents[1][name]
+        if name == "report.json":
+            same_reports(content.decode(), its_content.decode())
+        elif name.endswith("_SUCCESS"):
+            same_success(content, its_content)
+        elif "labels" in name:
+            rows |= same_label_files(name, content, its_content)
+        else:
+            assert content == its_content, name
+    if streams[0].startswith("query_id,"):
+        rows |= same_label_files("labels.csv", *(text.encode() for text in streams))
+    elif '"dry_run"' not in streams[0] and streams[0]:
+        same_reports(*streams)
+    else:
+        assert streams[0] == streams[1]
+    same_notes(one, two)
+    return rows
+
+
+# How standard error repeats numbers of the report.
+REPEATED = [
+    "answered {answers} of ",
+    ", {answers} answers: ",
+    "epsilon {epsilon:.4f} at delta ",
+    "epsilon = {epsilon:.4f} at delta ",
+]
+
+
+def same_notes(one, two):
+    """Standard error is the same but for the numbers of answers and epsilon that are published."""
+    expected = one.stderr
+    if one.report and '"answers"' in one.report:
+        here, there = json.loads(one.report), json.loads(two.report)
+        for words in REPEATED:
+            expected = expected.replace(words.format_map(here), words.format_map(there))
+    assert expected == two.stderr
+
+
+def changed_rows(one, two):
+    return set(np.flatnonzero((histograms(one) != histograms(two)).any(axis=1)).tolist())
+
+
+# --- the walk --------------------------------------------------------------------------------
+
+TO_FILES = ["-o", "labels.parquet", "--report", "report.json"]
+CHEAP = ["aggregate", "VOTES", "--mechanism", "permute-and-flip"]
+
+
+@pytest.mark.parametrize("write", WITH_GAPS, ids=lambda write: write.__name__)
+def test_every_layout(write):
+    """All of what one teacher can do, wherever its votes stand in the file."""
+    before = left_by(VOTES, write, [*CHEAP, *TO_FILES])
+    assert before.code == 0, before.stderr
+    for labels in NEIGHBOURS.values():
+        after = left_by(labels, write, [*CHEAP, *TO_FILES])
+        rows = differ_only_in_what_is_paid_for(before, after)
+        assert rows <= changed_rows(VOTES, labels)
+
+
+@pytest.mark.parametrize("write", WITHOUT_GAPS, ids=lambda write: write.__name__)
+def test_arrays_of_labels(write):
+    whole = np.where(VOTES == GONE, 2, VOTES)
+    moved = other(whole, {0: 1, 4: 0, QUERIES - 1: 2})
+    before, after = (left_by(labels, write, [*CHEAP, *TO_FILES]) for labels in (whole, moved))
+    assert before.code == 0, before.stderr
+    assert differ_only_in_what_is_paid_for(before, after) <= changed_rows(whole, moved)
+
+
+@pytest.mark.parametrize("write", WITH_GAPS, ids=lambda write: write.__name__)
+def test_a_teacher_that_votes_alone_can_leave(write):
+    """Its neighbour is a file without a single vote, about which a statement holds as well."""
+    alone = other(np.full_like(VOTES, GONE), {0: 1, 5: 0})
+    nobody = np.full_like(VOTES, GONE)
+    before, after = (left_by(labels, write, [*CHEAP, *TO_FILES]) for labels in (alone, nobody))
+    assert before.code == 0, before.stderr
+    assert differ_only_in_what_is_paid_for(before, after) <= {0, 5}
+
+
+random_votes = hnp.arrays(
+    np.int64, (QUERIES, TEACHERS), elements=st.integers(GONE, CLASSES - 1), fill=st.just(1)
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    labels=random_votes,
+    column=hnp.arrays(np.int64, QUERIES, elements=st.integers(GONE, CLASSES - 1)),
+    write=st.sampled_from(WITH_GAPS),
+    mechanism=st.sampled_from(["permute-and-flip", "stability"]),
+    way=st.sampled_from(
+        [
+            TO_FILES,
+            ["--quiet", "-o", "labels.csv"],
+            ["-o", "-", "--format", "csv", "--report", "report.json"],
+            ["-o", "labels/", "--format", "jsonl"],
+            ["-o", "labels.npy", "--max-queries", 5],
+            ["--dry-run"],
+        ]
+    ),
+)
+def test_whatever_the_votes(labels, column, write, mechanism, way):
+    neighbour = other(labels, dict(enumerate(column.tolist())))
+    words = ["aggregate", "VOTES", "--mechanism", mechanism, *way]
+    before, after = (left_by(votes, write, words) for votes in (labels, neighbour))
+    assert before.code == 0, before.stderr
+    rows = differ_only_in_what_is_paid_for(before, after)
+    assert rows <= changed_rows(labels, neighbour)
+
+
+# Words for each mechanism and each kind of release.
+FLIP, GNMAX = ["--mechanism", "permute-and-flip"], ["--mechanism", "gnmax"]
+WAYS = {
+    "confident": [],
+    "confident, dry": ["--dry-run"],
+    "interactive": ["--mechanism", "interactive", "--student", "student.npy"],
+    "gnmax": [*GNMAX, "-o", "labels/"],
+    "lnmax": ["--mechanism", "lnmax", "-o", "labels.jsonl"],
+    "sparse-vector": ["--mechanism", "sparse-vector", "--refusals", 3],
+    "quiet": [*FLIP, "--quiet", "-o", "labels.npy"],
+    "seeded": [*FLIP, "--seed", 3, "-o", "labels.csv"],
+    "cap": [*FLIP, "--max-answers", 4],
+    "cap, folder": [*FLIP, "--max-answers", 4, "-o", "labels/"],
+    "cap, student": ["--mechanism", "interactive", "--student", "student.npy", "--max-answers", 1],
+    "ledger": ["--order", 8, "--release", "none", "--ledger", "ledger"],
+    "target, met": [*FLIP, "--target-epsilon", 60, "--budget", 70],
+    "target, out of reach": [*FLIP, "--target-epsilon", 60, "--budget", 1],
+    "target, dry": [*FLIP, "--target-epsilon", 10, "--dry-run"],
+    "target, refused": [*FLIP, "--target-epsilon", 0.9, "--max-queries", 9],
+    "target, passed": [*GNMAX, "--target-epsilon", 6, "--max-queries", 4],
+    "confident, upper": ["--release", "upper", "--order", 4],
+    "gnmax, unbiased": [*GNMAX, "--release", "unbiased", "--order", 4, "--quiet"],
+    "permute-and-flip, upper": [*FLIP, "--release", "upper"],
+    "ledger, upper": [*FLIP, "--release", "upper", "--ledger", "ledger"],
+    "published": [*GNMAX, "--analysis", "paper", "--sigma2", 8, "--order", 4],
+}
+CODES = {"target, out of reach": 5, "target, refused": 8}
+OUT_OF_PLACE = {"sparse-vector", "cap", "cap, folder", "cap, student"}
+"""Where a label depends on earlier rows: what one row changes may move a stop."""
+
+
+@pytest.fixture
+def student():
+    """A writer of votes that puts a student's predictions beside them."""
+
+    def write(labels, path):
+        surest = np.linspace(0.4, 0.98, QUERIES)
+        predicted = np.stack([surest, (1 - surest) / 2, (1 - surest) / 2], axis=1)
+        np.save(path.with_name("student.npy"), predicted)
+        return parquet_counts(labels, path)
+
+    return write
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_mechanism_and_release(way, student):
+    words = ["aggregate", "VOTES", *WAYS[way]]
+    # Files as far apart as the two may well end differently, which is what the coin is paid for.
+    neighbour = NEIGHBOURS["moved in the first row"] if way == "target, passed" else EVERYWHERE
+    before, after = (left_by(labels, student, words) for labels in (VOTES, neighbour))
+    assert before.code == CODES.get(way, 0), before.stderr
+    rows = differ_only_in_what_is_paid_for(before, after)
+    assert way in OUT_OF_PLACE or rows <= changed_rows(VOTES, neighbour)
+    if "quiet" in way:
+        assert before.stderr == after.stderr == ""
+    if way in ("target, passed", "target, refused"):  # by a coin
+        assert json.loads(before.stdout)["tested"]["passed"] == ("passed" in way)
+
+
+@pytest.mark.parametrize("kind", ["upper", "unbiased", "none"])
+def test_release_from_a_ledger(kind):
+    """The record beside the ledger is the same to the byte: it holds nothing of the votes."""
+    keep = [*CHEAP, "--order", 4, "--release", "none", "--ledger", "ledger", *TO_FILES]
+    draw = ["release", "ledger", "--release", kind]
+    before, after = (left_by(labels, npy_counts, keep, draw) for labels in (VOTES, EVERYWHERE))
+    assert before.code == 0, before.stderr
+    differ_only_in_what_is_paid_for(before, after)
+    again = [left_by(labels, npy_counts, keep, draw, draw) for labels in (VOTES, EVERYWHERE)]
+    assert [run.code for run in again] == ([0, 0] if kind == "none" else [7, 7])
+    if kind != "none":
+        assert again[0].stderr == again[1].stderr
+
+
+# --- names, places, hosts --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*CHEAP, *TO_FILES],
+        [*CHEAP, "-o", "labels/", "--report", "report.json"],
+        [*CHEAP, "--order", 4, "-o", "labels.jsonl", "--report", "report.json"],
+        [*CHEAP, "--dry-run", "--report", "report.json"],
+    ],
+    ids=["files", "folder", "upper", "dry"],
+)
+def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
+    """Not in labels, their metadata or the report; nor does anything else of where it ran."""
+    one = left_by(VOTES, long_form, words, name="ward-17-patients")
+    for name in ("USER", "LOGNAME", "HOSTNAME", "HOME", "TZ"):
+        monkeypatch.setenv(name, "elsewhere")
+    two = left_by(VOTES, long_form, words, name="others")
+    assert one.files == two.files
+    told = [socket.gethostname(), "ward-17", "elsewhere", tempfile.gettempdir(), str(Path.home())]
+    with contextlib.suppress(KeyError, OSError):
+        told.append(getpass.getuser())
+    for name, (_, content) in two.files.items():
+        read = content
+        if name.endswith(".parquet"):
+            table = pq.read_table(io.BytesIO(content))
+            read += str((table.schema.metadata, table.to_pydict())).encode()
+        assert not [word for word in told if len(word) > 4 and word.encode() in read], name
+
+
+# --- what is refused -------------------------------------------------------------------------
+
+
+def with_label(label):
+    """The writer puts it in place of another teacher's vote, wherever votes stand alone."""
+
+    def spoil(labels):
+        spoiled = labels.copy()
+        spoiled[5, ONE + 1] = label
+        return spoiled
+
+    return spoil
+
+
+def one_vote_too_many(labels, path):
+    counts = histograms(labels)
+    counts[6, 0] += TEACHERS + 1
+    np.save(path, counts)
+    return ["--layout", "counts"]
+
+
+def fractions(labels, path):
+    counts = histograms(labels).astype(float)
+    counts[6, 1] += 0.5
+    np.save(path, counts)
+    return ["--layout", "counts"]
+
+
+def a_query_twice(labels, path):
+    counts = pa.array(histograms(labels).tolist())
+    pq.write_table(pa.table({"query_id": [*IDS[:-1], IDS[0]], "counts": counts}), path)
+    return ["--layout", "counts"]
+
+
+def a_teacher_too_many(labels, path):
+    pq.write_table(
+        pa.table({f"teacher_{t}": nullable(labels[:, t % TEACHERS]) for t in range(TEACHERS + 1)}),
+        path,
+    )
+    return ["--layout", "labels"]
+
+
+def a_query_nobody_asks(labels, path):
+    stray = pa.table({"query_id": ["q99"], "teacher_id": [2], "label": [0]})
+    pq.write_table(pa.concat_tables([stray, votes_of(labels, range(TEACHERS))]), path)
+    return asked(path)
+
+
+def cut_off(labels, path):
+    words = parquet_counts(labels, path)
+    os.truncate(path, 600)
+    return words
+
+
+BAD = [
+    one_vote_too_many,
+    fractions,
+    a_query_twice,
+    a_teacher_too_many,
+    a_query_nobody_asks,
+    cut_off,
+]
+
+
+@pytest.mark.parametrize("write", BAD, ids=lambda write: write.__name__)
+def test_bad_files_are_refused_alike(write):
+    """What is wrong is not the one teacher's, so that both neighbours have it."""
+    refusals = {left_by(labels, write, CHEAP).stderr for labels in (VOTES, *NEIGHBOURS.values())}
+    assert len(refusals) == 1
+    assert left_by(VOTES, write, CHEAP).code == 3
+
+
+@pytest.mark.parametrize("write", [a_column_a_teacher, short_lists, lists_with_nulls, npy_labels])
+@pytest.mark.parametrize("label", [CLASSES, 2**31])
+def test_bad_labels_are_refused_alike(write, label):
+    spoil = with_label(label)
+    refusals = [left_by(spoil(labels), write, CHEAP) for labels in (VOTES, EVERYWHERE)]
+    if write is npy_labels:
+        whole = [np.where(labels == GONE, 0, labels) for labels in (VOTES, EVERYWHERE)]
+        refusals = [left_by(spoil(labels), write, CHEAP) for labels in whole]
+    assert [run.code for run in refusals] == [3, 3]
+    assert refusals[0].stderr == refusals[1].stderr
+    assert refusals[0].files == refusals[1].files == {}

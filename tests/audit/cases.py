@@ -297,7 +297,7 @@ class TargetCase(DrawnCase):
     target: float
     delta: float
     sigma2: float
-    draws: int = 400
+    draws: int = 3000
 
     def claim(self) -> float:
         """The target."""
@@ -646,13 +646,14 @@ RELEASES = (
         parameters={"exponential_scale": 4.5},
         draws=1000,
     ),
+    # Passes with .65 on one side, .42 on the other.
     TargetCase(
         "target: where the chance to pass changes most",
-        [16, 4],
-        [15, 5],
+        [20, 0],
+        [19, 1],
         rows=6,
         target=1.0,
-        delta=0.05,
+        delta=0.01,
         sigma2=2.0,
     ),
 )

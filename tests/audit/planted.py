@@ -189,7 +189,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "target: passing without a coin",
             "accounts.py",
             'not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)',
-            "self.plan.coin(profile.at, ceiling).chance > 0.4",
+            "self.plan.coin(profile.at, ceiling).chance > 0.5",
             "target: where the chance to pass changes most",
         ),
     )

@@ -81,6 +81,7 @@ samples: $(STAMP)
 	$(BIN)/python sample_votes/make_demo.py
 	$(BIN)/python sample_votes/make_adult.py
 	$(BIN)/python sample_votes/make_digits.py
+	$(BIN)/python sample_votes/make_digit_labels.py
 	$(BIN)/python sample_votes/make_cells.py
 	$(BIN)/python sample_votes/make_glyph_like.py
 

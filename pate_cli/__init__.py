@@ -40,12 +40,15 @@ if TYPE_CHECKING:
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
+    from pate_cli.votes.side_files import PairTruth as PairTruth
     from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
     from pate_cli.votes.side_files import Truth as Truth
+    from pate_cli.votes.side_files import YesProbabilities as YesProbabilities
 
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
+    "PairTruth": "votes.side_files",
     "PateError": "errors",
     "RefusedError": "errors",
     "Report": "disclosure.report",
@@ -54,6 +57,7 @@ _HOMES = {
     "SyntheticEnsemble": "synthetic",
     "TeacherGroups": "votes",
     "Truth": "votes.side_files",
+    "YesProbabilities": "votes.side_files",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",

@@ -34,6 +34,7 @@ from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import Group, VoteBatch
@@ -181,9 +182,14 @@ class TargetAccount:
         return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
     def refused(
-        self, *, private: bool, read_off: Sequence[PublicFact] = (), groups: Sequence[Group] = ()
+        self,
+        *,
+        private: bool,
+        read_off: Sequence[PublicFact] = (),
+        groups: Sequence[Group] = (),
+        label_set: LabelSet | None = None,
     ) -> Report:
-        """The public report of a refusal; `read_off` and `groups` as in `run`."""
+        """The public report of a refusal; `read_off`, `groups` and `label_set` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
@@ -192,6 +198,7 @@ class TargetAccount:
             answers=0,
             read_off=tuple(read_off),
             groups=tuple(groups),
+            label_set=label_set,
         )
         return self._report(done, passed=False, private=private)
 

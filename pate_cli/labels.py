@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError
 from pate_cli.files.draft import Sink
+from pate_cli.label_forms import PairsForm, SetForm, csv_field, csv_ids, form_of, json_ids
+from pate_cli.multilabel import UNDECIDED, LabelSet, rows_of
 from pate_cli.results import Result
-from pate_cli.words import LabelFormat
+from pate_cli.words import LabelFormat, LabelsAs
 
 NO_LABEL: Final = -1
 """Label of a query that was refused."""
@@ -33,9 +35,9 @@ _NONE: Final = SOURCES.index("none")
 _MAX_LABEL: Final = 2**31 - 1
 _ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
 _TEXT_ROWS: Final = 1 << 16  # rows of CSV or JSONL turned into text at a time
+_REPEATED: Final = ["source", "label", "labels.list.element", "unanswered.list.element"]
 _TEXT: Final = frozenset({str, np.str_})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
-_NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 _Columns: TypeAlias = tuple[NDArray[Any], NDArray[np.integer[Any]], NDArray[np.uint8]]
 """Ids, labels and codes of sources: rows that were checked when their `Labels` was made."""
@@ -63,6 +65,8 @@ class Labels(Result):
         where the label is -1. Read back as text, made when asked for.
     metadata: public parameters of the mechanism, text to text.
     label_names: what the labels are called in a table, label 0 first; None for their numbers.
+    label_set: where a query has several labels, what the rows stand for; they are then those of
+        whole queries, one after the other, and `labels` are classes of it.
     source_codes: [queries] uint8, the sources as places in SOURCES.
     ParameterError when the columns do not fit this description or each other.
     """
@@ -72,6 +76,7 @@ class Labels(Result):
     sources: _Sources = _Sources()
     metadata: Mapping[str, str] = field(default_factory=dict)
     label_names: tuple[str, ...] | None = None
+    label_set: LabelSet | None = None
     source_codes: NDArray[np.uint8] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +93,12 @@ class Labels(Result):
         )
         if self.label_names is not None:
             _refuse_row(labels >= len(self.label_names), "the label has no name")
+        if self.label_set is not None:
+            self.label_set.decided(labels)
+            each = self.label_set.rows_per_query
+            _refuse_row(
+                ids != np.repeat(ids[::each], each), "the query id is not that of its query"
+            )
         # Views of the caller's columns that nobody can write through, not copies of them.
         for name, column in (("ids", ids), ("labels", labels), ("source_codes", codes)):
             view = column.view()
@@ -99,12 +110,35 @@ class Labels(Result):
         return int(self.labels.size)
 
     @property
+    def by_query(self) -> NDArray[np.int8]:
+        """What is said of several labels: 1 for yes, 0 for no, -1 for nothing; [queries, labels].
+
+        ParameterError where a query has one label.
+        """
+        if self.label_set is None:
+            raise ParameterError("a query has one label here, which is in `labels`")
+        return self.label_set.decided(self.labels)
+
+    @property
     def answers(self) -> int:
         """How many labels come from the teachers."""
         return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """query_id, label (masked where there is none) and source."""
+        """query_id, label (masked where there is none) and source.
+
+        Where a query has several labels: query_id, label, yes (masked where nothing is said) and
+        source, a row a query and label.
+        """
+        if self.label_set is not None:
+            ids, decided, codes = _by_query(self)
+            count = self.label_set.count
+            return {
+                "query_id": np.repeat(ids, count),
+                "label": np.tile(np.array(self.label_set.titles), len(ids)),
+                "yes": np.ma.MaskedArray(decided == 1, mask=decided == UNDECIDED).reshape(-1),
+                "source": np.array(SOURCES)[codes.reshape(-1)],
+            }
         values: NDArray[Any] = self.labels
         if self.label_names is not None:
             values = np.array([*self.label_names, ""], dtype=object)[self.labels]
@@ -118,9 +152,13 @@ class Labels(Result):
         return {**facts, **_with_names(self.metadata, self.label_names)}
 
     def to_arrow(self) -> Any:
-        """query_id, label (null: no answer), source; the parameters are in the metadata."""
-        schema = _schema(self.metadata, self.label_names, whole=_whole(self))
-        return _arrow([_columns(self)], schema, self.label_names)
+        """query_id, label (null: no answer), source; the parameters are in the metadata.
+
+        Where a query has several labels: query_id, labels, unanswered, a row a query.
+        """
+        form = form_of(LabelFormat.PARQUET, None, self.label_set, SOURCES)
+        schema = _schema(self.metadata, self.label_names, form, whole=_whole(self))
+        return _arrow([_rows(self, form)], schema, self.label_names, form)
 
     def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
@@ -133,32 +171,44 @@ class Labels(Result):
 
     def headline(self) -> str:
         """How many of the queries were answered."""
-        return f"{int(np.count_nonzero(self.labels != NO_LABEL))} of {len(self)} queries labelled"
+        labelled = int(np.count_nonzero(self.labels != NO_LABEL))
+        return f"{labelled} of {len(self)} {rows_of(self.label_set)} labelled"
 
 
 def concatenate(tables: Iterable[Labels]) -> Labels:
     """The chunks of one run as one table, in order.
 
-    ParameterError when there is none, when their metadata or names differ, or when some ids are
-    numbers and others text: such chunks are not of one run.
+    ParameterError when there is none, when their metadata, names or sets of labels differ, or when
+    some ids are numbers and others text: such chunks are not of one run.
     """
     chunks = list(tables)
     if not chunks:
         raise ParameterError("there are no label tables to concatenate")
-    if any(chunk.metadata != chunks[0].metadata for chunk in chunks):
+    several = {chunk.label_set for chunk in chunks}
+    if len(several) > 1 or any(chunk.metadata != chunks[0].metadata for chunk in chunks):
         raise ParameterError("label tables of different mechanism parameters cannot be one table")
     if any(chunk.label_names != chunks[0].label_names for chunk in chunks):
         raise ParameterError("label tables of different names cannot be one table")
     if len({_whole(chunk) for chunk in chunks}) > 1:
         raise ParameterError("label tables with numbers and with text as ids cannot be one table")
     first = chunks[0]
-    return Labels(*_stacked(map(_columns, chunks)), first.metadata, first.label_names)
+    stacked = _stacked(map(_columns, chunks))
+    return Labels(*stacked, first.metadata, first.label_names, first.label_set)
 
 
-def write_labels(table: Labels, file: Sink, label_format: LabelFormat) -> None:
+def write_labels(
+    table: Labels, file: Sink, label_format: LabelFormat, labels_as: LabelsAs | None = None
+) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
-    names, rows = table.label_names, len(table)
-    with LabelWriter(file, label_format, table.metadata, rows=rows, label_names=names) as writer:
+    with LabelWriter(
+        file,
+        label_format,
+        table.metadata,
+        rows=len(table),
+        label_names=table.label_names,
+        label_set=table.label_set,
+        labels_as=labels_as,
+    ) as writer:
         writer.write(table)
 
 
@@ -172,6 +222,11 @@ class LabelWriter:
     Labels that have names are written by name: in Parquet as a dictionary column, whose dictionary
     holds all names in their order, used or not, as does the metadata under `label_names`; NPY
     keeps the numbers.
+
+    Where a query has several labels, as lists a row a query: query_id, labels (the list of those
+    that are given, by name where they have names), unanswered (those about which nothing is said);
+    as pairs a row a query and label: query_id, label, yes (null for nothing), source. CSV has pairs
+    only, NPY is int8 [queries, labels], 1, 0 and -1, whatever is asked.
 
     with LabelWriter(file, LabelFormat.PARQUET, {"sigma": "40"}) as writer:
         for table in tables:
@@ -189,6 +244,8 @@ class LabelWriter:
         *,
         rows: int | None = None,
         label_names: tuple[str, ...] | None = None,
+        label_set: LabelSet | None = None,
+        labels_as: LabelsAs | None = None,
     ) -> None:
         """Begin the file.
 
@@ -196,12 +253,17 @@ class LabelWriter:
             file: a binary file object, written from where it stands and left open.
             label_format: its format.
             metadata: public parameters of the mechanism; those of the tables have no say.
-            rows: how many there will be; NPY, which begins with their number, needs it.
+            rows: how many the tables will have; NPY, which begins with a number of them, needs it.
             label_names: of all tables; None for numbers.
+            label_set: that of the tables.
+            labels_as: lists or pairs where a query has several labels; by the format if left out.
 
         Raises:
             ParameterError: metadata that are not text to text, or NPY without `rows`.
+            UsageError: lists in CSV, or `labels_as` where a query has one label.
         """
+        self._label_set = label_set
+        self._form = form = form_of(label_format, labels_as, label_set, SOURCES)
         self._promised, self._written = rows, 0
         self._whole: bool | None = None
         self._open = True
@@ -209,13 +271,14 @@ class LabelWriter:
         public = _public(metadata)
         self._body: _Body
         if label_format is LabelFormat.PARQUET:
-            self._body = _Parquet(file, public, label_names)
+            self._body = _Parquet(file, public, label_names, form)
         elif label_format is not LabelFormat.NPY:
-            self._body = _Text(file, _TEXTS[label_format])
+            style = _TEXTS[label_format]
+            self._body = _Text(file, style) if form is None else _SetText(file, form, label_format)
         elif rows is None:
             raise ParameterError("an NPY file begins with its length; give the number of `rows`")
         else:
-            self._body = _Npy(file, rows)
+            self._body = _Npy(file, rows, label_set)
 
     def __enter__(self) -> Self:
         return self
@@ -229,17 +292,28 @@ class LabelWriter:
         if kind is None:
             self.close()
 
+    @property
+    def rows(self) -> int:
+        """How many rows the file has so far, however many the tables had."""
+        if self._label_set is None:
+            return self._written
+        queries = self._written // self._label_set.rows_per_query
+        pairs = isinstance(self._form, PairsForm) and not isinstance(self._body, _Npy)
+        return queries * (self._label_set.count if pairs else 1)
+
     def write(self, table: Labels) -> None:
         """Append the rows of `table`.
 
         ParameterError when its ids are text and earlier ones numbers or the other way round, when
-        there are more rows than promised, when its labels have other names than the file's, or
-        when the file is closed.
+        there are more rows than promised, when its labels have other names than the file's or are
+        of another set, or when the file is closed.
         """
         if not self._open:
             raise ParameterError("the file of labels is closed; write before closing it")
         if table.label_names != self._names:
             raise ParameterError("labels of other names cannot be in one file")
+        if table.label_set != self._label_set:
+            raise ParameterError("the labels of a query are not those that the file was begun with")
         if self._whole is None:
             self._whole = _whole(table)
         elif self._whole != _whole(table):
@@ -275,13 +349,19 @@ class _Body(Protocol):
 
 
 class _Npy:
-    def __init__(self, file: Sink, rows: int) -> None:
+    def __init__(self, file: Sink, rows: int, label_set: LabelSet | None) -> None:
         self._file = file
-        header = {"descr": "<i4", "fortran_order": False, "shape": (rows,)}
+        shape: tuple[int, ...] = (rows,)
+        if label_set is not None:
+            shape = (rows // label_set.rows_per_query, label_set.count)
+        kind = "<i4" if label_set is None else "|i1"
+        header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
 
     def write(self, table: Labels) -> None:
-        self._file.write(table.labels.astype("<i4", copy=False).tobytes())
+        several = table.label_set is not None
+        values = table.by_query if several else table.labels.astype("<i4", copy=False)
+        self._file.write(values.tobytes())
 
     def close(self) -> None:
         pass
@@ -300,14 +380,36 @@ class _Text:
         pass
 
 
+class _SetText:
+    def __init__(self, file: Sink, form: SetForm, label_format: LabelFormat) -> None:
+        self._file, self._form, self._format = file, form, label_format
+        self._queries = max(_TEXT_ROWS // form.label_set.count, 1)
+        file.write(form.header(label_format))
+
+    def write(self, table: Labels) -> None:
+        ids, decided, codes = _by_query(table)
+        for start in range(0, len(ids), self._queries):
+            part = slice(start, start + self._queries)
+            lines = self._form.text(ids[part], decided[part], codes[part], self._format)
+            self._file.write(lines.encode())
+
+    def close(self) -> None:
+        pass
+
+
 class _Parquet:
     """Rows are held back until a row group is full, so that no table leaves its own mark."""
 
     def __init__(
-        self, file: Sink, metadata: Mapping[str, str], names: tuple[str, ...] | None
+        self,
+        file: Sink,
+        metadata: Mapping[str, str],
+        names: tuple[str, ...] | None,
+        form: SetForm | None,
     ) -> None:
         self._tap = _Tap(file)
-        self._metadata, self._names = metadata, names
+        self._metadata, self._names, self._form = metadata, names, form
+        self._group = _ROW_GROUP if form is None else max(_ROW_GROUP // form.label_set.count, 1)
         self._held: list[_Columns] = []
         self._rows = 0
         self._writer: Any = None
@@ -315,13 +417,14 @@ class _Parquet:
     def write(self, table: Labels) -> None:
         if self._writer is None:
             self._begin(whole=_whole(table))
+        ids, labels, codes = _rows(table, self._form)
         start = 0
-        while start < len(table):
-            stop = min(len(table), start + _ROW_GROUP - self._rows)
-            self._held.append(_columns(table, slice(start, stop)))
+        while start < len(ids):
+            stop = min(len(ids), start + self._group - self._rows)
+            self._held.append((ids[start:stop], labels[start:stop], codes[start:stop]))
             self._rows += stop - start
             start = stop
-            if self._rows == _ROW_GROUP:
+            if self._rows == self._group:
                 self._flush()
 
     def close(self) -> None:
@@ -334,13 +437,14 @@ class _Parquet:
     def _begin(self, *, whole: bool) -> None:
         import pyarrow.parquet as pq
 
-        self._schema = _schema(self._metadata, self._names, whole=whole)
+        self._schema = _schema(self._metadata, self._names, self._form, whole=whole)
         encoded = ["source"] if self._names is None else ["label", "source"]
+        encoded = encoded if self._form is None else _REPEATED
         options = {"version": "2.6", "compression": "zstd", "use_dictionary": encoded}
         self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:
-        group = _arrow(self._held, self._schema, self._names)
+        group = _arrow(self._held, self._schema, self._names, self._form)
         self._held, self._rows = [], 0
         self._call(self._writer.write_table, group, row_group_size=_ROW_GROUP)
 
@@ -404,36 +508,18 @@ def _label_text(label: int, names: tuple[str, ...] | None, style: _Style) -> str
     return str(label) if names is None else style.name(names[label])
 
 
-def _json_ids(ids: list[Any]) -> list[str]:
-    # A line feed inside a text is escaped, so that a bare one can stand between the texts.
-    return json.dumps(ids, separators=("\n", ":"))[1:-1].split("\n")
-
-
-def _csv_ids(ids: list[Any]) -> Iterable[str]:
-    if isinstance(ids[0], int):
-        return map(str, ids)
-    return map(_csv_field, ids) if _NEEDS_QUOTES.search("".join(ids)) else ids
-
-
-def _csv_field(text: str) -> str:
-    """One field by RFC 4180, section 2, rules 5 to 7."""
-    if _NEEDS_QUOTES.search(text):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
 _TEXTS: Final = {
     LabelFormat.CSV: _Style(
         b"query_id,label,source\n",
-        _csv_ids,
-        name=_csv_field,
+        csv_ids,
+        name=csv_field,
         before="",
         behind=",{},{}\n",
         no_label="",
     ),
     LabelFormat.JSONL: _Style(
         b"",
-        _json_ids,
+        json_ids,
         name=json.dumps,
         before='{"query_id":',
         behind=',"label":{},"source":"{}"}}\n',
@@ -446,8 +532,23 @@ def _whole(table: Labels) -> bool:
     return table.ids.dtype.kind == "i"
 
 
-def _columns(table: Labels, part: slice = slice(None)) -> _Columns:
-    return table.ids[part], table.labels[part], table.source_codes[part]
+def _columns(table: Labels) -> _Columns:
+    return table.ids, table.labels, table.source_codes
+
+
+def _by_query(
+    table: Labels,
+) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.uint8]]:
+    """Ids of queries, what is said of their labels and by whom; see `LabelSet.decided`."""
+    several = table.label_set
+    if several is None:
+        raise ParameterError("a query has one label here")
+    ids = table.ids[:: several.rows_per_query]
+    return ids, several.decided(table.labels), several.by_label(table.source_codes)
+
+
+def _rows(table: Labels, form: SetForm | None) -> _Columns:
+    return _columns(table) if form is None else _by_query(table)
 
 
 def _stacked(tables: Iterable[_Columns]) -> _Columns:
@@ -459,24 +560,42 @@ def _with_names(metadata: Mapping[str, str], names: tuple[str, ...] | None) -> d
     return dict(metadata) if names is None else {**metadata, "label_names": list(names)}
 
 
-def _schema(metadata: Mapping[str, str], names: tuple[str, ...] | None, *, whole: bool) -> Any:
+def _schema(
+    metadata: Mapping[str, str],
+    names: tuple[str, ...] | None,
+    form: SetForm | None,
+    *,
+    whole: bool,
+) -> Any:
     import pyarrow as pa
 
     label = pa.int32() if names is None else pa.dictionary(pa.int32(), pa.string())
+    one = [
+        pa.field("label", label, nullable=True),
+        pa.field("source", pa.string(), nullable=False),
+    ]
     return pa.schema(
         [
             pa.field("query_id", pa.int64() if whole else pa.string(), nullable=False),
-            pa.field("label", label, nullable=True),
-            pa.field("source", pa.string(), nullable=False),
+            *(one if form is None else form.fields()),
         ],
         metadata={"pate": json.dumps(_with_names(metadata, names), sort_keys=True)},
     )
 
 
-def _arrow(tables: Iterable[_Columns], schema: Any, names: tuple[str, ...] | None) -> Any:
+def _arrow(
+    tables: Iterable[_Columns],
+    schema: Any,
+    names: tuple[str, ...] | None,
+    form: SetForm | None,
+) -> Any:
     import pyarrow as pa
 
     ids, numbers, codes = _stacked(tables)
+    if form is not None:
+        kind = schema.field("query_id").type
+        said = form.arrays(numbers.astype(np.int8, copy=False), codes)
+        return pa.Table.from_arrays([pa.array(form.ids(ids), kind), *said], schema=schema)
     labels = pa.array(numbers, mask=numbers == NO_LABEL)
     if names is not None:
         labels = pa.DictionaryArray.from_arrays(labels, pa.array(names, pa.string()))

@@ -31,6 +31,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError, VoteError
+from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
 from pate_cli.sealed import Form, content_of, named
 from pate_cli.votes import Group
@@ -87,6 +88,8 @@ class Round:
         draws: sanitized values that the run itself published; a later release pays for them.
         read_off: facts that are taken as public and were read off the votes: no statement holds.
         groups: of the teachers, where they count differently; none where they do not.
+        label_set: the labels of a query, where it has several; with binary voting the rows, caps
+            and answers are then of pairs of a query and a label.
     """
 
     id: str
@@ -97,6 +100,7 @@ class Round:
     draws: tuple[Draw, ...] = ()
     read_off: tuple[PublicFact, ...] = ()
     groups: tuple[Group, ...] = ()
+    label_set: LabelSet | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
@@ -286,6 +290,7 @@ class Ledger(Result):
                     "draws": [asdict(draw) for draw in done.draws],
                     "read_off": [fact.value for fact in done.read_off],
                     **({"groups": [asdict(group) for group in done.groups]} if done.groups else {}),
+                    **({} if done.label_set is None else {"label_set": done.label_set.facts()}),
                 }
                 for done in self.rounds
             ],
@@ -497,7 +502,11 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     for count in ("queries", "max_answers", "answers"):
         _of_type(int, data[count])
     groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
-    return Round(**{**data, "draws": draws, "read_off": facts, "groups": groups})
+    several = None
+    if "label_set" in data:
+        several = LabelSet.from_facts(_of_type(dict, data["label_set"]))
+    given = {"draws": draws, "read_off": facts, "groups": groups, "label_set": several}
+    return Round(**{**data, **given})
 
 
 def _group_from(data: dict[str, Any]) -> Group:

@@ -21,11 +21,12 @@ from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.labels import NO_LABEL, SOURCES, Labels, LabelWriter
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
+from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
 from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.checks import Ids
-from pate_cli.words import LabelFormat, PublicFact
+from pate_cli.words import LabelFormat, LabelsAs, PublicFact
 
 __all__ = [
     "Aggregation",
@@ -73,6 +74,7 @@ def run(
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
     groups: Sequence[Group] = (),
+    label_set: LabelSet | None = None,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -93,13 +95,15 @@ def run(
         read_off: facts that are taken as public and were read off the votes.
         label_names: what the classes are called, in labels and report; None for their numbers.
         groups: of the teachers, where they count differently.
+        label_set: the labels of a query, where it has several.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
             or more rows than `queries`.
     """
     cap = min(max_answers, queries)
-    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    private = key.private
+    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
     asked = answers = 0
     for drawn, kept in label_batches(
         passes,
@@ -109,13 +113,14 @@ def run(
         keep=account.keep,
         metadata=metadata,
         label_names=label_names,
+        label_set=label_set,
         progress=progress,
     ):
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
     return _named(account.settle(done, key, warnings), label_names)
 
 
@@ -132,6 +137,7 @@ def run_in_parts(
     read_off: Sequence[PublicFact] = (),
     label_names: tuple[str, ...] | None = None,
     groups: Sequence[Group] = (),
+    label_set: LabelSet | None = None,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -141,11 +147,12 @@ def run_in_parts(
         place: the folder that the parts are for.
     """
     cap = min(max_answers, queries)
-    metadata = _metadata(mechanism, queries=queries, max_answers=cap, private=key.private)
+    private = key.private
+    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
-    gather = _WritePart(place, metadata, label_names, numbers, {}, place.staged())
+    gather = _WritePart(place, metadata, label_names, label_set, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
         mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
@@ -169,10 +176,10 @@ def run_in_parts(
         receipts = [
             redone.get(start, receipt) for (start, _), receipt in zip(ranges, receipts, strict=True)
         ]
-    asked = sum(receipt.part.rows for receipt in receipts)
+    asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), groups=tuple(groups))
+    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
     settled = _named(account.settle(done, key, ()), label_names)
     return settled, [receipt.part for receipt in receipts]
 
@@ -205,11 +212,13 @@ class PartPlace:
         folder: what they are for.
         run: name of the attempt to fill it.
         label_format: of the parts.
+        labels_as: what a row is where a query has several labels.
     """
 
     folder: PartFolder
     run: str
     label_format: LabelFormat
+    labels_as: LabelsAs | None = None
 
     def staged(self) -> dict[str, int]:
         """Sizes of parts that an earlier process of the same run has left, by name."""
@@ -242,6 +251,7 @@ class _Receipt:
     """A part that is staged."""
 
     part: Part
+    rows: int
     answers: int
     kept: list[Any]
 
@@ -253,6 +263,7 @@ class _WritePart:
     place: PartPlace
     metadata: Mapping[str, str]
     label_names: tuple[str, ...] | None
+    label_set: LabelSet | None
     numbers: Mapping[int, int]
     allowed: Mapping[int, int]
     """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
@@ -266,14 +277,21 @@ class _WritePart:
         with (
             place.folder.open_part(place.run, self.numbers[start], suffix) as file,
             LabelWriter(
-                file, place.label_format, self.metadata, rows=stop - start, label_names=names
+                file,
+                place.label_format,
+                self.metadata,
+                rows=stop - start,
+                label_names=names,
+                label_set=self.label_set,
+                labels_as=place.labels_as,
             ) as writer,
         ):
             for drawn in found:
-                table = drawn.until(left - answers, self.metadata, names)
+                table = drawn.until(left - answers, self.metadata, names, self.label_set)
                 answers += table.answers
                 writer.write(table)
-        return _Receipt(file.part(rows=stop - start), answers, [each.kept for each in found])
+        part = file.part(rows=writer.rows)
+        return _Receipt(part, stop - start, answers, [each.kept for each in found])
 
     def stands(self, known: _Receipt) -> bool:
         # A part that a cap cuts may have been written over without it, in as many bytes.
@@ -281,11 +299,17 @@ class _WritePart:
 
 
 def _metadata(
-    mechanism: Mechanism, *, queries: int, max_answers: int, private: bool
+    mechanism: Mechanism,
+    label_set: LabelSet | None,
+    *,
+    queries: int,
+    max_answers: int,
+    private: bool,
 ) -> dict[str, str]:
     """The public parameters that a file of labels carries."""
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
+    metadata |= {} if label_set is None else label_set.texts()
     return metadata | {"private": str(private).lower()}
 
 
@@ -298,6 +322,7 @@ def label_batches(
     keep: Keep | None = None,
     metadata: Mapping[str, str] | None = None,
     label_names: tuple[str, ...] | None = None,
+    label_set: LabelSet | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
     """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
@@ -308,7 +333,7 @@ def label_batches(
     look = _Label.of(mechanism, key, keep)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
-        table = drawn.until(max_answers - answered, metadata or {}, label_names)
+        table = drawn.until(max_answers - answered, metadata or {}, label_names, label_set)
         answered += table.answers
         yield table, drawn.kept
 
@@ -323,7 +348,11 @@ class _Labelled:
     kept: Any
 
     def until(
-        self, left: int, metadata: Mapping[str, str], label_names: tuple[str, ...] | None
+        self,
+        left: int,
+        metadata: Mapping[str, str],
+        label_names: tuple[str, ...] | None,
+        label_set: LabelSet | None,
     ) -> Labels:
         """The labels until so many answers were given; none thereafter."""
         labels, sources = self.labels, self.sources
@@ -332,7 +361,9 @@ class _Labelled:
             stopped = np.cumsum(hits) - hits >= left
             labels = np.where(stopped, np.int32(NO_LABEL), labels)
             sources = np.where(stopped, np.uint8(_NOBODY), sources)
-        return Labels(np.asarray(self.ids), labels, sources, metadata, label_names)
+        return Labels(
+            np.asarray(self.ids), labels, sources, metadata, label_names, label_set=label_set
+        )
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,14 @@ __all__ = [
     "Analysis",
     "Bound",
     "LabelFormat",
+    "LabelsAs",
     "Layout",
     "MechanismName",
     "Objective",
     "OrderChoice",
     "PublicFact",
     "ReleaseKind",
+    "Voting",
 ]
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
@@ -56,18 +58,65 @@ class _Word(enum.StrEnum):
 
 
 class Layout(_Word, called="layout"):
-    """The four shapes votes come in; the values are the words `--layout` takes.
+    """The shapes votes come in; the values are the words `--layout` takes.
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
     LABELS             [queries, teachers]: the class each teacher voted for.
     LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
     LONG               one row per vote: query_id, teacher_id, label (Parquet only).
+
+    Never inferred, for nothing in the numbers tells one from the other:
+
+    SCORES             [queries, teachers, classes]: scores, of which a teacher votes for the best.
+    SCORES_BY_TEACHER  [teachers, queries, classes]: the same, teacher by teacher.
+    MULTILABEL_COUNTS  several labels a query: [queries, labels] counts of yes, or
+                       [queries, labels, 2] counts of no and yes.
+    MULTILABEL         [queries, teachers, labels]: 1 for yes, 0 for no.
+    MULTILABEL_BY_TEACHER  [teachers, queries, labels]: the same, teacher by teacher.
     """
 
     COUNTS = "counts"
     LABELS = "labels"
     LABELS_BY_TEACHER = "labels-by-teacher"
     LONG = "long"
+    SCORES = "scores"
+    SCORES_BY_TEACHER = "scores-by-teacher"
+    MULTILABEL_COUNTS = "multilabel-counts"
+    MULTILABEL = "multilabel"
+    MULTILABEL_BY_TEACHER = "multilabel-by-teacher"
+
+    @property
+    def by_teacher(self) -> bool:
+        """Whether the first side of an array is the teachers."""
+        return self.value.endswith("by-teacher")
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a query has several labels, each of them yes or no."""
+        return self.value.startswith("multilabel")
+
+    @property
+    def told_only(self) -> bool:
+        """Whether it is never inferred."""
+        return self.multilabel or self.value.startswith("scores")
+
+
+class Voting(_Word, called="voting"):
+    """How teachers vote on several labels of a query.
+
+    BINARY    on every label by itself: a query is as many rows of two classes as it has labels.
+    POWERSET  on whole sets of labels: a query is one row, and every set is a class.
+    """
+
+    BINARY = "binary"
+    POWERSET = "powerset"
+
+
+class LabelsAs(_Word, called="labels_as"):
+    """What a row of labels is where a query has several: all of them, or one of them."""
+
+    LISTS = "lists"
+    PAIRS = "pairs"
 
 
 class Bound(_Word, called="bound"):

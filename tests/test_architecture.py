@@ -20,7 +20,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "pate_cli"
 FLOORS = [
     ["errors", "arrays"],
     ["words", "checks", "noise"],
-    ["engine"],
+    ["engine", "multilabel"],
+    ["label_forms"],
     ["files"],
     ["checkpoint", "results", "sealed"],
     ["labels"],

@@ -28,7 +28,7 @@ from pate_cli.cli.options import (
     stem_of,
 )
 from pate_cli.errors import RefusedError, UsageError
-from pate_cli.words import LabelFormat
+from pate_cli.words import LabelFormat, LabelsAs
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
@@ -57,6 +57,15 @@ def aggregate(
     label_format: Annotated[
         LabelFormat | None,
         typer.Option("--format", help="Format of the labels. Default: by the output's suffix."),
+    ] = None,
+    labels_as: Annotated[
+        LabelsAs | None,
+        typer.Option(
+            "--labels-as",
+            help="Where a query has several labels: lists of them, or pairs of a query and a "
+            "label, one a row. Default: lists; pairs in CSV.",
+            show_default=False,
+        ),
     ] = None,
     *,
     report: ReportOptions,
@@ -99,6 +108,8 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
+    from pate_cli.label_forms import check_form
+    from pate_cli.multilabel import rows_of
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     folder = _folder(labels_path)
@@ -116,7 +127,7 @@ def aggregate(
     reading.refuse_overwriting(votes, *targets)
     if described.student is not None:
         refuse_overwriting(described.student, *targets, what="the student's predictions")
-    choice = described.choice()
+    choice = described.choice(pairs=reading.pairs)
     if ledger is not None and choice.composed:
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
@@ -149,6 +160,7 @@ def aggregate(
         out.reserve(report.report)
         view.reserve(out)
         with reading.open(votes) as file:
+            check_form(label_format, labels_as, file.label_set)
             output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
@@ -165,7 +177,7 @@ def aggregate(
                         output.note(f"warning: {warning}")
                     return
                 try:
-                    with _Written(out, labels_path, label_format) as labels:
+                    with _Written(out, labels_path, label_format, labels_as) as labels:
                         done = pate.aggregate(
                             file,
                             choice,
@@ -173,6 +185,7 @@ def aggregate(
                             write=labels.write,
                             parts=folder,
                             label_format=label_format,
+                            labels_as=labels_as,
                             progress=advance,
                             **asked,
                             checkpoint=engine.checkpoint,
@@ -201,8 +214,8 @@ def aggregate(
         shown = folder.name  # an address may hold credentials
     public = done.report
     output.note(
-        f"answered {public.answers} of {public.queries} queries, labels in {shown}; "
-        f"epsilon {public.epsilon:.4f} at delta {account.delta:g}"
+        f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
+        f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
     )
     _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
@@ -246,9 +259,11 @@ def _unless_done(staged: Staged) -> Callable[..., None]:
 class _Written(contextlib.ExitStack):
     """The file of labels, begun with the first of them."""
 
-    def __init__(self, out: Outputs, path: str, label_format: LabelFormat) -> None:
+    def __init__(
+        self, out: Outputs, path: str, label_format: LabelFormat, labels_as: LabelsAs | None
+    ) -> None:
         super().__init__()
-        self._out, self._path, self._format = out, path, label_format
+        self._out, self._path, self._format, self._shown = out, path, label_format, labels_as
         self._writer: LabelWriter | None = None
 
     def write(self, labels: Labels) -> None:
@@ -258,8 +273,15 @@ class _Written(contextlib.ExitStack):
         if self._writer is None:
             file = self.enter_context(self._out.open(self._path))
             rows = int(labels.metadata["queries"])
-            names = labels.label_names
-            writer = LabelWriter(file, self._format, labels.metadata, rows=rows, label_names=names)
+            writer = LabelWriter(
+                file,
+                self._format,
+                labels.metadata,
+                rows=rows,
+                label_names=labels.label_names,
+                label_set=labels.label_set,
+                labels_as=self._shown,
+            )
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
 

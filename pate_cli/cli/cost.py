@@ -133,7 +133,7 @@ def cost(
     if target != TargetOptions() and (question.compare or question.accuracy):
         raise UsageError("--target-epsilon does not go with --compare or --accuracy")
     reading.refuse_overwriting(votes, question.per_query, view.plot)
-    choice = described.choice()
+    choice = described.choice(pairs=reading.pairs)
     delta = account.delta
     with output.outputs() as out:
         view.reserve(out)

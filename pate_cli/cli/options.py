@@ -36,6 +36,7 @@ from pate_cli.words import (
     Layout,
     MechanismName,
     ReleaseKind,
+    Voting,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class VoteOptions:
     """How a file of votes is to be read, and how much of it."""
 
     max_queries: Annotated[
-        int | None, _votes("--max-queries", help="Ask only the first N rows.")
+        int | None, _votes("--max-queries", help="Ask only the first N queries.")
     ] = None
     max_answers: Annotated[
         int | None,
@@ -220,6 +221,16 @@ class VoteOptions:
         ),
     ] = None
 
+    voting: Annotated[
+        Voting | None,
+        _votes(
+            "--voting",
+            help="On several labels a query (--layout multilabel...): binary, on each by itself; "
+            "powerset, on whole sets of at most 12 labels. Default: binary.",
+            show_default=False,
+        ),
+    ] = None
+
     def open(self, votes: str) -> AbstractContextManager[VoteFile]:
         """The file, read as these options say."""
         from pate_cli.votes import open_votes
@@ -232,7 +243,14 @@ class VoteOptions:
             queries=self.queries,
             label_names=self.label_names,
             groups=self.groups,
+            voting=self.voting,
         )
+
+    @property
+    def pairs(self) -> bool:
+        """Whether rows will be pairs of a query and a label."""
+        several = self.layout is not None and self.layout.multilabel
+        return several and self.voting is not Voting.POWERSET
 
     def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
         """UsageError for an output that is an input: votes, or a file beside them."""
@@ -246,7 +264,7 @@ class VoteOptions:
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""
-        return min(file.queries, self.max_queries or file.queries)
+        return file.limited(self.max_queries)
 
     @property
     def words(self) -> list[str]:
@@ -369,8 +387,11 @@ class MechanismOptions:
         ),
     ] = None
 
-    def choice(self) -> MechanismChoice:
+    def choice(self, *, pairs: bool = False) -> MechanismChoice:
         """What the library is asked for, with the student's predictions read.
+
+        Args:
+            pairs: rows of the votes are pairs of a query and a label.
 
         Raises:
             UsageError: an option that the mechanism does not take, or one that it needs.
@@ -396,7 +417,7 @@ class MechanismOptions:
             if getattr(self, _option(name)) is not None
         }
         if self.student is not None:
-            given["predictions"] = load_predictions(self.student)
+            given["predictions"] = load_predictions(self.student, pairs=pairs)
         return MechanismChoice(self.mechanism, given, self.teachers_per_record)
 
     @property

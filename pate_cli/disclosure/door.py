@@ -193,7 +193,7 @@ def release_tested(
             delta=plan.delta,
             gap=gap,
         ),
-        adjacency=adjacency(done),
+        adjacency=adjacency([done]),
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
@@ -208,6 +208,7 @@ def release_tested(
             bound=bound.value,
         ),
         spent=spent,
+        label_set=done.label_set,
         groups=by_group(
             done.groups,
             (),
@@ -429,6 +430,7 @@ def _report(
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
+    label_sets = {done.label_set for done in rounds}
     return Report(
         epsilon=epsilon,
         epsilon_kind="worst-case" if epsilon == public.epsilon else kind.value,
@@ -453,7 +455,7 @@ def _report(
             gap=gap,
             by_group=bool(groups),
         ),
-        adjacency=adjacency(rounds[0]),
+        adjacency=adjacency(rounds),
         covers=covers(kind, earlier=earlier),
         statements=statements(
             kind,
@@ -466,6 +468,7 @@ def _report(
         ),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
+        label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         groups=groups,
     )
 
@@ -512,4 +515,5 @@ def _public_facts(done: Round) -> dict[str, Any]:
         "queries": done.queries,
         "max_answers": done.max_answers,
         "answers": done.answers,
+        **({} if done.label_set is None else done.label_set.facts()),
     }

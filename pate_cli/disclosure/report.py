@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli import __version__
+from pate_cli.multilabel import LabelSet, rows_of
 from pate_cli.results import Result
 from pate_cli.votes import Group
 
@@ -117,6 +118,8 @@ class Report(Result):
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
     nothing is where the number of classes or the list of queries was read off the votes.
+    `label_set` tells of several labels a query; with binary voting `queries`, `answers` and
+    `max_answers` count pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
     classes are called, class 0 first, where they have names.
@@ -144,6 +147,7 @@ class Report(Result):
     warnings: tuple[str, ...] = ()
     tested: Tested | None = None
     spent: Spent | None = None
+    label_set: LabelSet | None = None
     label_names: tuple[str, ...] | None = None
     groups: tuple[GroupGuarantee, ...] = ()
 
@@ -166,6 +170,7 @@ class Report(Result):
             "answers": self.answers,
             "max_answers": self.max_answers,
             **names,
+            **({} if self.label_set is None else self.label_set.facts()),
             "guarantee": {
                 "summary": self.summary,
                 "adjacency": self.adjacency,
@@ -197,7 +202,7 @@ class Report(Result):
         """ε, δ and how many answers they pay for."""
         return (
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g}, "
-            f"{self.answers} of {self.queries} queries answered"
+            f"{self.answers} of {self.queries} {rows_of(self.label_set)} answered"
         )
 
 

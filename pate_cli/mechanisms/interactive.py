@@ -11,7 +11,7 @@ from pate_cli.arrays import Counts, Floats, LabelArray
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.votes.side_files import StudentPredictions
+from pate_cli.votes.side_files import StudentPredictions, YesProbabilities
 from pate_cli.words import CONFIDENCE, MechanismName
 
 __all__ = ["InteractiveGNMax"]
@@ -44,7 +44,9 @@ class InteractiveGNMax(ConfidentGNMax):
 
     _: KW_ONLY
     confidence: float = CONFIDENCE
-    predictions: StudentPredictions | None = field(default=None, metadata={"public": False})
+    predictions: StudentPredictions | YesProbabilities | None = field(
+        default=None, metadata={"public": False}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

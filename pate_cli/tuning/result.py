@@ -44,7 +44,8 @@ class Tuned(Result):
             in ε, on the coarse lattice where a release is drawn.
         floor: the least ε that was found for as many answers as are wanted, or for one.
         complete: False after an interruption: the best so far.
-        basis: in numbers, what was looked at.
+        basis: in numbers, what was looked at; with several labels a query, its queries and those of
+            settings are pairs, `rows_per_query` of which are one query of the command line.
         public: whether the votes are public, or there were none.
         votes, words: the file, or a placeholder, and options that describe it, for a command line.
     """
@@ -75,7 +76,7 @@ class Tuned(Result):
         return aggregate_command(
             winner.setting,
             winner.plan,
-            queries=winner.queries,
+            queries=max(winner.queries // self.basis.get("rows_per_query", 1), 1),
             max_answers=winner.max_answers,
             delta=self.goal.delta,
             votes=self.votes,

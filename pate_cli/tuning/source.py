@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
-from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.votes.side_files import Truth, truth_of
 from pate_cli.words import Layout
 
 __all__ = ["TuneSource"]
@@ -105,9 +104,6 @@ class TuneSource:
                 teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
             )
             return sample, {"votes": "reference", **recipe}
-        truth = self.truth
-        if truth is not None and not isinstance(truth, Truth):
-            truth = load_truth(Path(truth))
         with open_votes(
             self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
         ) as file:
@@ -115,12 +111,14 @@ class TuneSource:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
                 k = max(group.votes_per_record for group in file.groups)
+            truth = None
+            if self.truth is not None:
+                truth = truth_of(self.truth, file.label_set).named(file.class_names)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
                 if truth is not None:
-                    truth = truth.named(file.label_names)
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
                 np.concatenate(counts).astype(np.int64),
@@ -129,6 +127,8 @@ class TuneSource:
                 truth=np.concatenate(right) if right else None,
             )
             basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
+            if file.rows_per_query > 1:
+                basis["rows_per_query"] = file.rows_per_query
             return sample, {"votes": "file", **basis}
 
     @property

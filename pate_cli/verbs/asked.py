@@ -21,6 +21,7 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.passes import FilePasses
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
+from pate_cli.votes.side_files import check_predictions
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = [
@@ -55,7 +56,7 @@ class Asked:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice.named(self.file.label_names)
+        choice = self.choice.named(self.file.class_names)
         if self.groups:
             choice = replace(
                 choice,
@@ -100,8 +101,9 @@ class Asked:
             )
 
     def by_rule(self, plan: TargetPlan) -> Asked:
-        """The same with as many rows as the public rule asks at a target."""
-        rows = Reference(self.scored).rows(plan, self.queries)
+        """The same with as many rows as the public rule asks at a target, of whole queries."""
+        rows, each = Reference(self.scored).rows(plan, self.queries), self.file.rows_per_query
+        rows = max(rows // each, 1) * each
         return replace(self, queries=rows, max_answers=min(self.max_answers, rows))
 
     @functools.cached_property
@@ -117,7 +119,7 @@ class Asked:
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.read_off, self.groups),
-            self.file.label_names,
+            (self.file.label_names, self.file.label_set),
             settings,
             self.passes.fingerprint(),
         )
@@ -223,6 +225,10 @@ def asking(
                         "the mechanism is not for these `groups`: build it with "
                         f"teachers_per_record={moved}, the most votes that one record moves"
                     )
+            predictions = getattr(choice, "predictions", None)
+        else:
+            predictions = choice.given.get("predictions")
+        check_predictions(predictions, file.label_set)
         queries, cap = count(file, max_queries, max_answers)
         yield Asked(file, choice, queries, cap, delta, place)
 
@@ -260,7 +266,7 @@ def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
 def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:
     """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
     queries = file.limited(max_queries)
-    return queries, min(queries, file.limited(max_answers, name="max_answers"))
+    return queries, min(queries, file.capped(max_answers))
 
 
 def kind_of(

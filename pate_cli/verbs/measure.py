@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from pate_cli.verbs.asked import (
     votes_per_record,
 )
 from pate_cli.votes import Queries, open_votes
-from pate_cli.votes.side_files import Truth, load_truth
+from pate_cli.votes.side_files import Truth, truth_of
 from pate_cli.words import (
     DELTA,
     Analysis,
@@ -204,7 +203,6 @@ def accuracy(
 
     SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
     """
-    known = truth if isinstance(truth, Truth) else load_truth(Path(truth))
     with (
         engine_for(engine, workers=workers) as place,
         open_votes(
@@ -215,7 +213,7 @@ def accuracy(
 
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            known.named(file.label_names),
+            truth_of(truth, file.label_set).named(file.class_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,

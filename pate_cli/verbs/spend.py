@@ -25,6 +25,7 @@ from pate_cli.errors import (
     UsageError,
 )
 from pate_cli.files.part_folder import PartFolder
+from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
@@ -35,7 +36,16 @@ from pate_cli.run import Aggregation, PartPlace, Staged, run, run_in_parts
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import Queries
-from pate_cli.words import DELTA, Analysis, Bound, LabelFormat, Layout, MechanismName, ReleaseKind
+from pate_cli.words import (
+    DELTA,
+    Analysis,
+    Bound,
+    LabelFormat,
+    LabelsAs,
+    Layout,
+    MechanismName,
+    ReleaseKind,
+)
 
 __all__ = ["Released", "aggregate", "quote", "release"]
 
@@ -70,6 +80,7 @@ def aggregate(
     write: Callable[[Labels], None] | None = None,
     parts: PartFolder | str | PathLike[str] | None = None,
     label_format: LabelFormat | str = LabelFormat.PARQUET,
+    labels_as: LabelsAs | str | None = None,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress = nothing_seen,
     **parameters: Any,
@@ -112,6 +123,8 @@ def aggregate(
         parts: a folder, by path or address, into which workers write the labels themselves,
             wherever they are, in parts of `label_format`. They are in place after `commit` of the
             result's `staged`.
+        labels_as: in those parts, what a row is where a query has several labels; see
+            `LabelWriter`.
         checkpoint: a folder in which the run's key and what is finished are kept, so that a run
             with the same arguments goes on there, with the same labels, if this one is cut short.
             Call `end` on the result's `checkpoint` once its labels and report are in place.
@@ -125,6 +138,7 @@ def aggregate(
     target = _target(
         target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
     )
+    shown = None if labels_as is None else LabelsAs(labels_as)
     if parts is not None and not isinstance(parts, PartFolder):
         parts = PartFolder(fspath(parts))
         parts.check()
@@ -143,6 +157,8 @@ def aggregate(
         workers=workers,
         engine=engine,
     ) as asked:
+        if parts is not None:
+            check_form(LabelFormat(label_format), shown, asked.file.label_set)
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
             asked,
@@ -156,7 +172,7 @@ def aggregate(
         key, resumed = RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
         if checkpoint is not None:
             # What is kept of finished rows is not the same for a file and for a folder of parts.
-            form = None if parts is None else LabelFormat(label_format)
+            form = None if parts is None else (LabelFormat(label_format), shown)
             settings = (*drawn, analysis, as_published, keep_ledger, seed, target, form)
             resumed = Checkpoint.of(checkpoint, asked.described(settings), seed=seed)
             key, asked.passes.checkpoint = resumed.key, resumed
@@ -168,7 +184,7 @@ def aggregate(
                     resumed.end()
                 raise
         if parts is not None:
-            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format))
+            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format), shown)
             try:
                 settled, written = run_in_parts(
                     asked.passes,
@@ -180,7 +196,8 @@ def aggregate(
                     place=place,
                     progress=progress,
                     read_off=asked.file.read_off,
-                    label_names=asked.file.label_names,
+                    label_names=asked.file.class_names,
+                    label_set=asked.file.label_set,
                     groups=asked.groups,
                 )
             except BaseException:
@@ -200,7 +217,8 @@ def aggregate(
             write=kept.append if write is None else write,
             progress=progress,
             read_off=asked.file.read_off,
-            label_names=asked.file.label_names,
+            label_names=asked.file.class_names,
+            label_set=asked.file.label_set,
             groups=asked.groups,
         )
         labels = NOTHING if write is not None else concatenate(kept)
@@ -382,7 +400,10 @@ class _Target:
                 f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
                 f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
                 tested.refused(
-                    private=key.private, read_off=asked.file.read_off, groups=asked.groups
+                    private=key.private,
+                    read_off=asked.file.read_off,
+                    groups=asked.groups,
+                    label_set=asked.file.label_set,
                 ),
             )
 

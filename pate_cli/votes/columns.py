@@ -83,6 +83,10 @@ def find_columns(
             f"{name}: layout {layout} is for NPY files; in Parquet store one row per query, "
             "or query_id, teacher_id, label"
         )
+    if layout is not None and layout.told_only and layout is not Layout.MULTILABEL_COUNTS:
+        raise VoteError(
+            f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
+        )
     long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
     if layout is Layout.LONG or (layout is None and long):
         return _long_columns(kinds, name, named=label_names is not None)
@@ -223,7 +227,9 @@ def _wide_columns(
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
     texts = named and any(kinds[column] == "text" for column in rest)
-    numbered = [n for n in rest if _NUMBERED.fullmatch(n)]
+    # Names of labels go with what is said of them, so they may be any, in any order.
+    free = layout is Layout.MULTILABEL_COUNTS
+    numbered = [] if free else [n for n in rest if _NUMBERED.fullmatch(n)]
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(

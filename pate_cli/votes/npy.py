@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import tokenize
 import warnings
@@ -18,7 +19,16 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
+from pate_cli.words import Layout
 
+# How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
+_SIDES = {
+    Layout.SCORES: ((3,), "[queries, teachers, classes]"),
+    Layout.SCORES_BY_TEACHER: ((3,), "[teachers, queries, classes]"),
+    Layout.MULTILABEL_COUNTS: ((2, 3), "[queries, labels] or [queries, labels, 2]"),
+    Layout.MULTILABEL: ((3,), "[queries, teachers, labels]"),
+    Layout.MULTILABEL_BY_TEACHER: ((3,), "[teachers, queries, labels]"),
+}
 _TEXT_BYTES = 1 << 23
 """So much of an array of texts is looked up at once, however long they are."""
 _KINDS = {
@@ -46,12 +56,14 @@ class MappedFile:
 
     portable = True
 
-    def __init__(self, path: Path, name: str, *, texts: bool = False) -> None:
+    def __init__(
+        self, path: Path, name: str, layout: Layout | None, *, texts: bool = False
+    ) -> None:
         """Map the array now: a file that is removed later is still there."""
         self._path = path
         self._name = name
-        self._texts = texts
-        self._header, mapped = _mapped(path, name, texts=texts)
+        self._layout, self._texts = layout, texts
+        self._header, mapped = _mapped(path, name, layout, texts=texts)
         self._array: NDArray[Any] | None = mapped
 
     def __getstate__(self) -> dict[str, Any]:
@@ -59,14 +71,14 @@ class MappedFile:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The sides of the array."""
         return self._header.shape
 
     @property
     def array(self) -> NDArray[Any]:
         """The array; VoteError where the file is gone, or another one by now."""
         if self._array is None:
-            header, mapped = _mapped(self._path, self._name, texts=self._texts)
+            header, mapped = _mapped(self._path, self._name, self._layout, texts=self._texts)
             if header != self._header:
                 raise VoteError(f"{self._name}: has changed while it was read; start again")
             self._array = mapped
@@ -88,7 +100,7 @@ class HeldArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The sides of the array."""
         return self.array.shape
 
     def release(self) -> None:
@@ -174,32 +186,101 @@ class NpyMatrix:
         return places
 
 
-def open_npy(path: Path, name: str, names: tuple[str, ...] | None = None) -> NpyMatrix:
-    """Map the array at `path`; `name` is what messages call it, `names` are those of the labels.
+@dataclass(frozen=True, eq=False)
+class NpyCube:
+    """An array [queries, i, j], or teacher by teacher one [i, queries, j]."""
+
+    where: Where
+    source: MappedFile | HeldArray
+    by_teacher: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return int(self.source.shape[1 if self.by_teacher else 0])
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """(i, j)."""
+        return int(self.source.shape[0 if self.by_teacher else 1]), int(self.source.shape[2])
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The one file, which may be cut anywhere."""
+        return (Stretch(self.where.name, self.rows),)
+
+    @property
+    def portable(self) -> bool:
+        """Whether the array is in a file."""
+        return self.source.portable
+
+    def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield queries start..stop-1 as (first query, copy of the entries [queries, i, j])."""
+        array = self.source.array
+        by_query = array.transpose(1, 0, 2) if self.by_teacher else array
+        for first in range(start, stop, size):
+            # A copy, so that what was checked cannot change under the reader in a mapped file.
+            part = np.array(by_query[first : min(first + size, stop)], order="C", subok=False)
+            self.source.release()
+            yield first, part
+
+
+def open_npy(
+    path: Path, name: str, layout: Layout | None = None, names: tuple[str, ...] | None = None
+) -> NpyMatrix | NpyCube:
+    """Map the array at `path`; `name` is what messages call it, `layout` what the user said.
+
+    names: those of the labels, if votes may be texts.
 
     Raises:
-        VoteError: pickled, truncated, not two-dimensional, empty, or not of numbers (or, with
+        VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers (or, with
             `names`, texts).
     """
-    return NpyMatrix(Where(name), MappedFile(path, name, texts=names is not None), names=names)
+    source = MappedFile(path, name, layout, texts=names is not None)
+    return _sided(name, source, layout, names)
 
 
-def array_matrix(array: NDArray[Any], name: str, names: tuple[str, ...] | None = None) -> NpyMatrix:
+def take_array(
+    array: NDArray[Any],
+    name: str,
+    layout: Layout | None = None,
+    names: tuple[str, ...] | None = None,
+) -> NpyMatrix | NpyCube:
     """Take an array for what it would be as a file; it is not copied.
 
     Raises:
-        VoteError: masked, not two-dimensional, empty, or not of numbers (or, with `names`, texts).
+        VoteError: masked, not of the sides it needs, empty, or not of numbers (or, with `names`,
+            texts).
     """
     if isinstance(array, np.ma.MaskedArray):
         raise VoteError(
             f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
             "as nulls in a table"
         )
-    _check_array(array.shape, array.dtype, name, texts=names is not None)
-    return NpyMatrix(Where(name), HeldArray(np.asarray(array)), names=names)
+    _check_array(array.shape, array.dtype, name, layout, texts=names is not None)
+    return _sided(name, HeldArray(np.asarray(array)), layout, names)
 
 
-def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str, *, texts: bool) -> None:
+def _sided(
+    name: str,
+    source: MappedFile | HeldArray,
+    layout: Layout | None,
+    names: tuple[str, ...] | None,
+) -> NpyMatrix | NpyCube:
+    by_teacher = layout is not None and layout.by_teacher
+    if len(source.shape) == 3:
+        return NpyCube(Where(name), source, by_teacher)
+    return NpyMatrix(Where(name), source, names=names)
+
+
+def _check_array(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    name: str,
+    layout: Layout | None,
+    *,
+    texts: bool,
+) -> None:
     if dtype.hasobject:
         raise VoteError(
             f"{name}: the array has object dtype, which is stored as a pickle and never opened; "
@@ -207,30 +288,41 @@ def _check_array(shape: tuple[int, ...], dtype: np.dtype[Any], name: str, *, tex
         )
     if dtype.kind == "U" and not texts:
         raise VoteError(f"{name}: the array holds strings; if they are votes, give `label_names`")
-    if dtype.kind not in "iufU":
+    kinds = "iuf" if layout is not None and layout.told_only else "iufU"
+    if layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER):
+        kinds = "iufb"
+    if dtype.kind not in kinds:
         kind = _KINDS.get(dtype.kind, str(dtype))
         raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
-    if len(shape) != 2:
+    if layout in _SIDES:
+        numbers, sides = _SIDES[layout]
+        if len(shape) not in numbers:
+            raise VoteError(f"{name}: the array has shape {shape}; layout {layout} needs {sides}")
+    elif len(shape) != 2:
+        three = f"; with three, say `layout` {'|'.join(_SIDES)}" if len(shape) == 3 else ""
         raise VoteError(
             f"{name}: the array has shape {shape}; votes need two dimensions, "
-            "[queries, classes] or [queries, teachers]"
+            f"[queries, classes] or [queries, teachers]{three}"
         )
     if shape[0] == 0:
         raise VoteError(f"{name}: the array has no rows (shape {shape})")
     if shape[1] == 0:
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
+    if 0 in shape:
+        raise VoteError(f"{name}: the array has an empty side (shape {shape})")
 
 
-def _mapped(path: Path, name: str, *, texts: bool) -> tuple[_Header, NDArray[Any]]:
+def _mapped(
+    path: Path, name: str, layout: Layout | None, *, texts: bool
+) -> tuple[_Header, NDArray[Any]]:
     try:
         header = _header(path, name)
         size = path.stat().st_size
     except OSError as error:
         raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-    _check_array(header.shape, header.dtype, name, texts=texts)
+    _check_array(header.shape, header.dtype, name, layout, texts=texts)
     # Python integers: a forged header cannot overflow the product.
-    rows, columns = header.shape
-    expected = header.offset + rows * columns * header.dtype.itemsize
+    expected = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size < expected:
         raise VoteError(f"{name}: the NPY file is truncated ({size} of {expected} bytes)")
     if size > expected:

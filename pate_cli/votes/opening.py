@@ -15,13 +15,24 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Ints
 from pate_cli.errors import ParameterError, UsageError, VoteError
+from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import check_counts, first_bad
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
+from pate_cli.votes.multilabel import (
+    Answers,
+    Ballots,
+    CountedBoth,
+    CountedYes,
+    PairsReader,
+    SetsReader,
+    first_total,
+)
 from pate_cli.votes.names import LabelNames, names_of, shown
-from pate_cli.votes.npy import NpyMatrix, array_matrix, open_npy
+from pate_cli.votes.npy import NpyCube, NpyMatrix, open_npy, take_array
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.reading import (
     CountedReader,
@@ -31,8 +42,9 @@ from pate_cli.votes.reading import (
     Reader,
     VoteBatch,
 )
+from pate_cli.votes.scores import ScoresReader
 from pate_cli.votes.side_files import QueryList, query_list
-from pate_cli.words import Layout, PublicFact
+from pate_cli.words import Layout, PublicFact, Voting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +91,9 @@ class VoteFile:
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
     order never depends on who voted.
 
+    `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
+    query and a label, and `rows_per_query` of them are one query of the file.
+
     It can be pickled: a copy in another process reads the same votes, with the same checks, and
     infers nothing again.
     """
@@ -97,6 +112,7 @@ class VoteFile:
     label_names: tuple[str, ...] | None = None
     strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
     groups: tuple[Group, ...] | None = None
+    label_set: LabelSet | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -105,10 +121,16 @@ class VoteFile:
         if self.groups is not None:
             count = sum(group.teachers for group in self.groups)
             who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
-        line = (
-            f"{self.name}: {self.queries} queries x {self.classes} classes, "
-            f"{who}, layout {self.layout} ({how})"
-        )
+        shape = f"{self.queries} queries x {self.classes} classes"
+        if self.label_set is not None:
+            shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
+            binary = self.label_set.voting is Voting.BINARY
+            shape += (
+                f" = {self.queries} pairs, yes or no each"
+                if binary
+                else f", {self.classes} sets of labels"
+            )
+        line = f"{self.name}: {shape}, {who}, layout {self.layout} ({how})"
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
         if self.layout is Layout.LONG:
@@ -143,13 +165,32 @@ class VoteFile:
         }
         return tuple(fact for fact, from_votes in found.items() if from_votes)
 
-    def limited(self, max_queries: int | None, *, name: str = "max_queries") -> int:
-        """How many rows a public limit leaves, all without one; ParameterError below 1."""
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called; None where a query has several labels, which are named."""
+        return self.label_names if self.label_set is None else None
+
+    @property
+    def rows_per_query(self) -> int:
+        """How many rows are one query: 1, or with binary voting on several labels one a label."""
+        return 1 if self.label_set is None else self.label_set.rows_per_query
+
+    def limited(self, max_queries: int | None) -> int:
+        """How many rows a public limit on queries leaves, all without one.
+
+        ParameterError below 1.
+        """
         if max_queries is None:
             return self.queries
-        if max_queries < 1:
-            raise ParameterError(f"`{name}` must be at least 1, got {max_queries}")
-        return min(max_queries, self.queries)
+        _at_least_one(max_queries=max_queries)
+        return min(max_queries * self.rows_per_query, self.queries)
+
+    def capped(self, max_answers: int | None) -> int:
+        """How many rows a public cap leaves to be answered, all without one; errors as above."""
+        if max_answers is None:
+            return self.queries
+        _at_least_one(max_answers=max_answers)
+        return min(max_answers, self.queries)
 
     @property
     def portable(self) -> bool:
@@ -186,9 +227,9 @@ class VoteFile:
         """Return ranges (start, stop) that cover rows 0..limit-1 in order, for `batches`.
 
         Each has about `entries` entries, of histograms or labels, whichever are more. None spans
-        two parts. Row groups of Parquet stay whole, but one of more than `entries` is cut into at
-        most 8: whoever reads a piece decodes its row group from the beginning. The ranges depend
-        on the shape of the file and its footers only.
+        two parts, or ends within a query. Row groups of Parquet stay whole, but one of more than
+        `entries` is cut into at most 8: whoever reads a piece decodes its row group from the
+        beginning. The ranges depend on the shape of the file and its footers only.
 
         Raises:
             ParameterError: for a negative limit, or entries below 1.
@@ -197,7 +238,18 @@ class VoteFile:
         if entries < 1:
             raise ParameterError(f"entries must be at least 1, got {entries}")
         rows = max(1, entries // max(1, self.reader.width))
-        return cut(self.reader.stretches, rows=rows, limit=min(limit, self.queries))
+        return cut(
+            self.reader.stretches,
+            rows=rows,
+            limit=min(limit, self.queries),
+            together=self.rows_per_query,
+        )
+
+
+def _at_least_one(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1:
+            raise ParameterError(f"`{name}` must be at least 1, got {number}")
 
 
 def _not_negative(**numbers: int | None) -> None:
@@ -210,16 +262,17 @@ def _not_negative(**numbers: int | None) -> None:
 class _Told:
     """What the user said about the file."""
 
-    layout: Layout | None
-    classes: int | None
-    teachers: int | None
-    batch_rows: int | None
+    layout: Layout | None = None
+    classes: int | None = None
+    teachers: int | None = None
+    batch_rows: int | None = None
     queries: QueryList | None = None
     names: tuple[str, ...] | None = None
     groups: TeacherGroups | None = None
+    voting: Voting | None = None
 
     def __post_init__(self) -> None:
-        if self.names is not None:
+        if self.names is not None and not self.several:
             if self.classes not in (None, len(self.names)):
                 raise ParameterError(
                     f"`classes` {self.classes} is not the number of `label_names`, "
@@ -238,11 +291,33 @@ class _Told:
             raise ParameterError(
                 f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
             )
+        if self.voting is None:
+            return
+        if not self.several:
+            raise UsageError(
+                "`voting` goes with several labels a query: `layout` "
+                f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
+            )
+        if self.voting is Voting.POWERSET and self.layout is Layout.MULTILABEL_COUNTS:
+            raise UsageError(
+                f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
+                "do not tell how many teachers gave which set of labels"
+            )
 
     @property
     def ensemble(self) -> int | None:
         """How many teachers there are, as far as that was said."""
         return len(self.groups) if self.groups is not None else self.teachers
+
+    @property
+    def several(self) -> bool:
+        """Whether a query has several labels."""
+        return self.layout is not None and self.layout.multilabel
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, where the names are not those of several labels."""
+        return None if self.several else self.names
 
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.
@@ -265,7 +340,9 @@ class _Told:
         reader: Reader,
         names: tuple[str, ...] | None = None,
         strays: Callable[[int], int] | None = None,
+        label_set: LabelSet | None = None,
     ) -> VoteFile:
+        from_labels = layout in (Layout.LABELS, Layout.LABELS_BY_TEACHER, Layout.LONG)
         return VoteFile(
             name,
             queries=queries,
@@ -273,7 +350,7 @@ class _Told:
             teachers=teachers if self.groups is None else self.groups.total,
             layout=layout,
             inferred=self.layout is None,
-            classes_from_data=self.classes is None and layout is not Layout.COUNTS,
+            classes_from_data=self.classes is None and from_labels,
             teachers_from_data=self.ensemble is None,
             rows_from_data=(
                 self.teachers is not None and layout is Layout.LONG and self.queries is None
@@ -283,7 +360,22 @@ class _Told:
             label_names=names or self.names,
             strays=strays,
             groups=None if self.groups is None else self.groups.public,
+            label_set=label_set,
         )
+
+    def weights(
+        self, teachers: int, name: str, columns: tuple[str, ...] | None = None
+    ) -> Ints | None:
+        """How many votes each teacher of a file called `name` counts for; None for one each."""
+        return None if self.groups is None else self.groups.in_columns(columns, teachers, name)
+
+    def refuse_groups(self, name: str) -> None:
+        """UsageError for groups of teachers beside histograms."""
+        if self.groups is not None:
+            raise UsageError(
+                f"`groups` needs to know who voted, and the histograms of {name} do not tell; "
+                "give the labels of the teachers"
+            )
 
     def refuse_list(self, name: str) -> None:
         """UsageError for a list of queries beside votes whose rows are the queries."""
@@ -304,6 +396,7 @@ def open_votes(
     label_names: LabelNames | None = None,
     groups: Groups | None = None,
     batch_rows: int | None = None,
+    voting: Voting | str | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile.
@@ -319,7 +412,8 @@ def open_votes(
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
     otherwise taken from the largest label and so depends on the data. teachers: how many teachers
     there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
-    among labels, absent long rows), else every row must have all. In long form a query that nobody
+    among labels, absent long rows, NaN in arrays of three sides), else every row must have all. In
+    long form a query that nobody
     voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
@@ -334,30 +428,34 @@ def open_votes(
     how many teachers one record may have trained, as a TeacherGroups or a Parquet or CSV file
     of them; see load_groups. Histograms then hold weights.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
+    voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
+    of labels (`powerset`).
 
     Raises:
         VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
             rows are checked as they are read.
         UsageError: `queries` beside votes that are not in long form; a file of names that cannot
-            be read.
+            be read; `voting` without several labels a query, or one that their layout does not
+            allow.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
             are not distinct, or not as many as classes; a source of another type; or any of these
             words beside votes that are open already.
     """
     told = _Told(
-        None if layout is None else Layout(layout),
-        classes,
-        teachers,
-        batch_rows,
-        None if queries is None else query_list(queries),
-        None if label_names is None else names_of(label_names),
-        None if groups is None else teacher_groups(groups),
+        layout=None if layout is None else Layout(layout),
+        classes=classes,
+        teachers=teachers,
+        batch_rows=batch_rows,
+        queries=None if queries is None else query_list(queries),
+        names=None if label_names is None else names_of(label_names),
+        groups=None if groups is None else teacher_groups(groups),
+        voting=None if voting is None else Voting(voting),
     )
     if isinstance(source, VoteFile):
-        if told != _Told(None, None, None, None):
+        if told != _Told():
             raise ParameterError(
                 f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "label_names, groups and batch_rows where it is opened"
+                "label_names, groups, batch_rows and voting where it is opened"
             )
         yield source
         return
@@ -369,7 +467,7 @@ def _read(
     source: Any, told: _Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
-        return _from_array(array_matrix(source, "array", told.names), told)
+        return _from_array(take_array(source, "array", told.layout, told.class_names), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
@@ -382,7 +480,8 @@ def _read(
         )
     located = locate(os.fspath(source), stdin, stack)
     if located.format is Format.NPY:
-        return _from_array(open_npy(Path(located.parts[0].path), located.name, told.names), told)
+        path = Path(located.parts[0].path)
+        return _from_array(open_npy(path, located.name, told.layout, told.class_names), told)
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
@@ -390,8 +489,12 @@ def _read(
     return _from_parts(parts, told)
 
 
-def _from_array(matrix: NpyMatrix, told: _Told) -> VoteFile:
+def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
+    if isinstance(matrix, NpyCube):
+        return _from_cube(matrix, told)
+    if told.layout is Layout.MULTILABEL_COUNTS:
+        return _counted_yes(matrix, told, None)
     if told.layout is Layout.LONG:
         raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
@@ -436,6 +539,8 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
         names=told.names,
         placed=told.groups is not None,
     )
+    if told.layout is Layout.MULTILABEL_COUNTS:
+        return _counted_yes(matrix, told, None if columns.is_list else columns.votes)
     rows_are_queries = columns.has_ids or columns.by_teacher
     evidence = Evidence(
         matrix.rows,
@@ -507,13 +612,156 @@ def _check_orientation(matrix: Matrix, layout: Layout, told: _Told, *, transposa
         )
 
 
+def _from_cube(cube: NpyCube, told: _Told) -> VoteFile:
+    """Read an array of three sides; its layout was told."""
+    layout, missing = told.layout, told.teachers is not None
+    if layout is None:
+        raise ParameterError("an array of three sides needs its `layout`")
+    if layout is Layout.MULTILABEL_COUNTS:
+        return _counted_both(cube, told)
+    _check_sides(cube, layout, told)
+    teachers, width = cube.sides
+    weights = told.weights(teachers, cube.where.name)
+    if layout.multilabel:
+        ballots = Ballots(cube=cube, missing_allowed=missing, weights=weights)
+        several = _label_set(told, width, cube.where.name, None)
+        if several.voting is Voting.BINARY:
+            return _pairs(ballots, cube.where.name, cube.rows, several, told, teachers=teachers)
+        entries = max(teachers * width, several.classes)
+        sets = SetsReader(ballots=ballots, size=told.size(entries))
+        return _several(cube.where.name, cube.rows, several, told, sets, teachers=teachers)
+    if told.classes not in (None, width):
+        raise VoteError(
+            f"{cube.where.name}: has scores of {width} classes, but `classes` {told.classes}"
+        )
+    if width == 1:
+        raise VoteError(
+            f"{cube.where.name}: has scores of one class only; there is nothing to choose from"
+        )
+    return told.file(
+        cube.where.name,
+        layout,
+        queries=cube.rows,
+        classes=width,
+        teachers=teachers,
+        reader=ScoresReader(
+            cube=cube,
+            size=told.size(teachers * width),
+            missing_allowed=missing,
+            weights=weights,
+        ),
+    )
+
+
+def _check_sides(cube: NpyCube, layout: Layout, told: _Told) -> None:
+    """Refuse an array that may have queries and teachers the other way round."""
+    teachers, queries = cube.sides[0], cube.rows
+    other = Layout(
+        layout.removesuffix("-by-teacher") if layout.by_teacher else f"{layout}-by-teacher"
+    )
+    shape = cube.source.shape
+    if told.ensemble is None and teachers > queries:
+        raise VoteError(
+            f"{cube.where.name}: as {layout} an array of shape {shape} has {teachers} teachers and "
+            f"only {queries} queries, as {other} {queries} teachers and {teachers} queries; give "
+            "`teachers` N to settle it"
+        )
+    said = "`teachers`" if told.groups is None else "`groups` of"
+    if told.ensemble == queries != teachers:
+        raise VoteError(
+            f"{cube.where.name}: with {said} {told.ensemble} an array of shape {shape} is "
+            f"`layout` {other}, not {layout}"
+        )
+    if told.ensemble not in (None, teachers):
+        raise VoteError(
+            f"{cube.where.name}: as {layout} it has {teachers} teachers, but {said} "
+            f"{told.ensemble}; one who is missing is NaN throughout"
+        )
+
+
+def _label_set(told: _Told, labels: int, name: str, names: tuple[str, ...] | None) -> LabelSet:
+    """The labels of a file called `name`, whose columns have `names` where they have any."""
+    if told.names is not None and len(told.names) != labels:
+        raise VoteError(f"{name}: has {labels} labels, but {len(told.names)} `label_names`")
+    if None not in (told.names, names) and told.names != names:
+        raise VoteError(
+            f"{name}: the columns and `label_names` do not name the same labels in the same order"
+        )
+    several = LabelSet(labels, told.voting or Voting.BINARY, told.names or names)
+    if told.classes not in (None, several.classes):
+        raise ParameterError(
+            f"`classes` {told.classes} does not fit {labels} labels with `voting` "
+            f"{several.voting}, which has {several.classes}; leave it out"
+        )
+    return several
+
+
+def _several(
+    name: str,
+    queries: int,
+    several: LabelSet,
+    told: _Told,
+    reader: Reader,
+    *,
+    teachers: int,
+) -> VoteFile:
+    """A file of so many queries with several labels each."""
+    if told.layout is None:
+        raise ParameterError("several labels a query need their `layout`")
+    return told.file(
+        name,
+        told.layout,
+        queries=queries * several.rows_per_query,
+        classes=several.classes,
+        teachers=teachers,
+        reader=reader,
+        names=several.names,
+        label_set=several,
+    )
+
+
+def _pairs(
+    answers: Answers, name: str, queries: int, several: LabelSet, told: _Told, *, teachers: int
+) -> VoteFile:
+    size = told.size(answers.width)
+    pairs = PairsReader(answers=answers, size=size)
+    return _several(name, queries, several, told, pairs, teachers=teachers)
+
+
+def _counted_yes(matrix: Matrix, told: _Told, names: tuple[str, ...] | None) -> VoteFile:
+    name = matrix.where.name
+    told.refuse_groups(name)
+    if told.teachers is None:
+        raise VoteError(
+            f"{name}: counts of yes do not tell how many teachers said no; give `teachers` N"
+        )
+    several = _label_set(told, matrix.width, name, names)
+    answers = CountedYes(matrix=matrix, teachers=told.teachers)
+    return _pairs(answers, name, matrix.rows, several, told, teachers=told.teachers)
+
+
+def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
+    name, (labels, sides) = cube.where.name, cube.sides
+    told.refuse_groups(name)
+    if sides != 2:
+        raise VoteError(
+            f"{name}: the array has shape {cube.source.shape}; its last side must be 2, the counts "
+            "of no and of yes"
+        )
+    several = _label_set(told, labels, name, None)
+    missing = told.teachers is not None
+    teachers = told.teachers
+    if teachers is None:
+        _, first = next(cube.blocks(1, 0, 1))
+        teachers = first_total(first, cube.where)
+    answers = CountedBoth(cube=cube, teachers=teachers, missing_allowed=missing)
+    next(answers.blocks(1, 0, 1))
+    return _pairs(answers, name, cube.rows, several, told, teachers=teachers)
+
+
 def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -> VoteFile:
     where, classes = matrix.where, matrix.width
-    if told.groups is not None:
-        raise UsageError(
-            f"`groups` needs to know who voted, and the histograms of {where.name} do not tell; "
-            "give the labels of the teachers"
-        )
+    told.refuse_groups(where.name)
     if told.classes not in (None, classes):
         raise VoteError(
             f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
@@ -555,7 +803,7 @@ def _labels(
     names: tuple[str, ...] | None = None,
 ) -> VoteFile:
     where, width = matrix.where, matrix.width
-    weights = None if told.groups is None else told.groups.in_columns(names, width, where.name)
+    weights = told.weights(width, where.name, names)
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
             f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "

@@ -31,16 +31,20 @@ def spans(stretches: Sequence[Stretch]) -> list[tuple[str, int, int]]:
     return found
 
 
-def cut(stretches: Sequence[Stretch], *, rows: int, limit: int) -> list[tuple[int, int]]:
+def cut(
+    stretches: Sequence[Stretch], *, rows: int, limit: int, together: int = 1
+) -> list[tuple[int, int]]:
     """Return ranges (start, stop) of about `rows` rows that cover rows 0..limit-1 in order.
 
     None spans two files, nor the end of a row group unless it holds whole ones. The ranges of a
-    smaller limit are those of a larger one, the last cut short.
+    smaller limit are those of a larger one, the last cut short. `together` rows belong to one
+    query, which is never cut; all stretches and groups hold whole queries.
     """
+    rows = max(rows // together, 1) * together
     found: list[tuple[int, int]] = []
     start = 0
     for stretch in stretches:
-        for size in _sizes(stretch, rows):
+        for size in _sizes(stretch, rows, together):
             if start >= limit:
                 return found
             found.append((start, min(start + size, limit)))
@@ -48,7 +52,7 @@ def cut(stretches: Sequence[Stretch], *, rows: int, limit: int) -> list[tuple[in
     return found
 
 
-def _sizes(stretch: Stretch, rows: int) -> Iterator[int]:
+def _sizes(stretch: Stretch, rows: int, unit: int) -> Iterator[int]:
     """Yield the sizes of the ranges of one file, none of them empty."""
     if stretch.groups is None:
         whole, rest = divmod(stretch.rows, rows)
@@ -65,6 +69,7 @@ def _sizes(stretch: Stretch, rows: int) -> Iterator[int]:
             together += group
             continue
         pieces = min(PIECES_OF_A_GROUP, -(-group // rows))
-        yield from (b - a for a, b in pairwise(group * i // pieces for i in range(pieces + 1)))
+        ends = (group // unit * i // pieces * unit for i in range(pieces + 1))
+        yield from (b - a for a, b in pairwise(ends))
     if together:
         yield together

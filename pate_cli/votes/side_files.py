@@ -15,26 +15,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import VoteError
+from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import Ids
 from pate_cli.votes.columns import LABEL, QUERY, is_text
 from pate_cli.votes.files import Format, format_of
+from pate_cli.words import Voting
 
 __all__ = [
     "UNKNOWN",
+    "PairTruth",
     "QueryList",
     "StudentPredictions",
     "Truth",
+    "YesProbabilities",
+    "check_predictions",
     "load_predictions",
     "load_queries",
     "load_truth",
     "query_list",
+    "truth_of",
 ]
 
 UNKNOWN = -1
@@ -168,6 +174,78 @@ class StudentPredictions:
 
 
 @dataclass(frozen=True, eq=False)
+class YesProbabilities:
+    """Probabilities of yes for every label of a query, for Interactive-GNMax on several labels.
+
+    Attributes:
+        probabilities: [queries, labels], each from 0 to 1.
+        ids: the queries' ids, or None when rows match queries of the votes by their order.
+        names: of the labels, [labels], where the file names them.
+    """
+
+    probabilities: Floats
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    names: tuple[str, ...] | None = None
+    classes: ClassVar[int] = 2
+    _rows: _Rows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = self.probabilities
+        if values.ndim != 2 or 0 in values.shape:
+            raise VoteError(
+                "student predictions for several labels must be [queries, labels], probabilities "
+                f"of yes, got shape {values.shape}"
+            )
+        bad = ~((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        if bad.any():
+            raise VoteError(
+                f"student predictions, row {int(np.argmax(bad))}: not probabilities of yes, each "
+                "from 0 to 1"
+            )
+        object.__setattr__(self, "_rows", _Rows("student predictions", len(values), self.ids))
+
+    @property
+    def labels(self) -> int:
+        """L."""
+        return self.probabilities.shape[1]
+
+    def named(self, names: Sequence[str] | None) -> YesProbabilities:
+        """As it is: its classes are no and yes; names of labels must be those of the votes."""
+        del names
+        return self
+
+    def of(self, ids: Any, first_row: int) -> Floats:
+        """Probabilities (no, yes) of the pairs from `first_row` on, whose queries have these ids.
+
+        Raises:
+            VoteError: a query without predictions.
+        """
+        yes = _of_pairs(self._rows, self.probabilities, ids, first_row, np.nan)
+        if np.isnan(yes).any():
+            query = (first_row + int(np.argmax(np.isnan(yes)))) // self.labels
+            raise VoteError(f"student predictions: none for the query of row {query}")
+        return np.stack([1.0 - yes, yes], axis=1)
+
+
+def _of_pairs(
+    rows: _Rows, values: NDArray[Any], ids: Any, first_row: int, unknown: float
+) -> NDArray[Any]:
+    """What `values` [queries, labels] say of the pairs from `first_row` on; unknown where nothing.
+
+    The votes must have as many labels, which whoever joins them sees to.
+    """
+    labels = values.shape[1]
+    queries, label = np.divmod(np.arange(first_row, first_row + len(ids)), labels)
+    if rows.ids is None:
+        first = int(queries[0]) if len(ids) else 0
+        last = int(queries[-1]) + 1 if len(ids) else 0
+        found = rows.of(range(first, last), first)[queries - first]
+    else:
+        found = rows.of(ids, first_row)
+    return np.where(found < 0, unknown, values[found, label])
+
+
+@dataclass(frozen=True, eq=False)
 class Truth:
     """One label a query, matched to votes by id or by order.
 
@@ -220,6 +298,25 @@ class Truth:
                 f"{classes} classes of the votes"
             )
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class PairTruth(Truth):
+    """For every label of a query whether it is true of it.
+
+    Attributes:
+        labels: [queries, labels], 1 for yes, 0 for no, UNKNOWN where nothing is known.
+        ids: the queries' ids, or None when rows match queries of the votes by their order.
+    """
+
+    def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
+        """What is true of the pairs from `first_row` on, whose queries have these ids.
+
+        Raises:
+            VoteError: fewer queries than the votes have.
+        """
+        del classes
+        return _of_pairs(self._rows, self.labels, ids, first_row, UNKNOWN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,9 +403,14 @@ def load_queries(path: str | PathLike[str]) -> QueryList:
         raise VoteError(f"{source}: {error}") from None
 
 
-def load_predictions(path: str | Path) -> StudentPredictions:
+def load_predictions(
+    path: str | Path, *, pairs: bool = False
+) -> StudentPredictions | YesProbabilities:
     """Read probabilities: an array [queries, classes], or a table with a column per class or one
     column of lists, and optionally `query_id`.
+
+    pairs: the votes are on several labels a query, each by itself; [queries, labels] are then
+    probabilities of yes.
 
     Raises:
         VoteError: a file that cannot be read as such.
@@ -317,18 +419,69 @@ def load_predictions(path: str | Path) -> StudentPredictions:
     damaged = f"{source}: cannot be read as student predictions"
     torn = f"{source}: a truncated or damaged Parquet file"
     values, ids = _read(source, damaged, torn)
-    columns = None
+    columns = names = None
     if not isinstance(values, np.ndarray):
         columns = tuple(values.column_names) if values.num_columns > 1 else None
+        names = _label_names(values)
         with _understood(damaged):
             values = _stacked(values, source)
+    if pairs:
+        return YesProbabilities(_as_floats(values), ids, names)
     return StudentPredictions(_as_floats(values), ids, columns)
 
 
-def load_truth(path: str | Path) -> Truth:
+def check_predictions(predictions: Any, label_set: LabelSet | None) -> None:
+    """VoteError where predictions are not of what the votes are on, however their shapes fit."""
+    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    if isinstance(predictions, YesProbabilities):
+        if label_set is None or not pairs:
+            raise VoteError(
+                "the student predicts yes or no for every label, the votes are not on labels one "
+                "by one"
+            )
+        _check_labels("the student's predictions", predictions.labels, predictions.names, label_set)
+    elif pairs and isinstance(predictions, StudentPredictions) and predictions.ids is not None:
+        raise VoteError(
+            "the student's predictions are for queries, the votes are on pairs of a query and a "
+            "label; give probabilities of yes, [queries, labels]"
+        )
+
+
+def _check_labels(
+    what: str, labels: int, names: tuple[str, ...] | None, label_set: LabelSet
+) -> None:
+    if labels != label_set.count:
+        raise VoteError(f"{what} have {labels} labels, the votes {label_set.count}")
+    if None not in (names, label_set.names) and names != label_set.names:
+        raise VoteError(f"{what} name other labels than the votes, or in another order")
+
+
+def truth_of(truth: Truth | str | PathLike[str], label_set: LabelSet | None) -> Truth:
+    """The truth that is given, or in a file of this name, for votes on these labels.
+
+    Raises:
+        VoteError: a file that cannot be read as such, or the truth of something else.
+    """
+    if not isinstance(truth, Truth):
+        return load_truth(Path(truth), label_set)
+    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    if isinstance(truth, PairTruth):
+        if label_set is None or not pairs:
+            raise VoteError("the true labels are of pairs, the votes are on queries")
+        _check_labels("the true labels", truth.labels.shape[1], None, label_set)
+    elif pairs and truth.ids is not None:
+        raise VoteError(
+            "the true labels are of queries, the votes are on pairs; give [queries, labels]"
+        )
+    return truth
+
+
+def load_truth(path: str | Path, label_set: LabelSet | None = None) -> Truth:
     """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
 
     Labels may be texts, which `Truth.named` turns into classes; an empty one is not known.
+    label_set: the labels of the votes, where a query has several: an array [queries, labels], or a
+    table with a column per label or one column of lists, of 1 for yes, 0 for no and -1 for unknown.
 
     Raises:
         VoteError: a file that cannot be read as such.
@@ -336,6 +489,13 @@ def load_truth(path: str | Path) -> Truth:
     source = Path(path)
     damaged = f"{source}: cannot be read as true labels"
     values, ids = _read(source, damaged, damaged)
+    if label_set is not None:
+        if not isinstance(values, np.ndarray):
+            names = _label_names(values)
+            with _understood(damaged):
+                values = _stacked(values, source)
+            _check_labels(f"{source}: the true labels", values.shape[1], names, label_set)
+        return _truth_of_sets(values, ids, label_set, source)
     if not isinstance(values, np.ndarray):
         with _understood(damaged):
             values = _label_column(values, source)
@@ -351,6 +511,28 @@ def load_truth(path: str | Path) -> Truth:
     # Above the largest int64 a label would come out negative, and so perhaps as unknown.
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
     return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
+
+
+def _truth_of_sets(
+    values: NDArray[Any], ids: tuple[Any, ...] | None, label_set: LabelSet, source: Path
+) -> Truth:
+    """The truth of [queries, labels], as pairs or as sets, by how the teachers vote."""
+    numbers = values.dtype.kind in "iufb"
+    if not numbers or values.ndim != 2 or values.shape[1] != label_set.count or not len(values):
+        raise VoteError(
+            f"{source}: true labels must be [queries, {label_set.count} labels], 1, 0, or -1 for "
+            "unknown"
+        )
+    bad = ~np.isin(values, (UNKNOWN, 0, 1)).all(axis=1)
+    if bad.any():
+        raise VoteError(
+            f"{source}: row {int(np.argmax(bad))} has a true label that is neither 1, 0 nor -1"
+        )
+    known = values.astype(np.int64)
+    if label_set.voting is Voting.BINARY:
+        return PairTruth(known, ids)
+    sets = known @ (1 << np.arange(label_set.count))
+    return Truth(np.where((known == UNKNOWN).any(axis=1), UNKNOWN, sets), ids)
 
 
 def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] | None]:
@@ -416,6 +598,15 @@ def _stacked(table: Any, source: Path) -> Floats:
         flat = _as_floats(pc.list_flatten(lists).to_numpy())
         return flat.reshape(len(lengths), lengths[0] if lengths else 0)
     return np.column_stack([_as_floats(column.to_numpy()) for column in table.columns])
+
+
+def _label_names(table: Any) -> tuple[str, ...] | None:
+    """What the columns of a table name; None for one of lists."""
+    import pyarrow as pa
+
+    if table.num_columns == 1 and pa.types.is_nested(table.column(0).type):
+        return None
+    return tuple(table.column_names)
 
 
 def _label_column(table: Any, source: Path) -> NDArray[Any]:

@@ -49,6 +49,17 @@ def test_adult_again(script, samples):
     assert 0.7 < (ballots == truth).mean() < 0.9
 
 
+def test_digit_labels_again(script, samples):
+    pytest.importorskip("sklearn")
+    labels, digits = script("make_digit_labels"), script("make_digits")
+    pixels, shown = digits.digits()
+    committed = np.load(samples / "digit_labels.npy")
+    again = labels.votes(pixels, shown, teachers=5)
+    assert (again != committed[:, :5]).mean() < 1e-3
+    truth = np.load(samples / "digit_labels_truth.npy")
+    np.testing.assert_array_equal(labels.properties(shown)[1200:1580], truth)
+
+
 def test_digits_again(script, samples):
     pytest.importorskip("sklearn")
     digits, ensembles = script("make_digits"), script("ensembles")

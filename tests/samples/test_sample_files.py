@@ -17,7 +17,8 @@ def test_the_files_are_the_ones_that_were_built(samples):
     sums = dict(
         reversed(line.split()) for line in (samples / "SHA256SUMS").read_text().splitlines()
     )
-    kept = {path.name: path for path in samples.glob("*.parquet") if "glyph" not in path.name}
+    data = [path for kind in ("parquet", "npy", "txt") for path in samples.glob(f"*.{kind}")]
+    kept = {path.name: path for path in data if "glyph" not in path.name}
     assert set(sums) == set(kept)
     for name, path in kept.items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == sums[name], name
@@ -25,7 +26,10 @@ def test_the_files_are_the_ones_that_were_built(samples):
 
 def test_the_samples_stay_small(samples):
     kept = [path for path in samples.rglob("*") if path.is_file() and "glyph" not in path.name]
-    assert sum(path.stat().st_size for path in kept if path.suffix in (".parquet", ".png")) < LIMIT
+    assert (
+        sum(path.stat().st_size for path in kept if path.suffix in (".parquet", ".npy", ".png"))
+        < LIMIT
+    )
     assert all(path.stat().st_size < 100_000 for path in kept if path.suffix == ".png")
 
 
@@ -51,6 +55,21 @@ def test_votes(script, samples, name, shape, teachers, right):
         assert truth.shape == shape[:1]
         assert (counts.argmax(axis=1) == truth).mean() == pytest.approx(right, abs=5e-4)
         assert f"{right:.1%}" in text
+
+
+def test_votes_on_several_labels(script, samples):
+    labels = script("make_digit_labels")
+    ballots, truth = (np.load(samples / f"digit_labels{end}.npy") for end in ("", "_truth"))
+    assert ballots.shape == (380, 50, 5)
+    assert truth.shape == (380, 5)
+    names = (samples / "digit_labels_names.txt").read_text().splitlines()
+    assert names == list(labels.LABELS)
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    by_label = (ballots.mean(axis=1) > 0.5) == truth
+    sets = np.stack([np.bincount(row, minlength=32) for row in ballots @ (1 << np.arange(5))])
+    by_set = sets.argmax(axis=1) == truth @ (1 << np.arange(5))
+    for share in (by_label.mean(), by_label.all(axis=1).mean(), by_set.mean()):
+        assert f"{share:.1%}" in text
 
 
 def test_ballots_in_words(script, samples):

@@ -1,0 +1,79 @@
+"""Scores of every class by every teacher: each votes for the class it scores highest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Ints
+from pate_cli.errors import VoteError
+from pate_cli.votes.checks import ABSENT, Where, first_bad, tally
+from pate_cli.votes.npy import NpyCube
+from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.reading import VoteBatch, row_numbers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoresReader:
+    """Histograms of the best classes of [queries, teachers, classes].
+
+    missing_allowed: a teacher all of whose scores are NaN has no vote. weights: as in `tally`.
+    """
+
+    cube: NpyCube
+    size: int
+    missing_allowed: bool
+    weights: Ints | None = None
+
+    @property
+    def width(self) -> int:
+        """Scores of one query."""
+        teachers, classes = self.cube.sides
+        return teachers * classes
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """See Reader."""
+        return self.cube.stretches
+
+    @property
+    def portable(self) -> bool:
+        """See Reader."""
+        return self.cube.portable
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        _, classes = self.cube.sides
+        for first, scores in self.cube.blocks(self.size, start, stop):
+            votes = _best(scores, first, self.cube.where, missing_allowed=self.missing_allowed)
+            ids = row_numbers(first, first + len(votes))
+            yield VoteBatch(first, ids, tally(votes, classes, self.weights))
+
+
+def _best(scores: NDArray[Any], first_row: int, where: Where, *, missing_allowed: bool) -> Ints:
+    """The class with the highest of `scores` [rows, teachers, classes], the first of equal ones.
+
+    Raises:
+        VoteError: NaN or infinity among the scores of a teacher who votes.
+    """
+    votes = scores.argmax(axis=2).astype(np.int64, copy=False)
+    if scores.dtype.kind != "f":
+        return votes
+    damaged = ~np.isfinite(scores).all(axis=2)
+    if not damaged.any():
+        return votes
+    none = np.isnan(scores).all(axis=2)
+    bad = damaged & ~none if missing_allowed else damaged
+    if bad.any():
+        remedy = "" if missing_allowed else "; a teacher with NaN alone may be missing where "
+        remedy += "" if missing_allowed else "`teachers` N is given"
+        raise VoteError(
+            f"{where.at(first_bad(bad, first_row))} has NaN or infinity among the scores of a "
+            f"teacher{remedy}"
+        )
+    votes[none] = ABSENT
+    return votes

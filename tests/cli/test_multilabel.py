@@ -1,0 +1,341 @@
+"""Several labels a query on the command line: one run, whatever form its labels take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pate_cli as library
+from pate_cli import passes
+from pate_cli.disclosure.schema import report_schema
+from pate_cli.errors import VoteError
+from pate_cli.multilabel import LabelSet
+from pate_cli.pricing import accuracy
+from pate_cli.votes.side_files import PairTruth, Truth, YesProbabilities, load_truth
+from pate_cli.words import Voting
+from refusals import refusal
+
+QUERIES, TEACHERS, LABELS = 40, 25, 3
+NAMES = "mild,severe,new"
+TOLD = ("--layout", "multilabel", "--label-names", NAMES)
+
+
+@pytest.fixture
+def ballots():
+    random = np.random.default_rng(12)
+    chances = random.choice([0.05, 0.9], size=(QUERIES, 1, LABELS))
+    return (random.random((QUERIES, TEACHERS, LABELS)) < chances).astype(np.uint8)
+
+
+@pytest.fixture
+def votes(ballots, tmp_path):
+    np.save(tmp_path / "ballots.npy", ballots)
+    return tmp_path / "ballots.npy"
+
+
+@pytest.fixture
+def run(pate):
+    def aggregate(votes, *flags, told=TOLD, report="r.json"):
+        line = ["aggregate", votes, "--seed", 5, "--report", report, "--force", "--workers", 1]
+        done = pate(*line, *told, *flags)
+        assert done.exit_code == 0, done.stderr
+        public = json.loads(Path(report).read_text())
+        jsonschema.validate(public, report_schema())
+        return public, done.stderr
+
+    return aggregate
+
+
+def test_a_run_and_what_is_said_of_it(votes, run, ballots):
+    public, said = run(votes, "-o", "l.npy")
+    assert f"answered {public['answers']} of 120 pairs of query and label, labels in l.npy" in said
+    assert {name: public[name] for name in ("queries", "labels_per_query", "voting")} == {
+        "queries": 120,
+        "labels_per_query": 3,
+        "voting": "binary",
+    }
+    assert public["label_names"] == NAMES.split(",")
+    assert (
+        "on every query, and on each label of a query that has several, at most one vote may "
+        "move from one answer to another" in public["guarantee"]["adjacency"]
+    )
+    labels = np.load("l.npy")
+    plurality = ballots.mean(axis=1) > 0.5
+    answered = labels >= 0
+    assert answered.sum() == public["answers"] > 60
+    assert (labels == plurality)[answered].mean() > 0.95
+    # As many rows of two classes cost the same, and have the same labels.
+    counts = np.stack([TEACHERS - ballots.sum(axis=1), ballots.sum(axis=1)], axis=2)
+    np.save("pairs.npy", counts.reshape(-1, 2))
+    plain, _ = run("pairs.npy", "-o", "p.npy", told=("--layout", "counts"))
+    assert plain["epsilon"] == public["epsilon"]
+    np.testing.assert_array_equal(np.load("p.npy"), labels.ravel())
+
+
+@pytest.mark.parametrize(
+    ("kind", "voting"),
+    [("parquet", "binary"), ("csv", "binary"), ("jsonl", "powerset"), ("npy", "binary")],
+)
+def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind, voting):
+    monkeypatch.setattr(passes, "_ENTRIES", 300)
+    shown = () if kind == "npy" else ("--labels-as", "pairs")
+    flags = ("--format", kind, *shown, "--threshold", 18, "--sigma1", 2, "--sigma2", 2)
+    run(votes, "-o", "many/", *flags, "--voting", voting, "--max-answers", 31)
+    run(votes, "-o", f"capped.{kind}", *flags, "--voting", voting, "--max-answers", 31)
+    parts = sorted(Path("many").glob(f"part-*.{kind}"))
+    assert len(parts) > 3
+    if kind == "npy":
+        joined = np.concatenate([np.load(part) for part in parts])
+        np.testing.assert_array_equal(joined, np.load("capped.npy"))
+    elif kind == "parquet":
+        joined = pa.concat_tables([pq.read_table(part) for part in parts])
+        assert joined.to_pylist() == pq.read_table("capped.parquet").to_pylist()
+        whole = json.loads(joined.schema.metadata[b"pate"])
+        assert json.loads(whole["label_names"]) == NAMES.split(",")
+    else:
+        texts = [part.read_text() for part in parts]
+        if kind == "csv":
+            texts[1:] = [text.split("\n", 1)[1] for text in texts[1:]]
+        assert "".join(texts) == Path(f"capped.{kind}").read_text()
+    if voting == "binary":
+        run(votes, "-o", f"one.{kind}", *flags)
+        np.save("by-teacher.npy", ballots.transpose(1, 0, 2))
+        turned = ("--layout", "multilabel-by-teacher", "--label-names", NAMES, "--teachers", 25)
+        run("by-teacher.npy", "-o", f"turned.{kind}", *flags, told=turned)
+        table = dict(zip(NAMES.split(","), ballots.sum(axis=1).T, strict=True))
+        pq.write_table(pa.table(table), "counts.parquet")
+        yes = ("--layout", "multilabel-counts", "--teachers", 25)
+        run("counts.parquet", "-o", f"yes.{kind}", *flags, told=yes)
+        expected = Path(f"one.{kind}").read_bytes()
+        assert Path(f"turned.{kind}").read_bytes() == expected
+        assert Path(f"yes.{kind}").read_bytes() == expected
+
+
+def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
+    monkeypatch.setattr(passes, "_ENTRIES", 300)
+    flags = ("--labels-as", "pairs", "--format", "csv", "--checkpoint", "kept")
+    blocked = Path("many")
+    line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "many/", "--report", "x/none.json"]
+    done = pate(*line, "--workers", 1, *flags)
+    assert done.exit_code == 6  # the report has no place, and nothing is there
+    assert not list(blocked.glob("part-*"))
+    run(votes, "-o", "many/", *flags)
+    run(votes, "-o", "one.csv")
+    found = [path.read_text() for path in sorted(blocked.glob("part-*.csv"))]
+    joined = found[0] + "".join(text.split("\n", 1)[1] for text in found[1:])
+    assert joined == Path("one.csv").read_text()
+
+
+def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
+    public, _ = run(votes, "-o", "l.jsonl", "--max-queries", 7)
+    assert public["queries"] == 21
+    assert len(Path("l.jsonl").read_text().splitlines()) == 7
+    public, _ = run(votes, "-o", "t.jsonl", "--target-epsilon", 3)
+    assert 0 < public["queries"] < 120
+    assert public["queries"] % LABELS == 0
+
+
+def test_a_refusal_tells_of_the_labels_too(votes, pate):
+    for seed in range(40):
+        line = ["aggregate", votes, *TOLD, "--seed", seed, "-o", "l.jsonl", "--report", "r.json"]
+        done = pate(*line, "--target-epsilon", 1.5, "--max-queries", 40, "--force")
+        if done.exit_code == 8:
+            break
+    else:
+        pytest.fail("no attempt was refused")
+    public = json.loads(Path("r.json").read_text())
+    jsonschema.validate(public, report_schema())
+    assert public["labels_per_query"] == 3
+
+
+def test_rounds_add_up_whatever_their_labels(votes, run, pate):
+    run(votes, "-o", "a.npy", "--release", "upper", "--order", 4, "--ledger", "a.ledger")
+    sets = ("--voting", "powerset", "--sigma2", 4, "--threshold", 20, "--sigma1", 15)
+    run(votes, "-o", "b.npy", *sets, "--release", "upper", "--order", 4, "--ledger", "b.ledger")
+    one = library.Ledger.read("a.ledger")
+    assert one.rounds[0].label_set == library.Ledger.from_json(one.to_json()).rounds[0].label_set
+    done = pate("release", "a.ledger", "b.ledger", "--again", "--seed", 1)
+    assert done.exit_code == 0, done.stderr
+    public = json.loads(done.stdout)
+    jsonschema.validate(public, report_schema())
+    assert "labels_per_query" not in public
+    assert [each["voting"] for each in public["rounds"]] == ["binary", "powerset"] or [
+        each["voting"] for each in public["rounds"]
+    ] == ["powerset", "binary"]
+    assert (
+        "The queries, the labels and all sets of them and the number of teachers are public"
+        in (public["guarantee"]["adjacency"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "text"),
+    [
+        (
+            ("-o", "l.csv", "--labels-as", "lists"),
+            2,
+            "CSV has no lists of labels; give --labels-as pairs, or write Parquet or JSONL",
+        ),
+        (
+            ("-o", "many/", "--format", "csv", "--labels-as", "lists"),
+            2,
+            "CSV has no lists of labels; give --labels-as pairs, or write Parquet or JSONL",
+        ),
+        (
+            ("-o", "l.npy", "--classes", 8),
+            2,
+            "--classes 8 does not fit 3 labels with --voting binary, which has 2; leave it out",
+        ),
+    ],
+)
+def test_what_is_refused(votes, pate, refused, flags, code, text):
+    refused(pate("aggregate", votes, *TOLD, *flags), code, text)
+
+
+def test_words_of_several_labels_beside_one(pate, refused, tmp_path):
+    np.save(tmp_path / "c.npy", np.tile([20, 5], (30, 1)))
+    one = ("aggregate", tmp_path / "c.npy", "--layout", "counts", "-o", "l.npy")
+    refused(
+        pate(*one, "--labels-as", "pairs"),
+        2,
+        "--labels-as goes with several labels a query; these have one",
+    )
+    refused(
+        pate(*one, "--voting", "binary"),
+        2,
+        "--voting goes with several labels a query: "
+        "--layout multilabel-counts|multilabel|multilabel-by-teacher",
+    )
+
+
+@pytest.fixture
+def student(tmp_path, ballots):
+    """P(yes), sure of every label but the first."""
+    values = np.where(ballots.mean(axis=1) > 0.5, 0.97, 0.03)
+    values[:, 0] = 0.5
+    pq.write_table(
+        pa.table(dict(zip(NAMES.split(","), values.T, strict=True))), tmp_path / "s.parquet"
+    )
+    return tmp_path / "s.parquet"
+
+
+def test_a_student_predicts_every_label(votes, run, student, ballots):
+    flags = ("--mechanism", "interactive", "--student", student, "--threshold", 8, "--sigma1", 1)
+    public, _ = run(votes, *flags, "--sigma2", 2, "-o", "l.csv")
+    rows = [line.split(",") for line in Path("l.csv").read_text().splitlines()[1:]]
+    yes = (ballots.mean(axis=1) > 0.5).ravel()
+    assert {row[3] for row in rows if row[1] != "mild"} <= {"student", "teachers"}
+    assert {row[3] for row in rows if row[1] == "mild"} <= {"teachers", "none"}
+    right = [row[2] == str(said).lower() for row, said in zip(rows, yes, strict=True) if row[2]]
+    assert np.mean(right) > 0.95
+    assert len(right) > 100
+    assert public["queries"] == 120
+
+
+def test_a_student_of_other_labels_is_refused(votes, pate, refused, student, tmp_path):
+    line = ("aggregate", votes, "--layout", "multilabel", "-o", "l.csv", "--mechanism")
+    line += ("interactive", "--student")
+    refused(
+        pate(*line, student, "--label-names", "severe,mild,new"),
+        3,
+        "the student's predictions name other labels than the votes, or in another order",
+    )
+    for values, text in (
+        (np.full((40, 2), 0.5), "the student's predictions have 2 labels, the votes 3"),
+        (
+            np.full((40, 3), 1.5),
+            "student predictions, row 0: not probabilities of yes, each from 0 to 1",
+        ),
+        (np.full((30, 3), 0.5), "student predictions end at row 29, the votes go on to row 39"),
+    ):
+        np.save(tmp_path / "s.npy", values)
+        refused(pate(*line, tmp_path / "s.npy"), 3, text)
+
+
+def test_predictions_of_the_wrong_kind(ballots):
+    yes, by_class = YesProbabilities(np.full((40, 3), 0.5)), np.full((40, 2), 0.5)
+    kinds = library.StudentPredictions
+    pairs = {"layout": "multilabel", "predictions": kinds(by_class, ids=range(40))}
+    assert refusal(VoteError, library.aggregate, ballots, "interactive", **pairs) == (
+        "the student's predictions are for queries, the votes are on pairs of a query and a label; "
+        "give probabilities of yes, [queries, labels]"
+    )
+    counts = np.tile([20, 5], (30, 1))
+    assert (
+        refusal(
+            VoteError, library.aggregate, counts, "interactive", layout="counts", predictions=yes
+        )
+        == "the student predicts yes or no for every label, the votes are not on labels one by one"
+    )
+
+
+def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.02,))
+    truth = (ballots.mean(axis=1) > 0.5).astype(int)
+    truth[3, 1] = -1
+    name = tmp_path / "t.npy"
+    np.save(name, truth)
+    line = ("cost", votes, *TOLD, "--accuracy", "--json", "--truth")
+    done = pate(*line, name)
+    assert done.exit_code == 0, done.stderr
+    assert all(point["accuracy"] > 0.99 for point in json.loads(done.stdout)["accuracy"])
+    # The same by the query's id, in any order, and for sets of labels.
+    order = np.random.default_rng(1).permutation(40)
+    named = dict(zip(NAMES.split(","), truth[order].T, strict=True))
+    pq.write_table(pa.table({"query_id": order, **named}), tmp_path / "t.parquet")
+    several = LabelSet(3, names=tuple(NAMES.split(",")))
+    for path in (name, tmp_path / "t.parquet"):
+        found = load_truth(path, several).of(np.repeat(np.arange(9, 40), 3)[2:-1], 29, classes=2)
+        np.testing.assert_array_equal(found, truth.ravel()[29:-1])
+    sets = load_truth(name, LabelSet(3, Voting.POWERSET)).of(np.arange(40), 0, classes=8)
+    expected = np.where((truth < 0).any(axis=1), -1, truth @ [1, 2, 4])
+    np.testing.assert_array_equal(sets, expected)
+    np.save(name, truth[:, :2])
+    text = f"{name}: true labels must be [queries, 3 labels], 1, 0, or -1 for unknown"
+    refused(pate(*line, name), 3, text)
+    np.save(name, truth * 2)
+    text = f"{name}: row 0 has a true label that is neither 1, 0 nor -1"
+    refused(pate(*line, name), 3, text)
+
+
+def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):
+    search = ("--threshold", 15, "--sigma1", 10, "--sigma2", 8, "--target-epsilon", 6)
+    done = pate("tune", votes, *TOLD, *search, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["basis"]["queries"] == 120
+    assert found["basis"]["rows_per_query"] == 3
+    queries = found["winner"]["queries"] // 3
+    words = found["command"].split()
+    assert words[words.index("--max-queries") + 1] == str(queries)
+    assert words[words.index("--layout") + 1] == "multilabel"
+    again = pate(*words[1:], "-o", "l.npy", "--report", "r.json")
+    assert again.exit_code in (0, 8), again.stderr
+    assert json.loads(Path("r.json").read_text())["queries"] == 3 * queries
+
+
+def test_truth_of_the_wrong_kind(ballots, tmp_path):
+    counts, pairs = np.tile([20, 5], (40, 1)), PairTruth(np.zeros((40, 3), dtype=np.int64))
+    assert refusal(VoteError, library.accuracy, counts, pairs, layout="counts") == (
+        "the true labels are of pairs, the votes are on queries"
+    )
+    by_id = Truth(np.zeros(40, dtype=np.int64), ids=range(40))
+    assert refusal(VoteError, library.accuracy, ballots, by_id, layout="multilabel") == (
+        "the true labels are of queries, the votes are on pairs; give [queries, labels]"
+    )
+    fewer = PairTruth(np.zeros((40, 2), dtype=np.int64))
+    assert refusal(VoteError, library.accuracy, ballots, fewer, layout="multilabel") == (
+        "the true labels have 2 labels, the votes 3"
+    )
+    pq.write_table(pa.table({"b": [1], "a": [0]}), tmp_path / "t.parquet")
+    named = LabelSet(2, names=("a", "b"))
+    assert refusal(VoteError, load_truth, tmp_path / "t.parquet", named) == (
+        f"{tmp_path / 't.parquet'}: the true labels name other labels than the votes, or in "
+        "another order"
+    )

@@ -33,6 +33,15 @@ lint: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python tests/readme_blocks.py --write
 
+# Claimed epsilon beside what draws prove, and the same with planted bugs; tests/audit/README.md.
+.PHONY: audit audit-planted
+
+audit: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m audit claims '$(CASE)'
+
+audit-planted: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m audit planted '$(CASE)'
+
 # Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
 .PHONY: bench bench-compare bench-docs
 

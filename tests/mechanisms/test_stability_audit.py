@@ -1,9 +1,7 @@
 """Audits: what an adversary can prove from many runs stays below what is promised.
 
-Each audit draws transcripts on two neighbours, picks on one half of them the event that proves most
-against the promised δ, and bounds its two probabilities on the other half with Clopper and
-Pearson's intervals. The lower bound on ε that follows must not exceed the promise. The same audits
-run on mechanisms broken on purpose, and there it must.
+Each audit draws transcripts on two neighbours; the lower bound on ε that follows (`audit.bounds`)
+must not exceed the promise. The same audits run on mechanisms broken on purpose, and there it must.
 """
 
 from __future__ import annotations
@@ -12,43 +10,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
+from audit.bounds import by_outcome, lower_bound
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise, RunKey
 
-# Two one-sided intervals, both directions, at most twenty audits of sound mechanisms: were the
-# seeds drawn at random, one run of this file in a million would cry wolf.
-FALSE_ALARM = 1e-6 / (2 * 2 * 20)
-
-
-def proven(often, seldom, totals, delta):
-    """ε that counts of an event in totals[0] and totals[1] runs prove at this δ."""
-    often, seldom = np.atleast_1d(often), np.atleast_1d(seldom)
-    low = beta.ppf(FALSE_ALARM, np.maximum(often, 1), totals[0] - often + 1)
-    high = beta.isf(FALSE_ALARM, seldom + 1, np.maximum(totals[1] - seldom, 1))
-    low, high = np.where(often > 0, low, 0.0), np.where(seldom < totals[1], high, 1.0)
-    return np.log(np.maximum(low - delta, 1e-300) / high)
-
 
 def lowest_epsilon(one, other, delta):
-    """A lower bound on ε at this δ from transcripts given as whole numbers, in both directions."""
-    codes, inverse = np.unique(np.concatenate([one, other]), return_inverse=True)
-    halves = [
-        [np.bincount(part, minlength=codes.size) for part in np.array_split(draws, 2)]
-        for draws in np.split(inverse, [one.size])
-    ]
-    bounds = []
-    for here, there in (halves, halves[::-1]):
-        ranking = np.argsort(-(here[0] + 0.5) / (there[0] + 0.5), kind="stable")
-        often, seldom = (np.cumsum(side[0][ranking]) for side in (here, there))
-        guess = proven(often, seldom, (here[0].sum(), there[0].sum()), delta)
-        event = ranking[: np.argmax(guess) + 1]
-        counts, totals = zip(*((s[1][event].sum(), s[1].sum()) for s in (here, there)), strict=True)
-        bounds.append(proven(*counts, totals, delta).item())
-    return max(bounds)
+    """A lower bound on ε at this δ from transcripts given as whole numbers, in both directions.
+
+    At most twenty audits of sound mechanisms: were the seeds drawn at random, less than one run of
+    this file in ten million would cry wolf.
+    """
+    codes = np.unique(np.concatenate([one, other]), return_inverse=True)[1]
+    return lower_bound(by_outcome(*np.split(codes, [one.size])), delta=delta)
 
 
 def drawn(kind, seed):

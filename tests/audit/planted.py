@@ -1,0 +1,197 @@
+"""Bugs on purpose: the same cases against a copy of the package with one line changed.
+
+The copy lives in a temporary folder and is audited by a process of its own, which imports nothing
+of the package as it is. A change is a piece of text that must occur once. Nothing of the kind is in
+the package, and no option of it leads here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pate_cli
+from audit.cases import Finding
+
+__all__ = ["PLANTED", "Planted", "find_planted"]
+
+_TESTS = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(pate_cli.__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One change of the sources, and the case that must tell.
+
+    Attributes:
+        name: what went wrong.
+        module: path in the package.
+        old, new: the text that is replaced, once.
+        case: that refutes the claim of what comes out.
+    """
+
+    name: str
+    module: str
+    old: str
+    new: str
+    case: str
+
+    def plant(self, package: Path) -> None:
+        """Change a copy of the package; ValueError unless the text occurs exactly once."""
+        source = package / self.module
+        text = source.read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.module} holds {text.count(self.old)} times {self.old!r}")
+        source.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+def find_planted(bug: Planted, share: float = 1.0) -> Finding:
+    """What the audit finds out about a copy with this bug, told only which case to look at."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / _PACKAGE.name
+        shutil.copytree(_PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        bug.plant(copy)
+        words = ["case", bug.case, "--share", str(share)]
+        run = subprocess.run(
+            [sys.executable, "-m", "audit", *words],
+            cwd=folder,  # which `-m` looks into first
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(_TESTS)])},
+            capture_output=True,
+            text=True,
+        )
+        if run.returncode:
+            raise RuntimeError(f"{bug.name}: the audit ended with {run.returncode}\n{run.stderr}")
+        found = json.loads(run.stdout)
+        if Path(found.pop("package")) != copy.resolve():
+            raise RuntimeError(f"{bug.name}: the package as it is was audited, not the copy")
+    return Finding(**found)
+
+
+PLANTED: Final[Mapping[str, Planted]] = {
+    bug.name: bug
+    for bug in (
+        Planted(
+            "gnmax: half of the noise",
+            "mechanisms/gnmax.py",
+            "self.sigma2 * noise.normal(counts.shape)",
+            "self.sigma2 / 2 * noise.normal(counts.shape)",
+            "gnmax: a tie turned",
+        ),
+        Planted(
+            "gnmax: two classes share a draw",
+            "mechanisms/gnmax.py",
+            "noise.normal(counts.shape)",
+            "noise.normal((len(counts), 1))",
+            "gnmax: a tie turned",
+        ),
+        Planted(
+            "confident: half of the noise on the answer",
+            "mechanisms/confident.py",
+            "self.sigma2 * draws[:, 1:]",
+            "self.sigma2 / 2 * draws[:, 1:]",
+            "confident: a tie that passes",
+        ),
+        Planted(
+            "confident: a threshold without noise",
+            "mechanisms/confident.py",
+            "self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold",
+            "self.test_score(counts) >= self.threshold",
+            "confident: at the threshold",
+        ),
+        Planted(
+            "interactive: a threshold without noise",
+            "mechanisms/confident.py",
+            "self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold",
+            "self.test_score(counts) >= self.threshold",
+            "interactive: student near the threshold",
+        ),
+        Planted(
+            "lnmax: half of the noise",
+            "mechanisms/lnmax.py",
+            "self.laplace_scale * noise.laplace(counts.shape)",
+            "self.laplace_scale / 2 * noise.laplace(counts.shape)",
+            "lnmax: a rare label, one answer",
+        ),
+        Planted(
+            "permute-and-flip: half of the noise",
+            "mechanisms/permute_and_flip.py",
+            "self.exponential_scale * np.abs",
+            "self.exponential_scale / 2 * np.abs",
+            "permute-and-flip: a rare label, one answer",
+        ),
+        Planted(
+            "stability: half of the noise",
+            "mechanisms/stability.py",
+            "noise.laplace(len(counts)) / self.query_epsilon",
+            "noise.laplace(len(counts)) / 2 / self.query_epsilon",
+            "stability: around the threshold",
+        ),
+        Planted(
+            "stability: half of the threshold",
+            "mechanisms/stability.py",
+            "/ self.query_epsilon > self.threshold",
+            "/ self.query_epsilon > self.threshold / 2",
+            "stability: a tie turned",
+        ),
+        Planted(
+            "sparse-vector: half of the threshold",
+            "mechanisms/sparse_vector.py",
+            "mechanism.threshold + draws[:, 1]",
+            "mechanism.threshold / 2 + draws[:, 1]",
+            "sparse-vector: rows turned, two epochs",
+        ),
+        Planted(
+            "sparse-vector: a threshold without noise",
+            "mechanisms/sparse_vector.py",
+            "mechanism.threshold + draws[:, 1]",
+            "mechanism.threshold + 0 * draws[:, 1]",
+            "sparse-vector: one epoch",
+        ),
+        Planted(
+            "several teachers a record: charged for one",
+            "mechanisms/gnmax.py",
+            "self.teachers_per_record * np.sqrt(2.0 * answers)",
+            "np.sqrt(2.0 * answers)",
+            "gnmax: three teachers a record",
+        ),
+        Planted(
+            "noise: used again from batch to batch",
+            "noise.py",
+            'self._noise("labels", first * draws)',
+            'self._noise("labels", 0)',
+            "gnmax: two rows in different batches",
+        ),
+        Planted(
+            "release: sensitivity at distance 0 only",
+            "accounting/sensitivity.py",
+            "np.max(within * np.exp(-beta * np.arange(within.size)))",
+            "within[0]",
+            "release: far from a tie",
+        ),
+        Planted(
+            "release: the published formula",
+            "accounting/gnss.py",
+            "    cost = float(_cost(beta, sigma, order, shift / sigma, math))\n",
+            "    cost = order * math.exp(2 * beta) / sigma**2 + (\n"
+            "        beta * order - math.log(1 - 2 * order * beta) / 2\n"
+            "    ) / (order - 1)\n",
+            "release: the worst pair at a tiny delta",
+        ),
+        Planted(
+            "target: passing without a coin",
+            "accounts.py",
+            'not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)',
+            "self.plan.coin(profile.at, ceiling).chance > 0.5",
+            "target: where the chance to pass changes most",
+        ),
+    )
+}
+"""By name, in the order of the table."""

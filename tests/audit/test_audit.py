@@ -1,0 +1,194 @@
+"""A slice of `make audit`, and that its bounds are what they say.
+
+False alarms: with fresh keys a test below fails wrongly where one of its intervals misses, at most
+1e-9 each; there are fewer than 200 of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+import pate_cli
+from audit import __main__ as program
+from audit import bounds
+from audit.bounds import by_bins, by_outcome, by_row, joint, lower_bound, proven
+from audit.cases import LABELS, RUNS, Case, Finding, ReleaseCase, TargetCase
+from audit.exact import gaussian_pair_delta
+from audit.planted import PLANTED, find_planted
+from audit.table import CASES
+from pate_cli.mechanisms import CLASSES
+
+
+def test_an_interval_misses_as_rarely_as_it_says():
+    for often, seldom in [(40, 3), (1, 0), (99, 60)]:
+        epsilon = proven(often, seldom, (100, 120), delta=0.0).item()
+        low = np.exp(epsilon) * (high := _highest(seldom, 120))
+        assert binom.sf(often - 1, 100, low) == pytest.approx(bounds.LEVEL, rel=1e-6)
+        assert binom.cdf(seldom, 120, high) == pytest.approx(bounds.LEVEL, rel=1e-6)
+
+
+def _highest(count, total):
+    """The largest chance under which so few are no surprise, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        low, high = (
+            (middle, high) if binom.cdf(count, total, middle) > bounds.LEVEL else (low, middle)
+        )
+    return low
+
+
+def test_nothing_is_proven_by_nothing():
+    assert proven(0, 0, (50, 50), delta=0.0) == -np.inf
+    assert proven(30, 0, (50, 50), delta=0.9) == -np.inf
+    assert lower_bound((np.zeros(100), np.zeros(100)), delta=0.0) == 0.0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_randomised_response_is_measured(turned):
+    """ε = 1, in either direction; at δ it is log((p − δ)/(1 − p)) at the most."""
+    rng, p = np.random.default_rng(1), np.e / (1.0 + np.e)
+    sides = [(rng.random(200_000) < chance).astype(int) for chance in (p, 1.0 - p)]
+    scores = by_outcome(*(sides[::-1] if turned else sides))
+    assert 0.95 < lower_bound(scores, delta=0.0) <= 1.0
+    assert 0.7 < lower_bound(scores, delta=0.1) <= np.log((p - 0.1) / (1.0 - p))
+
+
+def test_rows_and_bins_add_up_to_what_is_known():
+    """μ-GDP, by 16 coins and by a number: both stay below the exact ε at δ = 0.01, and not far."""
+    rng, mu, delta = np.random.default_rng(2), 1.0, 0.01
+
+    def excess(epsilon):
+        here, there = norm.cdf(mu / 2 - epsilon / mu), norm.cdf(-mu / 2 - epsilon / mu)
+        return here - np.exp(epsilon) * there - delta
+
+    exact = brentq(excess, 0.0, 10.0)
+    numbers = by_bins(*(rng.normal(at, 1.0, 200_000) for at in (mu, 0.0)))
+    assert 0.7 * exact < lower_bound(numbers, delta=delta) <= exact
+    coins = by_row(
+        *((rng.normal(at, 1.0, (100_000, 16)) > mu / 8).astype(int) for at in (mu / 4, 0.0))
+    )
+    assert 0.5 * exact < lower_bound(coins, delta=delta) <= exact
+
+
+def test_transcripts_are_numbered_apart():
+    rows = np.array([[0, 1], [1, 0], [2, 2], [0, 0]])
+    assert len(set(joint(rows, 3).tolist())) == 4
+    with pytest.raises(ValueError, match="too many"):
+        joint(np.zeros((1, 30), dtype=int), 3)
+
+
+def test_a_table_cries_wolf_once_in_a_million_at_most():
+    most_ways = 3
+    assert len(CASES) * bounds.INTERVALS * most_ways * bounds.LEVEL <= bounds.FALSE_ALARM
+
+
+def test_every_mechanism_and_both_releases_are_audited():
+    audited = {name.partition(":")[0] for name in CASES}
+    assert audited == {*(word.value for word in CLASSES), "release", "target"}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_pairs_are_neighbours(case):
+    """One record moves votes, adds some or takes some away: k of them on each query at most."""
+    if not hasattr(case, "one"):
+        return
+    k = getattr(case, "parameters", {}).get("teachers_per_record", 1)
+    change = np.atleast_2d(np.array(case.other) - np.array(case.one))
+    assert np.maximum(change, 0).sum(axis=1).max() <= k
+    assert np.maximum(-change, 0).sum(axis=1).max() <= k
+    assert change.any()
+
+
+def quick(case: Case) -> float:
+    """The share of a case's draws that takes a fraction of a second."""
+    wanted = 4000
+    if isinstance(case, ReleaseCase | TargetCase):
+        wanted = 10
+    elif case in RUNS:
+        wanted = 60
+    elif case in LABELS and case.runs > 1:
+        wanted = case.runs
+    return min(1.0, wanted / max(case.draws, 1))
+
+
+FIRST = {name.partition(":")[0]: name for name in reversed(CASES)}
+
+
+@pytest.mark.parametrize("name", [*FIRST.values(), "release: the worst pair at a tiny delta"])
+def test_claims_hold_on_a_slice(name):
+    found = CASES[name].find(quick(CASES[name]))
+    assert 0.0 <= found.proven <= found.epsilon
+    assert not found.broken
+
+
+@pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED)
+def test_bugs_fit_the_sources(bug):
+    text = (Path(pate_cli.__file__).parent / bug.module).read_text(encoding="utf-8")
+    assert text.count(bug.old) == 1
+    assert bug.case in CASES
+
+
+def test_a_planted_bug_is_caught_and_stays_in_its_copy(tmp_path):
+    bug = PLANTED["gnmax: two classes share a draw"]
+    sound = CASES[bug.case].find(0.05)
+    found = find_planted(bug, 0.05)
+    assert found.broken
+    assert found.epsilon == sound.epsilon
+    assert not sound.broken
+
+
+def test_a_bug_that_does_not_fit_is_told(tmp_path):
+    (tmp_path / "noise.py").write_text("twice twice")
+    bug = PLANTED["noise: used again from batch to batch"]
+    with pytest.raises(ValueError, match="0 times"):
+        bug.plant(tmp_path)
+
+
+@pytest.mark.parametrize(("epsilon", "mean", "spread"), [(0.1, 0.3, 0.9), (1.2, 0.16, 0.967)])
+def test_the_exact_curve_is_an_integral(epsilon, mean, spread):
+    x = np.linspace(-12.0, 12.0, 400_001)
+    one, other = norm.pdf(x, mean, spread), norm.pdf(x)
+    sums = [
+        np.trapezoid(np.maximum(p - np.exp(epsilon) * q, 0.0), x)
+        for p, q in ((one, other), (other, one))
+    ]
+    found = gaussian_pair_delta(epsilon, mean=mean, spread=spread)
+    assert found == pytest.approx(max(sums), rel=1e-5)
+
+
+@dataclass(frozen=True)
+class Told(Case):
+    """A case that found what it is told."""
+
+    proven: float
+    name: str = "told"
+
+    def claim(self):
+        return 1.0
+
+    def find(self, share=1.0):
+        return Finding(self.name, self.claim(), 0.01, self.proven, 1000, 4, 0.1)
+
+
+@pytest.mark.parametrize(("proven", "code", "word"), [(0.9, 0, "holds"), (1.1, 1, "REFUTED")])
+def test_a_refuted_claim_ends_with_1(monkeypatch, capsys, proven, code, word):
+    monkeypatch.setattr(program, "CASES", {"told": Told(proven)})
+    monkeypatch.setattr(program.sys, "argv", ["audit", "claims"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == code
+    printed = capsys.readouterr().out
+    assert word in printed
+    assert "probability 4e-09" in printed
+
+
+def test_an_unknown_case_is_told():
+    with pytest.raises(SystemExit, match="nothing is called 'nothing'"):
+        program.chosen(CASES, "nothing")

@@ -13,6 +13,7 @@ from pate_cli.errors import ParameterError
 
 __all__ = [
     "MOST_CLASSES",
+    "at_least_one",
     "check_counts",
     "check_delta",
     "check_distances",
@@ -135,3 +136,10 @@ def check_ensemble(
         raise ParameterError(
             f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"
         )
+
+
+def at_least_one(**numbers: int) -> None:
+    """ParameterError, naming it, for a whole number below 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise ParameterError(f"`{name}` must be at least 1, got {number}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pate_cli.votes.groups import Group, Groups, TeacherGroups
-from pate_cli.votes.opening import Queries, VoteFile, open_votes
+from pate_cli.votes.opening import Queries, open_votes
 from pate_cli.votes.reading import VoteBatch
+from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout
 
 __all__ = [

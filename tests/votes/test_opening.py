@@ -12,7 +12,7 @@ import pytest
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.kept_open import KEPT_OPEN
-from pate_cli.votes.opening import ENTRIES_PER_BATCH, batch_size
+from pate_cli.votes.told import ENTRIES_PER_BATCH, batch_size
 
 
 @pytest.fixture

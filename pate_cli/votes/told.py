@@ -1,0 +1,172 @@
+"""What the user says about a file of votes, checked before the file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pate_cli.arrays import DENSE_CLASSES, Ints
+from pate_cli.checks import MOST_CLASSES
+from pate_cli.errors import ParameterError, UsageError
+from pate_cli.multilabel import LabelSet
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.reading import (
+    Reader,
+)
+from pate_cli.votes.side_files import QueryList
+from pate_cli.votes.vote_file import VoteFile
+from pate_cli.words import Layout, Voting
+
+if TYPE_CHECKING:
+    pass
+
+ENTRIES_PER_BATCH = 1 << 20
+"""At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
+
+
+def batch_size(width: int) -> int:
+    """Return how many rows of `width` integers fit in one batch, at least 1."""
+    return max(1, ENTRIES_PER_BATCH // max(1, width))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the user said about the file."""
+
+    layout: Layout | None = None
+    classes: int | None = None
+    teachers: int | None = None
+    batch_rows: int | None = None
+    queries: QueryList | None = None
+    names: tuple[str, ...] | None = None
+    groups: TeacherGroups | None = None
+    voting: Voting | None = None
+    id_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.names is not None and not self.several:
+            if self.classes not in (None, len(self.names)):
+                raise ParameterError(
+                    f"`classes` {self.classes} is not the number of `label_names`, "
+                    f"{len(self.names)}"
+                )
+            object.__setattr__(self, "classes", len(self.names))
+        if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
+            raise ParameterError(
+                f"`classes` must be between 2 and {MOST_CLASSES}, got {self.classes}"
+            )
+        if self.teachers is not None and self.teachers < 1:
+            raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
+        if self.batch_rows is not None and self.batch_rows < 1:
+            raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.groups is not None and self.teachers not in (None, len(self.groups)):
+            raise ParameterError(
+                f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+        if self.voting is None:
+            return
+        if not self.several:
+            raise UsageError(
+                "`voting` goes with several labels a query: `layout` "
+                f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
+            )
+        if self.voting is Voting.POWERSET and self.layout is Layout.MULTILABEL_COUNTS:
+            raise UsageError(
+                f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
+                "do not tell how many teachers gave which set of labels"
+            )
+
+    @property
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
+
+    @property
+    def several(self) -> bool:
+        """Whether a query has several labels."""
+        return self.layout is not None and self.layout.multilabel
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, where the names are not those of several labels."""
+        return None if self.several else self.names
+
+    def absent_limit(self, width: int) -> int | None:
+        """How many labels a row may have if some may be missing; None where none may.
+
+        Names allow it, for a text that is no name is a missing vote.
+        """
+        return width if self.teachers is None and self.names is not None else self.teachers
+
+    def size(self, width: int) -> int:
+        """Rows of a batch, each of `width` integers while it is read."""
+        return batch_size(width) if self.batch_rows is None else self.batch_rows
+
+    def file(
+        self,
+        name: str,
+        layout: Layout,
+        *,
+        queries: int,
+        classes: int,
+        teachers: int,
+        reader: Reader,
+        names: tuple[str, ...] | None = None,
+        strays: Callable[[int], int] | None = None,
+        label_set: LabelSet | None = None,
+    ) -> VoteFile:
+        """The opened file, with what was said about it and what it said itself."""
+        from_labels = layout in (Layout.LABELS, Layout.LABELS_BY_TEACHER, Layout.LONG)
+        return VoteFile(
+            name,
+            queries=queries,
+            classes=classes,
+            teachers=teachers if self.groups is None else self.groups.total,
+            layout=layout,
+            inferred=self.layout is None,
+            classes_from_data=self.classes is None and from_labels,
+            teachers_from_data=self.ensemble is None,
+            rows_from_data=(
+                self.teachers is not None and layout is Layout.LONG and self.queries is None
+            ),
+            rows_listed=self.queries is not None,
+            reader=reader,
+            label_names=names or self.names,
+            strays=strays,
+            groups=None if self.groups is None else self.groups.public,
+            label_set=label_set,
+            id_column=self.id_column,
+        )
+
+    def drawn(self, classes: int, teachers: int) -> int:
+        """Numbers that labelling a row takes: a draw a class, or for every vote it might have."""
+        if classes <= DENSE_CLASSES:
+            return classes
+        return teachers if self.groups is None else self.groups.total
+
+    def weights(
+        self, teachers: int, name: str, columns: tuple[str, ...] | None = None
+    ) -> Ints | None:
+        """How many votes each teacher of a file called `name` counts for; None for one each."""
+        return None if self.groups is None else self.groups.in_columns(columns, teachers, name)
+
+    def refuse_groups(self, name: str) -> None:
+        """UsageError for groups of teachers beside histograms."""
+        if self.groups is not None:
+            raise UsageError(
+                f"`groups` needs to know who voted, and the histograms of {name} do not tell; "
+                "give the labels of the teachers"
+            )
+
+    def refuse_list(self, name: str) -> None:
+        """UsageError for a list of queries beside votes whose rows are the queries."""
+        if self.queries is not None:
+            raise UsageError(
+                f"`queries` goes with `layout` {Layout.LONG}; the rows of {name} are its queries"
+            )
+
+    def refuse_id_column(self, name: str) -> None:
+        """UsageError for the name of a column beside an array, which has none."""
+        if self.id_column is not None:
+            raise UsageError(f"`id_column` names a column of a table; {name} is an array")

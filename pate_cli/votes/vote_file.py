@@ -1,0 +1,204 @@
+"""An opened file of votes: its shape, how it was read, and its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pate_cli.checks import at_least_one
+from pate_cli.errors import ParameterError
+from pate_cli.multilabel import LabelSet
+from pate_cli.votes.groups import Group
+from pate_cli.votes.names import shown
+from pate_cli.votes.ranges import cut, spans
+from pate_cli.votes.reading import (
+    Reader,
+    VoteBatch,
+)
+from pate_cli.words import Layout, PublicFact, Voting
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class VoteFile:
+    """An opened file: its shape, how it was read, and its batches.
+
+    `teachers` is the most votes a row can have. Without `groups` that is `teachers`, else what the
+    file says: the total of the first row, the number of labels in it, or the number of distinct
+    teacher ids; `teachers_from_data` is true then. With groups it is the weight of all teachers,
+    and histograms hold weights.
+    `classes_from_data` is true when the number of classes is one more than the largest label
+    seen; it then depends on the votes, so `classes` is the better source wherever the number of
+    classes is known. `rows_from_data` is true where votes may be missing in long form and no list
+    of queries was given: a query is there only if somebody voted on it, so one teacher can make a
+    query appear, and `queries` and the place of later queries depend on the votes.
+    `label_names` are what the classes are called, class 0 first, where that was said or the columns
+    of the counts say so; public, and never taken from the votes.
+
+    Queries come in the file's order, in long form in the order of the list of queries, or without
+    one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
+    order never depends on who voted.
+
+    `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
+    query and a label, and `rows_per_query` of them are one query of the file.
+
+    It can be pickled: a copy in another process reads the same votes, with the same checks, and
+    infers nothing again.
+    """
+
+    name: str
+    queries: int
+    classes: int
+    teachers: int
+    layout: Layout
+    inferred: bool
+    classes_from_data: bool
+    teachers_from_data: bool
+    rows_from_data: bool
+    rows_listed: bool
+    reader: Reader = field(repr=False, compare=False)
+    label_names: tuple[str, ...] | None = None
+    strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
+    groups: tuple[Group, ...] | None = None
+    label_set: LabelSet | None = None
+    id_column: str | None = None
+
+    def describe(self) -> str:
+        """Return one line about the file, without any vote."""
+        how = "inferred" if self.inferred else "as told"
+        who = f"{self.teachers} teachers"
+        if self.groups is not None:
+            count = sum(group.teachers for group in self.groups)
+            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
+        shape = f"{self.queries} queries x {self.classes} classes"
+        if self.label_set is not None:
+            shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
+            binary = self.label_set.voting is Voting.BINARY
+            shape += (
+                f" = {self.queries} pairs, yes or no each"
+                if binary
+                else f", {self.classes} sets of labels"
+            )
+        line = f"{self.name}: {shape}, {who}, layout {self.layout} ({how})"
+        if self.label_names is not None:
+            line += f", named {shown(self.label_names)}"
+        if self.layout is Layout.LONG:
+            order = "the list of queries" if self.rows_listed else self.id_column or "query_id"
+            line += f", in order of {order}"
+        if self.rows_from_data:
+            line += "; queries without any vote are not known"
+        if self.classes_from_data:
+            line += "; the number of classes was taken from the data, `classes` is safer"
+        return line
+
+    def stray_rows(self, limit: int | None = None) -> int:
+        """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
+
+        Of the first `limit` rows, or all; in long form of all rows of the file. Reads them once
+        more, where votes are words.
+        """
+        stop = self.queries if limit is None else min(limit, self.queries)
+        return 0 if self.strays is None else self.strays(stop)
+
+    @property
+    def votes_together(self) -> bool:
+        """Whether one record has trained one teacher at most, whatever its vote counts for."""
+        return all(group.teachers_per_record == 1 for group in self.groups or ())
+
+    @property
+    def read_off(self) -> tuple[PublicFact, ...]:
+        """What a guarantee takes as public and this file says only through its votes."""
+        found = {
+            PublicFact.CLASSES: self.classes_from_data,
+            PublicFact.QUERIES: self.rows_from_data,
+        }
+        return tuple(fact for fact, from_votes in found.items() if from_votes)
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called; None where a query has several labels, which are named."""
+        return self.label_names if self.label_set is None else None
+
+    @property
+    def rows_per_query(self) -> int:
+        """How many rows are one query: 1, or with binary voting on several labels one a label."""
+        return 1 if self.label_set is None else self.label_set.rows_per_query
+
+    def limited(self, max_queries: int | None) -> int:
+        """How many rows a public limit on queries leaves, all without one.
+
+        ParameterError below 1.
+        """
+        if max_queries is None:
+            return self.queries
+        at_least_one(max_queries=max_queries)
+        return min(max_queries * self.rows_per_query, self.queries)
+
+    def capped(self, max_answers: int | None) -> int:
+        """How many rows a public cap leaves to be answered, all without one; errors as above."""
+        if max_answers is None:
+            return self.queries
+        at_least_one(max_answers=max_answers)
+        return min(max_answers, self.queries)
+
+    @property
+    def portable(self) -> bool:
+        """Whether pickling this carries no votes, but names of files that the copy reads.
+
+        True for files and URIs, and for the temporary copy of a pipe while that is open; false for
+        arrays and tables in memory, and for long form, which is counted on opening.
+        """
+        return self.reader.portable
+
+    @property
+    def parts(self) -> list[tuple[str, int, int]]:
+        """The files behind it in order, as (name, start, stop): rows start..stop-1 are its own.
+
+        One for a source in memory, and for long form, whose queries are not the rows of its files.
+        """
+        return spans(self.reader.stretches)
+
+    def batches(self, *, start: int = 0, limit: int | None = None) -> Iterator[VoteBatch]:
+        """Yield `limit` queries (default: all) from row `start` on in order, validating each.
+
+        May be called again, and several iterators may be open at once. Fewer come where the file
+        ends. Row groups of Parquet that end before `start` are not decoded.
+
+        Raises:
+            VoteError: at the first row that is no vote.
+            ParameterError: for a negative start or limit.
+        """
+        _not_negative(start=start, limit=limit)
+        stop = self.queries if limit is None else min(start + limit, self.queries)
+        return self.reader.batches(start, max(start, stop))
+
+    def ranges(self, *, limit: int, entries: int) -> list[tuple[int, int]]:
+        """Return ranges (start, stop) that cover rows 0..limit-1 in order, for `batches`.
+
+        Each has about `entries` entries, of histograms or labels, whichever are more. None spans
+        two parts, or ends within a query. Row groups of Parquet stay whole, but one of more than
+        `entries` is cut into at most 8: whoever reads a piece decodes its row group from the
+        beginning. The ranges depend on the shape of the file and its footers only.
+
+        Raises:
+            ParameterError: for a negative limit, or entries below 1.
+        """
+        _not_negative(limit=limit)
+        if entries < 1:
+            raise ParameterError(f"entries must be at least 1, got {entries}")
+        rows = max(1, entries // max(1, self.reader.width))
+        return cut(
+            self.reader.stretches,
+            rows=rows,
+            limit=min(limit, self.queries),
+            together=self.rows_per_query,
+        )
+
+
+def _not_negative(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise ParameterError(f"{name} must be at least 0, got {number}")

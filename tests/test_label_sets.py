@@ -130,7 +130,7 @@ def test_who_said_it():
     assert table.answers == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_the_same_bytes_however_the_rows_are_cut(data):
     label_set = data.draw(st.sampled_from([NAMED, PLAIN, SETS]))
@@ -175,7 +175,7 @@ def test_what_is_refused():
     assert refusal(UsageError, encoded, several, LabelFormat.CSV, LISTS) == lists
     for shown in LabelsAs:
         assert refusal(UsageError, encoded, one, LabelFormat.JSONL, shown) == single
-    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, label_set=PLAIN) == (
+    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, None, PLAIN) == (
         "4 rows are no whole queries of 3 labels each"
     )
     assert refusal(

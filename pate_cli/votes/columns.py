@@ -13,9 +13,11 @@ from pate_cli.words import Layout
 QUERY = "query_id"
 TEACHER = "teacher_id"
 LABEL = "label"
+COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
 ODD_ROW = "pate:odd_row"
 """In the metadata of a column of text that holds numbers, too: the first row without one."""
+SPARSE_COLUMNS = (LABEL, COUNT)
 
 # Columns that sit beside counts in real files and would be read as one more class.
 _TRUTH = re.compile(
@@ -108,6 +110,9 @@ def find_columns(
         return _long_columns(kinds, name, long, named=named)
     if query in names and kinds[query] not in ("integer", "text"):
         raise VoteError(f"{name}: column {query!r} is {kinds[query]}; use integers or strings")
+    sparse = all(kinds.get(column, "").startswith("list") for column in SPARSE_COLUMNS)
+    if layout is Layout.SPARSE or (layout is None and sparse):
+        return _sparse_columns(schema, kinds, name, query)
     rest = [n for n in names if n != query]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
@@ -189,6 +194,32 @@ def _remedy(column: str, *, has_ids: bool) -> str:
     index = " (index=False writes a data frame without it)" if _INDEX.fullmatch(column) else ""
     drop = f"drop it{index}"
     return drop if has_ids else f"{drop}, give `id_column` {column!r} if it names the queries"
+
+
+def _sparse_columns(schema: Any, kinds: dict[str, str], name: str, query: str) -> Columns:
+    for column in SPARSE_COLUMNS:
+        if column not in kinds:
+            raise VoteError(
+                f"{name}: layout {Layout.SPARSE} needs the list columns label and count; "
+                f"{column!r} is missing"
+            )
+        if kinds[column] != "list":
+            raise VoteError(
+                f"{name}: column {column!r} holds {schema.field(column).type}; use lists of "
+                "integers"
+            )
+    for other, kind in kinds.items():
+        if other not in (query, *SPARSE_COLUMNS) and (kind != "text" or other == TEACHER):
+            raise VoteError(
+                f"{name}: column {other!r} beside 'label' and 'count' could be votes; drop it"
+            )
+    return Columns(
+        SPARSE_COLUMNS,
+        has_ids=query in schema.names,
+        is_list=True,
+        layout=Layout.SPARSE,
+        query=query,
+    )
 
 
 def _list_columns(

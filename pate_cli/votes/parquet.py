@@ -363,7 +363,7 @@ def open_matrix(
         VoteError: null or repeated query ids, or an empty first row.
     """
     if parts.columns.has_ids:
-        _refuse_repeats(parts)
+        refuse_repeats(parts)
     width = len(parts.columns.votes)
     if parts.columns.is_list:
         _, batch = next(parts.batches(1, parts.columns.votes, 0, 1))
@@ -376,7 +376,8 @@ def open_matrix(
     return ParquetMatrix(parts, width, gaps_allowed and not placed, names, placed)
 
 
-def _refuse_repeats(parts: Parts) -> None:
+def refuse_repeats(parts: Parts) -> None:
+    """VoteError for a query id that an earlier row has."""
     query = parts.columns.query
 
     def ids() -> Iterator[Any]:

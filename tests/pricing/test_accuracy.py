@@ -115,10 +115,14 @@ NO_LABELS = "{}: true labels must be whole numbers or texts, one a query"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("none.npy", None, "cannot read {}: No such file or directory"),
-        ("text.npy", b"0\n1\n", "{}: neither NPY nor Parquet"),
+        ("none.npy", None, "{}: no such file or folder"),
+        (
+            "text.npy",
+            b"0\n1\n",
+            "{}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them",
+        ),
         ("cut.npy", b"\x93NUMPY", "{}: cannot be read as true labels"),
-        ("cut.parquet", b"PAR1", "{}: cannot be read as true labels"),
+        ("cut.parquet", b"PAR1", "{}: a truncated or damaged Parquet file"),
         ("flat.npy", np.zeros((2, 2), int), NO_LABELS),
         ("real.npy", np.zeros(2), NO_LABELS),
         ("x.parquet", pa.table({"y": [1]}), "{}: true labels need a column named label"),

@@ -250,11 +250,16 @@ def test_what_is_refused(array, options, text, npy, refusal):
         ({"c": [[1, 2], [1]]}, "row 1, label 1 has no count of yes"),
         ({"c": [[1, 2], [1, 2, 3]]}, "row 1 has more labels than the 2 of row 0"),
         ({"c": [[1, 2], None]}, "row 1 has a null instead of a list"),
-        ({"a": ["x", "y"]}, "column 'a' is text; if they are votes, give `label_names`"),
+        (
+            {"a": ["x", "y"]},
+            "column 'a' is text; if they are votes, give `label_names`; "
+            "if it names the queries, `id_column` 'a'",
+        ),
         (
             {"a": [1, 2], "true_label": [0, 1]},
             "column 'true_label' beside the votes could be an "
-            "answer or a class; drop it, or rename it if it is a class",
+            "answer or a class; drop it, "
+            "give `id_column` 'true_label' if it names the queries, or rename it if it is a class",
         ),
     ],
 )

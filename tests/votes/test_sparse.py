@@ -191,7 +191,7 @@ def test_classes_are_public_and_must_be_given(parquet, npy):
         open_votes(path, classes=2**24 + 1).__enter__()
     with pytest.raises(UsageError, match="`queries` goes with `layout` long"):
         open_votes(path, classes=4, queries=[1, 2]).__enter__()
-    with pytest.raises(VoteError, match="layout sparse is for Parquet files"):
+    with pytest.raises(VoteError, match="layout sparse is for tables"):
         open_votes(npy([[1, 2]]), layout="sparse", classes=4).__enter__()
 
 

@@ -189,7 +189,7 @@ class TargetAccount:
         groups: Sequence[Group] = (),
         label_set: LabelSet | None = None,
     ) -> Report:
-        """The public report of a refusal; what is read off and about teachers as in `run`."""
+        """The public report of a refusal; `read_off`, `groups` and `label_set` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),

@@ -193,7 +193,7 @@ def release_tested(
             delta=plan.delta,
             gap=gap,
         ),
-        adjacency=adjacency(done, [done.label_set]),
+        adjacency=adjacency([done]),
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
@@ -208,13 +208,13 @@ def release_tested(
             bound=bound.value,
         ),
         spent=spent,
+        label_set=done.label_set,
         groups=by_group(
             done.groups,
             (),
             epsilon=plan.epsilon if passed else plan.refusal_epsilon,
             delta=plan.delta,
         ),
-        label_set=done.label_set,
     )
 
 
@@ -455,7 +455,7 @@ def _report(
             gap=gap,
             by_group=bool(groups),
         ),
-        adjacency=adjacency(rounds[0], label_sets),
+        adjacency=adjacency(rounds),
         covers=covers(kind, earlier=earlier),
         statements=statements(
             kind,
@@ -468,8 +468,8 @@ def _report(
         ),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
-        groups=groups,
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
+        groups=groups,
     )
 
 

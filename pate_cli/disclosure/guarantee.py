@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from pate_cli.disclosure.report import Statement
 from pate_cli.ledger import Round
-from pate_cli.multilabel import LabelSet
 from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
@@ -31,30 +30,10 @@ _READ_OFF = {
 }
 
 
-def adjacency(done: Round, label_sets: Collection[LabelSet | None] = ()) -> str:
-    """Who is protected: what two neighbouring vote files differ in.
-
-    `label_sets`: of all rounds, None where a query has one label.
-    """
-    teachers_per_record = done.teachers_per_record
-    if done.groups:
-        return (
-            "Neighbouring vote files differ in the teachers that one record of one group has "
-            "trained, at most teachers_per_record of that group in groups and none of another: on "
-            "every query at most its votes_per_record may move from one class to another, appear "
-            "or go missing. The queries, the classes, the teachers, their groups and weights are "
-            "public, the same for both."
-        )
-    if done.votes_together:
-        who = f"one teacher, whose vote counts for up to {teachers_per_record}"
-        most = f"{teachers_per_record} votes of one class"
-    elif teachers_per_record == 1:
-        who, most = "one teacher", "one vote"
-    else:
-        who = f"{teachers_per_record} teachers, as one record may have trained so many"
-        most = f"{teachers_per_record} votes"
+def adjacency(rounds: Sequence[Round]) -> str:
+    """Who is protected: what two neighbouring vote files differ in; rounds agree on who it is."""
+    several = [done.label_set for done in rounds if done.label_set is not None]
     where, classes, given = "on every query", "one class", "the classes"
-    several = [labels for labels in label_sets if labels is not None]
     if several:
         given = "the labels"
         if any(labels.voting is Voting.BINARY for labels in several):
@@ -62,6 +41,24 @@ def adjacency(done: Round, label_sets: Collection[LabelSet | None] = ()) -> str:
             classes = "one answer"
         if any(labels.voting is Voting.POWERSET for labels in several):
             given += " and all sets of them"
+    done = rounds[0]
+    teachers_per_record = done.teachers_per_record
+    if done.groups:
+        return (
+            "Neighbouring vote files differ in the teachers that one record of one group has "
+            "trained, at most teachers_per_record of that group in groups and none of another: "
+            f"{where} at most its votes_per_record may move from {classes} to another, appear "
+            f"or go missing. The queries, {given}, the teachers, their groups and weights are "
+            "public, the same for both."
+        )
+    if done.votes_together:
+        who = f"one teacher, whose vote counts for up to {teachers_per_record}"
+        most = f"{teachers_per_record} votes of {classes}"
+    elif teachers_per_record == 1:
+        who, most = "one teacher", "one vote"
+    else:
+        who = f"{teachers_per_record} teachers, as one record may have trained so many"
+        most = f"{teachers_per_record} votes"
     return (
         f"Neighbouring vote files differ in {who}: {where} at most {most} may move from "
         f"{classes} to another, appear or go missing. The queries, {given} and the number of "

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, LARGEST, Ids, Where, first_bad, tally
 from pate_cli.votes.npy import NpyCube
@@ -195,11 +195,13 @@ class CountedBoth:
 class Ballots:
     """Votes of every teacher, [queries, teachers, labels]: 1 for yes, 0 for no.
 
-    missing_allowed: -1 and NaN are no votes.
+    missing_allowed: -1 and NaN are no votes. weights [teachers]: how many votes each teacher's
+    counts for; None for one each.
     """
 
     cube: NpyCube
     missing_allowed: bool
+    weights: Ints | None = None
 
     @property
     def labels(self) -> int:
@@ -224,9 +226,15 @@ class Ballots:
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, Ids, Counts]]:
         """See Answers."""
         for query, said in self.said(size, start, stop):
-            sides = [np.count_nonzero(said == answer, axis=1) for answer in (0, 1)]
+            sides = [self._votes(said == answer) for answer in (0, 1)]
             counts = np.stack(sides, axis=2).astype(np.int64, copy=False)
             yield query, row_numbers(query, query + len(counts)), counts
+
+    def _votes(self, for_it: NDArray[np.bool_]) -> Counts:
+        """How many votes [queries, labels] of [queries, teachers, labels] are for something."""
+        if self.weights is None:
+            return np.count_nonzero(for_it, axis=1)
+        return np.einsum("qtl,t->ql", for_it, self.weights)
 
     def said(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[np.int8]]]:
         """Yield (first query, votes [queries, teachers, labels] 0, 1 or ABSENT)."""
@@ -287,7 +295,7 @@ class SetsReader:
             sets = np.maximum(said, 0).astype(np.int64) @ (1 << np.arange(labels))
             sets[gone.all(axis=2)] = ABSENT
             ids = row_numbers(first, first + len(sets))
-            yield VoteBatch(first, ids, tally(sets, 1 << labels))
+            yield VoteBatch(first, ids, tally(sets, 1 << labels, self.ballots.weights))
 
 
 def first_total(first: NDArray[Any], where: Where) -> int:

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.arrays import Ints
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import check_counts, first_bad
@@ -116,6 +117,10 @@ class VoteFile:
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
         how = "inferred" if self.inferred else "as told"
+        who = f"{self.teachers} teachers"
+        if self.groups is not None:
+            count = sum(group.teachers for group in self.groups)
+            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         shape = f"{self.queries} queries x {self.classes} classes"
         if self.label_set is not None:
             shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
@@ -125,10 +130,6 @@ class VoteFile:
                 if binary
                 else f", {self.classes} sets of labels"
             )
-        who = f"{self.teachers} teachers"
-        if self.groups is not None:
-            count = sum(group.teachers for group in self.groups)
-            who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         line = f"{self.name}: {shape}, {who}, layout {self.layout} ({how})"
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
@@ -261,10 +262,10 @@ def _not_negative(**numbers: int | None) -> None:
 class _Told:
     """What the user said about the file."""
 
-    layout: Layout | None
-    classes: int | None
-    teachers: int | None
-    batch_rows: int | None
+    layout: Layout | None = None
+    classes: int | None = None
+    teachers: int | None = None
+    batch_rows: int | None = None
     queries: QueryList | None = None
     names: tuple[str, ...] | None = None
     groups: TeacherGroups | None = None
@@ -290,10 +291,6 @@ class _Told:
             raise ParameterError(
                 f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
             )
-        if self.groups is not None and self.layout is not None and self.layout.told_only:
-            raise UsageError(
-                f"`groups` do not go with `layout` {self.layout}: store the labels of the teachers"
-            )
         if self.voting is None:
             return
         if not self.several:
@@ -308,6 +305,11 @@ class _Told:
             )
 
     @property
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
+
+    @property
     def several(self) -> bool:
         """Whether a query has several labels."""
         return self.layout is not None and self.layout.multilabel
@@ -316,11 +318,6 @@ class _Told:
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, where the names are not those of several labels."""
         return None if self.several else self.names
-
-    @property
-    def ensemble(self) -> int | None:
-        """How many teachers there are, as far as that was said."""
-        return len(self.groups) if self.groups is not None else self.teachers
 
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.
@@ -365,6 +362,20 @@ class _Told:
             groups=None if self.groups is None else self.groups.public,
             label_set=label_set,
         )
+
+    def weights(
+        self, teachers: int, name: str, columns: tuple[str, ...] | None = None
+    ) -> Ints | None:
+        """How many votes each teacher of a file called `name` counts for; None for one each."""
+        return None if self.groups is None else self.groups.in_columns(columns, teachers, name)
+
+    def refuse_groups(self, name: str) -> None:
+        """UsageError for groups of teachers beside histograms."""
+        if self.groups is not None:
+            raise UsageError(
+                f"`groups` needs to know who voted, and the histograms of {name} do not tell; "
+                "give the labels of the teachers"
+            )
 
     def refuse_list(self, name: str) -> None:
         """UsageError for a list of queries beside votes whose rows are the queries."""
@@ -431,17 +442,17 @@ def open_votes(
             words beside votes that are open already.
     """
     told = _Told(
-        None if layout is None else Layout(layout),
-        classes,
-        teachers,
-        batch_rows,
-        None if queries is None else query_list(queries),
-        None if label_names is None else names_of(label_names),
-        None if groups is None else teacher_groups(groups),
-        None if voting is None else Voting(voting),
+        layout=None if layout is None else Layout(layout),
+        classes=classes,
+        teachers=teachers,
+        batch_rows=batch_rows,
+        queries=None if queries is None else query_list(queries),
+        names=None if label_names is None else names_of(label_names),
+        groups=None if groups is None else teacher_groups(groups),
+        voting=None if voting is None else Voting(voting),
     )
     if isinstance(source, VoteFile):
-        if told != _Told(None, None, None, None):
+        if told != _Told():
             raise ParameterError(
                 f"{source.name} is open already; give layout, classes, teachers, queries, "
                 "label_names, groups, batch_rows and voting where it is opened"
@@ -610,8 +621,9 @@ def _from_cube(cube: NpyCube, told: _Told) -> VoteFile:
         return _counted_both(cube, told)
     _check_sides(cube, layout, told)
     teachers, width = cube.sides
+    weights = told.weights(teachers, cube.where.name)
     if layout.multilabel:
-        ballots = Ballots(cube=cube, missing_allowed=missing)
+        ballots = Ballots(cube=cube, missing_allowed=missing, weights=weights)
         several = _label_set(told, width, cube.where.name, None)
         if several.voting is Voting.BINARY:
             return _pairs(ballots, cube.where.name, cube.rows, several, told, teachers=teachers)
@@ -632,7 +644,12 @@ def _from_cube(cube: NpyCube, told: _Told) -> VoteFile:
         queries=cube.rows,
         classes=width,
         teachers=teachers,
-        reader=ScoresReader(cube=cube, size=told.size(teachers * width), missing_allowed=missing),
+        reader=ScoresReader(
+            cube=cube,
+            size=told.size(teachers * width),
+            missing_allowed=missing,
+            weights=weights,
+        ),
     )
 
 
@@ -643,21 +660,22 @@ def _check_sides(cube: NpyCube, layout: Layout, told: _Told) -> None:
         layout.removesuffix("-by-teacher") if layout.by_teacher else f"{layout}-by-teacher"
     )
     shape = cube.source.shape
-    if told.teachers is None and teachers > queries:
+    if told.ensemble is None and teachers > queries:
         raise VoteError(
             f"{cube.where.name}: as {layout} an array of shape {shape} has {teachers} teachers and "
             f"only {queries} queries, as {other} {queries} teachers and {teachers} queries; give "
             "`teachers` N to settle it"
         )
-    if told.teachers == queries != teachers:
+    said = "`teachers`" if told.groups is None else "`groups` of"
+    if told.ensemble == queries != teachers:
         raise VoteError(
-            f"{cube.where.name}: with `teachers` {told.teachers} an array of shape {shape} is "
+            f"{cube.where.name}: with {said} {told.ensemble} an array of shape {shape} is "
             f"`layout` {other}, not {layout}"
         )
-    if told.teachers not in (None, teachers):
+    if told.ensemble not in (None, teachers):
         raise VoteError(
-            f"{cube.where.name}: as {layout} it has {teachers} teachers, but `teachers` "
-            f"{told.teachers}; one who is missing is NaN throughout"
+            f"{cube.where.name}: as {layout} it has {teachers} teachers, but {said} "
+            f"{told.ensemble}; one who is missing is NaN throughout"
         )
 
 
@@ -712,6 +730,7 @@ def _pairs(
 
 def _counted_yes(matrix: Matrix, told: _Told, names: tuple[str, ...] | None) -> VoteFile:
     name = matrix.where.name
+    told.refuse_groups(name)
     if told.teachers is None:
         raise VoteError(
             f"{name}: counts of yes do not tell how many teachers said no; give `teachers` N"
@@ -723,6 +742,7 @@ def _counted_yes(matrix: Matrix, told: _Told, names: tuple[str, ...] | None) -> 
 
 def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
     name, (labels, sides) = cube.where.name, cube.sides
+    told.refuse_groups(name)
     if sides != 2:
         raise VoteError(
             f"{name}: the array has shape {cube.source.shape}; its last side must be 2, the counts "
@@ -741,11 +761,7 @@ def _counted_both(cube: NpyCube, told: _Told) -> VoteFile:
 
 def _counts(matrix: Matrix, told: _Told, names: tuple[str, ...] | None = None) -> VoteFile:
     where, classes = matrix.where, matrix.width
-    if told.groups is not None:
-        raise UsageError(
-            f"`groups` needs to know who voted, and the histograms of {where.name} do not tell; "
-            "give the labels of the teachers"
-        )
+    told.refuse_groups(where.name)
     if told.classes not in (None, classes):
         raise VoteError(
             f"{where.name}: has counts of {classes} classes, but `classes` {told.classes}"
@@ -787,7 +803,7 @@ def _labels(
     names: tuple[str, ...] | None = None,
 ) -> VoteFile:
     where, width = matrix.where, matrix.width
-    weights = None if told.groups is None else told.groups.in_columns(names, width, where.name)
+    weights = told.weights(width, where.name, names)
     if told.teachers is not None and width > told.teachers:
         raise VoteError(
             f"{where.name}: as {layout} it has {width} teachers, more than `teachers` "

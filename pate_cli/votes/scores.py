@@ -21,12 +21,13 @@ from pate_cli.votes.reading import VoteBatch, row_numbers
 class ScoresReader:
     """Histograms of the best classes of [queries, teachers, classes].
 
-    missing_allowed: a teacher all of whose scores are NaN has no vote.
+    missing_allowed: a teacher all of whose scores are NaN has no vote. weights: as in `tally`.
     """
 
     cube: NpyCube
     size: int
     missing_allowed: bool
+    weights: Ints | None = None
 
     @property
     def width(self) -> int:
@@ -50,7 +51,7 @@ class ScoresReader:
         for first, scores in self.cube.blocks(self.size, start, stop):
             votes = _best(scores, first, self.cube.where, missing_allowed=self.missing_allowed)
             ids = row_numbers(first, first + len(votes))
-            yield VoteBatch(first, ids, tally(votes, classes))
+            yield VoteBatch(first, ids, tally(votes, classes, self.weights))
 
 
 def _best(scores: NDArray[Any], first_row: int, where: Where, *, missing_allowed: bool) -> Ints:

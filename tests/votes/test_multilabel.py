@@ -309,19 +309,6 @@ def test_words_that_do_not_fit(error, options, text):
     assert refused(error, opened) == text
 
 
-def test_teachers_that_count_differently_vote_on_single_labels(tmp_path):
-    path = tmp_path / "groups.csv"
-    path.write_text("group\n" + "a\n" * TEACHERS)
-
-    def opened():
-        with open_votes(ZEROS, layout="multilabel", groups=path):
-            pass
-
-    assert refused(UsageError, opened) == (
-        "`groups` do not go with `layout` multilabel: store the labels of the teachers"
-    )
-
-
 def test_too_many_labels_for_sets_of_them():
     with open_votes(np.zeros((3, 2, 12), dtype=int), layout="multilabel", voting="powerset") as f:
         assert f.classes == 4096

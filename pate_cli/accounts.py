@@ -15,7 +15,7 @@ import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Histograms
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
@@ -52,7 +52,7 @@ __all__ = [
     "settle",
 ]
 
-Keep: TypeAlias = Callable[[Any, Counts], Any]
+Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
 
 
@@ -189,7 +189,7 @@ class TargetAccount:
         groups: Sequence[Group] = (),
         label_set: LabelSet | None = None,
     ) -> Report:
-        """The public report of a refusal; `read_off`, `groups` and `label_set` as in `run`."""
+        """The public report of a refusal; what is read off and about teachers as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pate_cli.arrays import DENSE_CLASSES
 from pate_cli.errors import ParameterError
 
 __all__ = [
@@ -24,8 +25,11 @@ __all__ = [
     "check_whole",
 ]
 
-MOST_CLASSES = 10_000
-"""Beyond it the quadrature of scores leaves its stated error."""
+MOST_CLASSES = 1 << 24
+"""Labels fit into 32 bits far beyond; up to here the error of scores is known."""
+MOST_VOTED = 100_000
+"""Of more than DENSE_CLASSES classes, so many may have votes; with more, rounding in the sums that
+make a score may exceed its stated error."""
 
 
 def check_positive(name: str, value: float) -> float:
@@ -109,8 +113,10 @@ def check_whole(name: str, value: int) -> int:
     return int(value)
 
 
-def check_ensemble(teachers: int, classes: int, teachers_per_record: int) -> None:
-    """Whole τ ≥ 1, 2 ≤ m ≤ MOST_CLASSES and 1 ≤ k ≤ τ, or ParameterError."""
+def check_ensemble(
+    teachers: int, classes: int, teachers_per_record: int, *, most: int = DENSE_CLASSES
+) -> None:
+    """Whole τ ≥ 1, 2 ≤ m ≤ `most` and 1 ≤ k ≤ τ, or ParameterError."""
     for name, value in (("teachers", teachers), ("classes", classes)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ParameterError(f"{name} must be a whole number, got {value!r}")
@@ -118,8 +124,13 @@ def check_ensemble(teachers: int, classes: int, teachers_per_record: int) -> Non
         raise ParameterError(f"teachers must be at least 1, got {teachers}")
     if classes < 2:
         raise ParameterError(f"classes must be at least 2, got {classes}")
-    if classes > MOST_CLASSES:
-        raise ParameterError(f"classes must be at most {MOST_CLASSES}, got {classes}")
+    if classes > most:
+        raise ParameterError(f"classes must be at most {most}, got {classes}")
+    if classes > DENSE_CLASSES and teachers > MOST_VOTED:
+        raise ParameterError(
+            f"teachers must be at most {MOST_VOTED} with more than {DENSE_CLASSES} classes, got "
+            f"{teachers}"
+        )
     if check_whole("teachers_per_record", teachers_per_record) > teachers:
         raise ParameterError(
             f"teachers_per_record={teachers_per_record} is more than the {teachers} teachers"

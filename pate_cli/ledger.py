@@ -505,8 +505,8 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     several = None
     if "label_set" in data:
         several = LabelSet.from_facts(_of_type(dict, data["label_set"]))
-    given = {"draws": draws, "read_off": facts, "groups": groups, "label_set": several}
-    return Round(**{**data, **given})
+    read = {"draws": draws, "read_off": facts, "groups": groups, "label_set": several}
+    return Round(**{**data, **read})
 
 
 def _group_from(data: dict[str, Any]) -> Group:

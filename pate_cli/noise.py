@@ -34,6 +34,9 @@ with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the 
   most |x| + 1 <= 10.2 for the normal and 1 for Laplace: some 2^-53 (500 + 10 tau/sigma). For ten
   thousand queries over ten classes at tau/sigma = 6, 2 N eta is 1e-8, far below the fourth decimal
   to which eps is rounded up; it is not added.
+- *the best of s* normal draws (`best_normal_from_words`) is drawn as one, with the same cell; its
+  eta is below 2^-53 (20,000 + 700 tau/sigma). Which of s it is (`place_from_words`) is wrong by a
+  factor of 1 ± s 2^-64 only, so it adds to eta and to no cell. Both are derived in THEORY.md, 12.2.
 - The published epsilon has steps of 1e-4. Each is an interval of its draw, and an event may take or
   leave each of them: they count as `STEPS` = 10^4 draws, which is their number where a standard
   deviation of the release is up to 0.05 nats.
@@ -138,6 +141,11 @@ class Noise:
     def laplace(self, shape: Shape) -> Draws:
         """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
         return self._draw(shape, laplace_from_words)
+
+    def words(self, shape: Shape) -> Words:
+        """Uniform 64-bit words, for draws that are made of them by the caller."""
+        sizes = _sizes(shape)
+        return self._words(math.prod(sizes)).reshape(sizes)
 
     def comes_up(self, log_chance: float) -> bool:
         """Whether something of probability e^{log_chance} happens, exact to 2^-256.
@@ -273,6 +281,30 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 def normal_from_words(words: Words) -> Draws:
     """Standard normal draws, one per uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
     return _signed(-ndtri(_tail(words)), words)
+
+
+def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
+    """The largest of s standard normal draws, one per word; −∞ for s = 0.
+
+    Its distribution function is Φ^s, so a V that is uniform gives Φ⁻¹(V^{1/s}). V is u or 1 − u, by
+    the word's lowest bit. The upper tail 1 − V^{1/s} = −expm1(log(V)/s) is computed as such, so
+    that its digits do not cancel, and so is V^{1/s} where it is the smaller. For s = 1 these are
+    the draws of `normal_from_words`.
+    """
+    u = _tail(words)
+    log_v = np.where((words & np.uint64(1)).astype(np.bool_), np.log(u), np.log1p(-u))
+    log_each = log_v / np.maximum(number, 1)
+    above = -np.expm1(log_each)
+    best = np.where(above < 0.5, -ndtri(above), ndtri(np.exp(log_each)))
+    return np.where(number > 0, best, -np.inf)
+
+
+def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """⌊w s/2^64⌋ < s for words w and 1 ≤ s < 2^32: each value has chance 1/s but for 2^-64."""
+    wide = number.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    carried = ((words & low) * wide) >> half
+    return (((words >> half) * wide + carried) >> half).astype(np.int64)
 
 
 def laplace_from_words(words: Words) -> Draws:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Histograms, SparseCounts
 from pate_cli.checkpoint import Checkpoint, Pieces
 from pate_cli.engine import HERE, Engine
 from pate_cli.errors import VoteError
@@ -102,7 +102,7 @@ class CountsPasses:
         counts: [queries, classes].
     """
 
-    counts: Counts
+    counts: Histograms
 
     def over(
         self,
@@ -131,7 +131,7 @@ class OnCounts(Generic[_Found]):
         of: applied to the mechanism bound to the rows and the histograms.
     """
 
-    of: Callable[[Any, Counts], _Found]
+    of: Callable[[Any, Histograms], _Found]
 
     def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Found:
         """What is made of a batch."""
@@ -148,7 +148,7 @@ class TallyCells:
 
     grid: ScoreGrid
 
-    def __call__(self, mechanism: ScoredMechanism, counts: Counts) -> Tally:
+    def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
         """The tally of a batch."""
         return mechanism.tally(counts, self.grid)
 
@@ -261,7 +261,7 @@ class FilePasses:
     @property
     def _engine(self) -> Engine:
         """Where the work is worth its way there."""
-        if self.queries * self.file.classes < self.engine.worth:
+        if self.queries * min(self.file.classes, self.file.reader.width) < self.engine.worth:
             return HERE
         if not self.file.portable:
             return HERE
@@ -303,7 +303,9 @@ def _digested(file: VoteFile, rows: tuple[int, int], see: Callable[[VoteBatch], 
     digest = hashlib.blake2b(digest_size=16)
     for batch in file.batches(start=start, limit=stop - start):
         ids = batch.ids
-        digest.update(np.ascontiguousarray(batch.counts).data)
+        counts = batch.counts
+        for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+            digest.update(np.ascontiguousarray(array).data)
         digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
         see(batch)
     return digest.digest()

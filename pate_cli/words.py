@@ -64,6 +64,7 @@ class Layout(_Word, called="layout"):
     LABELS             [queries, teachers]: the class each teacher voted for.
     LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
     LONG               one row per vote: query_id, teacher_id, label (Parquet only).
+    SPARSE             [queries] lists `label` and `count`: the classes with votes (Parquet only).
 
     Never inferred, for nothing in the numbers tells one from the other:
 
@@ -79,6 +80,7 @@ class Layout(_Word, called="layout"):
     LABELS = "labels"
     LABELS_BY_TEACHER = "labels-by-teacher"
     LONG = "long"
+    SPARSE = "sparse"
     SCORES = "scores"
     SCORES_BY_TEACHER = "scores-by-teacher"
     MULTILABEL_COUNTS = "multilabel-counts"

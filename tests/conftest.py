@@ -8,7 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from pyarrow import fs
+
+# How long an example takes says nothing on a machine that is shared.
+settings.register_profile("pate", deadline=None)
+settings.load_profile("pate")
 
 TESTS = Path(__file__).resolve().parent
 

@@ -130,7 +130,7 @@ def test_who_said_it():
     assert table.answers == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_the_same_bytes_however_the_rows_are_cut(data):
     label_set = data.draw(st.sampled_from([NAMED, PLAIN, SETS]))

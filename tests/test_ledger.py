@@ -76,7 +76,7 @@ def three_ledgers(draw):
 
 
 @given(three_ledgers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_ledgers_are_a_commutative_monoid(ledgers):
     a, b, c = ledgers
     zero = Ledger.zero(analysis="tight", delta=1e-5, orders=ORDERS)
@@ -122,7 +122,7 @@ def test_a_shorter_curve_goes_on_at_its_ceiling():
 
 
 @given(st.integers(0, 2**31), st.integers(0, 5), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
     draws = [Draw(beta=0.02, sigma=9.1, shift=3.0)] if seed % 2 else []
     ledger = make("a", seed=seed, distances=distances, private=private, draws=draws)
@@ -267,7 +267,7 @@ NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_random_damage_is_refused_or_changes_nothing(data):
     """Of a record it would let a second draw through, of a ledger it would change what is said."""
     read, whole = data.draw(
@@ -427,7 +427,7 @@ def test_releasing_without_a_draw_spends_nothing():
         max_size=4,
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_record_comes_back_from_its_file(releases):
     record = SpendRecord(
         tuple(PastRelease(tuple(names), Draw(*numbers)) for names, *numbers in releases)
@@ -586,7 +586,7 @@ def test_a_damaged_list_of_releases_is_refused(releases):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_random_damage_gives_a_record_or_one_line(data):
     text = RECORD.to_json()
     at = data.draw(st.integers(0, len(text) - 1))

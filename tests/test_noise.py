@@ -28,8 +28,10 @@ from pate_cli.noise import (
     TAIL_MASS,
     Noise,
     RunKey,
+    best_normal_from_words,
     laplace_from_words,
     normal_from_words,
+    place_from_words,
     smallest_delta,
 )
 
@@ -67,6 +69,37 @@ def test_laplace_is_the_quantile_of_the_upper_tail(word):
         assert laplace_from_words(words_of(word))[0] == pytest.approx(
             float(exact), rel=1e-14, abs=5e-16
         )
+
+
+@given(word=WORDS, number=st.integers(1, 2**24))
+def test_the_best_of_several_normal_draws_is_their_quantile(word, number):
+    found = best_normal_from_words(words_of(word), np.array([number]))[0]
+    with mpmath.workdps(60):
+        v = exact_tail(word) if word & 1 else 1 - exact_tail(word)
+        # How far off the tails of the draw are, in units of the smaller one.
+        below = mpmath.erfc(-mpmath.mpf(float(found)) / mpmath.sqrt(2)) / 2
+        assert abs(below**number - v) <= 2.0**-53 * 4_000 * min(v, 1 - v)
+
+
+@given(word=WORDS)
+def test_the_best_of_one_is_a_draw_and_of_none_is_below_everything(word):
+    one, none = best_normal_from_words(words_of(word, word), np.array([1, 0]))
+    assert one == pytest.approx(normal_from_words(words_of(word))[0], rel=1e-13, abs=1e-15)
+    assert none == -np.inf
+
+
+@given(words=st.lists(WORDS, min_size=2, max_size=6), number=st.integers(1, 2**24))
+def test_the_best_draw_rises_with_its_uniform_number(words, number):
+    order = sorted(words, key=lambda word: word >> 1 if word & 1 else 2**64 - (word >> 1))
+    found = best_normal_from_words(words_of(*order), np.full(len(order), number))
+    assert (np.diff(found) >= -1e-14).all()
+    assert np.isfinite(found).all()
+
+
+@given(word=WORDS, number=st.integers(1, 2**32 - 1))
+def test_a_place_is_the_upper_half_of_a_product(word, number):
+    found = place_from_words(words_of(word), np.array([number]))
+    assert found[0] == word * number >> 64
 
 
 @pytest.mark.parametrize("draw", [normal_from_words, laplace_from_words])

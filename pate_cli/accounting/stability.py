@@ -35,7 +35,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts
+from pate_cli.arrays import Histograms, largest_two
 from pate_cli.checks import check_nonnegative, check_positive, check_query_delta, check_whole
 from pate_cli.errors import ParameterError
 
@@ -50,7 +50,9 @@ __all__ = [
 ]
 
 
-def distance_to_instability(counts: Counts, *, teachers_per_record: int = 1) -> NDArray[np.int64]:
+def distance_to_instability(
+    counts: Histograms, *, teachers_per_record: int = 1
+) -> NDArray[np.int64]:
     """d = max(⌈(n₁ − n₂)/2r⌉ − 1, 0) per query: records that may change without a flip or a tie.
 
     One record moves it by at most 1, and it is 0 on both sides of a flipped plurality. SECRET.
@@ -66,7 +68,7 @@ def distance_to_instability(counts: Counts, *, teachers_per_record: int = 1) -> 
         ParameterError: `teachers_per_record` is not a whole number ≥ 1.
     """
     step = 2 * check_whole("teachers_per_record", teachers_per_record)
-    top = np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
+    top = largest_two(counts)
     gap = top[:, 1] - top[:, 0]
     return np.maximum((gap + (step - 1)) // step - 1, 0)
 

@@ -10,7 +10,7 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.arrays import Counts, Floats, Ints
+from pate_cli.arrays import Floats, Histograms, Ints
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.words import Bound
 
@@ -33,7 +33,7 @@ _SOME_DISTANCES = np.array([*range(10), 11, 13, 15, 17, 20, 23, 27, 32, 38, 45, 
 class States(Protocol):
     """What of a query decides its cost, and that of queries within so many votes of it."""
 
-    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
         """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
         ...
 
@@ -56,7 +56,7 @@ class LatticeStates:
     grid: ScoreGrid
     resolution: Resolution
 
-    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
         """(row, k) per query."""
         return mechanism.cells_of(counts, self.grid)
 
@@ -73,7 +73,7 @@ class ConditionalStates:
 
     mechanism: ScoredMechanism
 
-    def of(self, mechanism: ScoredMechanism, counts: Counts) -> Ints:
+    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
         """As `vote_states`."""
         return mechanism.vote_states(counts)
 
@@ -125,7 +125,7 @@ class VoteProfile:
         """Once it has been asked for, the place of each query's state instead of the state."""
         self._kept: dict[float, Floats] = {}
 
-    def add(self, mechanism: ScoredMechanism, counts: Counts) -> None:
+    def add(self, mechanism: ScoredMechanism, counts: Histograms) -> None:
         """More queries, with the mechanism bound to their rows."""
         self.add_rows(self.states.of(mechanism, counts))
 

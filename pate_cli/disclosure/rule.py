@@ -27,7 +27,7 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats, Histograms
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.errors import ParameterError
@@ -173,7 +173,7 @@ def choose_plan_for(
     )
 
 
-def reference_histograms(mechanism: ScoredMechanism) -> tuple[Counts, ScoredMechanism]:
+def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
     """Histograms of the reference ensemble, and the mechanism bound to them."""
     ensemble = reference_ensemble(
         teachers=mechanism.teachers, classes=mechanism.classes, queries=_HISTOGRAMS

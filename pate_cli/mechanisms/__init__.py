@@ -116,6 +116,10 @@ class MechanismChoice:
 
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
+    def takes(self, classes: int) -> bool:
+        """Whether every input that has no default is given, and it takes so many classes."""
+        return self.complete and classes <= mechanism_class(self.name).most_classes
+
     def affording(self, refusals: int) -> MechanismChoice:
         """The same with so many refusals afforded, if it counts them."""
         if "refusals" not in mechanism_class(self.name).options():

@@ -20,9 +20,9 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
-from pate_cli.arrays import Counts, Floats, Ints, LabelArray
-from pate_cli.checks import check_ensemble
-from pate_cli.errors import UsageError
+from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, Ints, LabelArray, SparseCounts, dense
+from pate_cli.checks import MOST_CLASSES, check_ensemble
+from pate_cli.errors import ParameterError, UsageError
 from pate_cli.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.words import MechanismName
 
@@ -79,7 +79,7 @@ class Labeller(ABC):
         return None
 
     @abstractmethod
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
 
 
@@ -89,7 +89,7 @@ class Mechanism(Labeller):
     Attributes:
         name: the word used for it on the command line and in reports.
         teachers: τ ≥ 1, the number of votes on every query.
-        classes: m ≥ 2.
+        classes: m ≥ 2, at most `most_classes`.
         teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
             votes of a query a neighbour may change; every sensitivity grows k-fold.
         votes_together: the k votes are those of one teacher that counts for up to so many, and so
@@ -99,6 +99,8 @@ class Mechanism(Labeller):
     name: ClassVar[MechanismName]
     required: ClassVar[tuple[str, ...]] = ()
     """Parameters that have no default."""
+    most_classes: ClassVar[int] = MOST_CLASSES
+    """The largest m it takes."""
 
     teachers: int
     classes: int
@@ -106,7 +108,11 @@ class Mechanism(Labeller):
     votes_together: bool
 
     def __post_init__(self) -> None:
-        check_ensemble(self.teachers, self.classes, self.teachers_per_record)
+        check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
+        if self.classes > self.most_classes:
+            raise ParameterError(
+                f"{self.name} takes at most {self.most_classes} classes, got {self.classes}"
+            )
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -156,20 +162,31 @@ class Mechanism(Labeller):
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
         """The least δ that this many queries may be charged at, for what floating-point noise adds.
 
-        Every mechanism draws at most m + 1 numbers a query. `epsilon` as in `noise.smallest_delta`.
+        Every mechanism draws at most one number more than there are for an argmax. `epsilon` as in
+        `noise.smallest_delta`.
         """
-        draws = queries * (self.classes + 1)
+        draws = queries * (self.argmax_draws + 1)
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
+
+    @property
+    def argmax_draws(self) -> int:
+        """Numbers that noise on every count takes: one a class, or as `sparse_draws` says."""
+        return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
+
+    @property
+    def sparse_draws(self) -> int:
+        """Those for a histogram by its votes: a class for every vote, the best other, and which."""
+        return min(self.classes, self.teachers) + 2
 
     def start(self) -> Labeller:
         """What labels a run from its first row on; itself where rows do not depend on others."""
         return self
 
-    def answer_chance(self, counts: Counts) -> Floats:
+    def answer_chance(self, counts: Histograms) -> Floats:
         """Pr[the teachers answer] per query, each on its own, [queries]."""
         return np.ones(len(counts))
 
-    def loss_chance(self, counts: Counts) -> Floats:
+    def loss_chance(self, counts: Histograms) -> Floats:
         """Pr[an answer is not the plurality] per query, [queries]."""
         return np.zeros(len(counts))
 
@@ -205,13 +222,13 @@ class ComposedMechanism(Mechanism):
 class ScoredMechanism(Mechanism):
     """One whose Rényi cost is a function of a score that a neighbour moves by a known amount."""
 
-    def for_reference(self, counts: Counts, seed: int) -> Self:
+    def for_reference(self, counts: Histograms, seed: int) -> Self:
         """The mechanism with made-up public inputs for made-up histograms; itself if none."""
         del counts, seed
         return self
 
     @abstractmethod
-    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each.
 
         Of the last dimension, scores below the floor may be given as the floor, which is quicker.
@@ -230,11 +247,11 @@ class ScoredMechanism(Mechanism):
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """Lattice cells (row, k) of scores, on the grid of some order, [queries, 2]."""
 
-    def cells_of(self, counts: Counts, grid: ScoreGrid) -> Ints:
+    def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
         """Those of histograms; scores below the lowest node cost what it costs."""
         return self.cells(self.score(counts, floor=grid.floor - grid.step), grid)
 
-    def tally(self, counts: Counts, grid: ScoreGrid) -> Tally:
+    def tally(self, counts: Histograms, grid: ScoreGrid) -> Tally:
         """The cells of histograms, counted. SECRET."""
         return Tally.of(self.cells_of(counts, grid))
 
@@ -275,7 +292,7 @@ class ScoredMechanism(Mechanism):
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
 
-    def vote_states(self, counts: Counts) -> Ints:
+    def vote_states(self, counts: Histograms) -> Ints:
         """What the conditional bound looks at in each query, [queries, numbers].
 
         Raises:
@@ -323,7 +340,7 @@ class OneScoreMechanism(ScoredMechanism):
         """How far a neighbour moves a computed score at most, its error included."""
 
     @abstractmethod
-    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """The score per query, [queries]; `floor` as in `score`."""
 
     @abstractmethod
@@ -376,7 +393,7 @@ class OneScoreMechanism(ScoredMechanism):
         """`score_lipschitz` alone."""
         return (self.score_lipschitz,)
 
-    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """The score per query, [queries, 1]."""
         return self.scores(counts, floor=floor)[:, None]
 
@@ -398,7 +415,7 @@ class OneScoreMechanism(ScoredMechanism):
         """The worst answers."""
         self.worst_answer(orders)
 
-    def loss_chance(self, counts: Counts) -> Floats:
+    def loss_chance(self, counts: Histograms) -> Floats:
         """Pr[an answer is not the plurality] per query, [queries]."""
         return self.loss_of(self.scores(counts)) if len(counts) else np.zeros(0)
 
@@ -408,11 +425,12 @@ class OneScoreMechanism(ScoredMechanism):
         return answers * self.worst_answer(orders)
 
 
-def noisy_argmax(counts: Counts, noise: Floats) -> LabelArray:
+def noisy_argmax(counts: Histograms, noise: Floats) -> LabelArray:
     """argmax of counts + noise per row. Ties have probability zero."""
-    return np.asarray(np.argmax(counts + noise, axis=1), dtype=np.int32)
+    return np.asarray(np.argmax(dense(counts) + noise, axis=1), dtype=np.int32)
 
 
-def plurality(counts: Counts) -> Ints:
+def plurality(counts: Histograms) -> Ints:
     """max_j n_j per query."""
-    return np.asarray(counts.max(axis=1), dtype=np.int64)
+    votes = counts.counts if isinstance(counts, SparseCounts) else counts
+    return np.asarray(votes.max(axis=1), dtype=np.int64)

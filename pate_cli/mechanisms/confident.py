@@ -20,13 +20,13 @@ from pate_cli.accounting.threshold import (
     chain_rdp,
     worst_threshold_rdp,
 )
-from pate_cli.arrays import Counts, Floats, Ints, LabelArray
+from pate_cli.arrays import Floats, Histograms, Ints, LabelArray, SparseCounts, settled
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import RunShape, ScoredMechanism, noisy_argmax, plurality
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.noise import Noise
+from pate_cli.noise import Noise, normal_from_words
 from pate_cli.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 
 __all__ = ["ConfidentGNMax", "ConfidentTable", "VoteCells"]
@@ -179,6 +179,7 @@ class ConfidentGNMax(ScoredMechanism):
     votes_together: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.argmax
         check_positive("sigma1", self.sigma1)
         if not np.isfinite(self.threshold):
@@ -195,8 +196,8 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def draws(self) -> int:
-        """One for the test, one a class."""
-        return self.classes + 1
+        """One for the test, and those of the argmax."""
+        return self.argmax_draws + 1
 
     @cached_property
     def argmax(self) -> GNMax:
@@ -217,30 +218,35 @@ class ConfidentGNMax(ScoredMechanism):
             teachers_per_record=self.teachers_per_record,
         )
 
-    def test_score(self, counts: Counts) -> Floats:
+    def test_score(self, counts: Histograms) -> Floats:
         """What is compared to T: max_j n_j, [queries] (votes)."""
         return plurality(counts).astype(np.float64)
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """Threshold and argmax for every histogram, one row of noise each.
 
         The argmax's noise is drawn whether or not it is used, so that a row's draws depend on
         its place alone.
         """
-        draws = noise.normal((counts.shape[0], counts.shape[1] + 1))
-        passed = self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold
-        labels = noisy_argmax(counts, self.sigma2 * draws[:, 1:])
+        counts = settled(counts)
+        if isinstance(counts, SparseCounts):
+            words = noise.words((len(counts), self.sparse_draws + 1))
+            look, labels = normal_from_words(words[:, 0]), self.argmax.pick(counts, words[:, 1:])
+        else:
+            draws = noise.normal((counts.shape[0], counts.shape[1] + 1))
+            look, labels = draws[:, 0], noisy_argmax(counts, self.sigma2 * draws[:, 1:])
+        passed = self.test_score(counts) + self.sigma1 * look >= self.threshold
         return np.where(passed, labels, np.int32(NO_LABEL))
 
-    def answer_chance(self, counts: Counts) -> Floats:
+    def answer_chance(self, counts: Histograms) -> Floats:
         """Φ((v − T)/σ1) per query, [queries]."""
         return np.asarray(ndtr((self.test_score(counts) - self.threshold) / self.sigma1))
 
-    def loss_chance(self, counts: Counts) -> Floats:
+    def loss_chance(self, counts: Histograms) -> Floats:
         """As GNMax: the second step does not know of the first."""
         return self.argmax.loss_chance(counts)
 
-    def score(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """(v, z) per query, [queries, 2]."""
         return np.column_stack([self.test_score(counts), self.argmax.scores(counts, floor=floor)])
 
@@ -273,7 +279,7 @@ class ConfidentGNMax(ScoredMechanism):
         """The argmax's worst answers."""
         self.argmax.prepare(orders)
 
-    def vote_states(self, counts: Counts) -> Ints:
+    def vote_states(self, counts: Histograms) -> Ints:
         """(row of v, the argmax's state) per query."""
         rows = self._vote_cells.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])

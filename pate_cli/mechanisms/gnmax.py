@@ -20,11 +20,26 @@ from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.arrays import Counts, Floats, Ints, LabelArray
+from pate_cli.arrays import (
+    DENSE_CLASSES,
+    Floats,
+    Histograms,
+    Ints,
+    LabelArray,
+    SparseCounts,
+    dense,
+    settled,
+)
 from pate_cli.checks import check_positive
-from pate_cli.errors import UsageError
+from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
-from pate_cli.noise import Noise
+from pate_cli.noise import (
+    Noise,
+    Words,
+    best_normal_from_words,
+    normal_from_words,
+    place_from_words,
+)
 from pate_cli.words import SIGMA2_SHARE, MechanismName
 
 __all__ = ["GNMax"]
@@ -62,9 +77,38 @@ class GNMax(OneScoreMechanism):
         del given
         return {"sigma2": SIGMA2_SHARE * run.teachers}
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
+        counts = settled(counts)
+        if isinstance(counts, SparseCounts):
+            return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
         return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
+
+    def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
+        """The same for histograms by their votes, from `sparse_draws` words a row.
+
+        Of the s classes without a vote only the best can win, and each is it equally often: its
+        noise is one draw and its place another, whatever s (accounting/THEORY.md, section 3.9).
+        The word of a class with votes is that of its place among them.
+
+        Raises:
+            ParameterError: votes for more classes than there are teachers.
+        """
+        entries = counts.labels.shape[1]
+        if entries > self.sparse_draws - 2:
+            raise ParameterError(
+                f"a row has votes for {entries} classes, but there are {self.teachers} teachers"
+            )
+        voted = counts.counts + self.sigma2 * normal_from_words(words[:, :entries])
+        voted[counts.counts == 0] = -np.inf
+        best = np.argmax(voted, axis=1)[:, None]
+        label, height = (
+            np.take_along_axis(of, best, axis=1)[:, 0] for of in (counts.labels, voted)
+        )
+        zeros = counts.zeros
+        other = counts.without_votes(place_from_words(words[:, -1], np.maximum(zeros, 1)))
+        ahead = self.sigma2 * best_normal_from_words(words[:, -2], zeros) > height
+        return np.where(ahead, other, label).astype(np.int32)
 
     @property
     def _sigma(self) -> float:
@@ -78,10 +122,10 @@ class GNMax(OneScoreMechanism):
 
     @property
     def draws(self) -> int:
-        """One a class."""
-        return self.classes
+        """As `argmax_draws`."""
+        return self.argmax_draws
 
-    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """z per query, [queries]."""
         return scores(counts, sigma=self.sigma2, floor=max(floor, LOWEST_SCORE))
 
@@ -111,11 +155,15 @@ class GNMax(OneScoreMechanism):
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
         return rdp(scores, sigma=self._sigma, orders=np.array([order]))[0]
 
-    def vote_states(self, counts: Counts) -> Ints:
+    def vote_states(self, counts: Histograms) -> Ints:
         """The histograms, classes in descending order of votes, [queries, classes]."""
         if self.teachers_per_record > 1:
             raise UsageError("`bound` conditional needs `teachers_per_record` 1")
-        return -np.sort(-np.asarray(counts, dtype=np.int64), axis=1)
+        if self.classes > DENSE_CLASSES:
+            raise UsageError(
+                f"`bound` conditional goes with at most {DENSE_CLASSES} classes; take two-tail"
+            )
+        return -np.sort(-np.asarray(dense(counts), dtype=np.int64), axis=1)
 
     def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
         """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
@@ -137,8 +185,8 @@ class GNMax(OneScoreMechanism):
         )
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """About how long F'_d takes; two classes take no time worth telling."""
-        if self.classes == 2:
+        """About how long F'_d takes; two classes take no time worth telling, too many none."""
+        if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
         return conditional_seconds(
             rows=rows,

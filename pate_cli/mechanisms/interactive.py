@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense, winners
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -41,6 +41,7 @@ class InteractiveGNMax(ConfidentGNMax):
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
     required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
+    most_classes: ClassVar[int] = DENSE_CLASSES
 
     _: KW_ONLY
     confidence: float = CONFIDENCE
@@ -64,7 +65,7 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
         return replace(self, predictions=StudentPredictions(self.predictions.of(ids, first_row)))
 
-    def for_reference(self, counts: Counts, seed: int) -> InteractiveGNMax:
+    def for_reference(self, counts: Histograms, seed: int) -> InteractiveGNMax:
         """With a made-up student: right and sure on three reference queries of four, else clueless.
 
         For choosing release parameters without looking at votes.
@@ -72,14 +73,14 @@ class InteractiveGNMax(ConfidentGNMax):
         sure = np.random.default_rng(seed).random(len(counts)) < 0.75
         values = np.full(counts.shape, 1.0 / self.classes)
         values[sure] = 0.1 / (self.classes - 1)
-        values[sure, counts.argmax(axis=1)[sure]] = 0.9
+        values[sure, winners(counts)[sure]] = 0.9
         return replace(self, predictions=StudentPredictions(values))
 
-    def test_score(self, counts: Counts) -> Floats:
+    def test_score(self, counts: Histograms) -> Floats:
         """max_j (n_j − τ p_j) for the rows this mechanism is bound to."""
         if self.predictions is None or len(self.predictions.probabilities) != len(counts):
             raise ParameterError("interactive must be bound to the rows it is asked about")
-        distance = counts - self.teachers * self.predictions.probabilities
+        distance = dense(counts) - self.teachers * self.predictions.probabilities
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def fallback(self) -> LabelArray | None:

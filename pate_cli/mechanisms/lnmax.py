@@ -19,7 +19,7 @@ from pate_cli.accounting.laplace.noisy_max import (
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.checks import check_positive
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import Noise
@@ -46,6 +46,7 @@ class LNMax(OneScoreMechanism):
     """
 
     name: ClassVar[MechanismName] = MechanismName.LNMAX
+    most_classes: ClassVar[int] = DENSE_CLASSES
 
     teachers: int
     classes: int
@@ -69,7 +70,7 @@ class LNMax(OneScoreMechanism):
         """2k/b: every answer is ε-DP at it."""
         return 2.0 * self.teachers_per_record / self.laplace_scale
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
         return noisy_argmax(counts, self.laplace_scale * noise.laplace(counts.shape))
 
@@ -88,9 +89,11 @@ class LNMax(OneScoreMechanism):
         """One a class."""
         return self.classes
 
-    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """ψ(q) per query, [queries]."""
-        return laplace_scores(counts, scale=self.laplace_scale, floor=max(floor, LOWEST_SCORE))
+        return laplace_scores(
+            dense(counts), scale=self.laplace_scale, floor=max(floor, LOWEST_SCORE)
+        )
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores of negligible cost, F being at most a multiple of e^{ψ + λ ε0}."""

@@ -19,7 +19,7 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_lipschitz,
     flip_score_range,
 )
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.checks import check_positive
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import COARSE_CELL, NARROW, Noise
@@ -45,6 +45,7 @@ class PermuteAndFlip(OneScoreMechanism):
     """
 
     name: ClassVar[MechanismName] = MechanismName.PERMUTE_AND_FLIP
+    most_classes: ClassVar[int] = DENSE_CLASSES
 
     teachers: int
     classes: int
@@ -74,7 +75,7 @@ class PermuteAndFlip(OneScoreMechanism):
         round_off = COARSE_CELL * (1.0 + self.teachers / self.exponential_scale)
         return round_off * NARROW * self.classes
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram; a Laplace draw without its sign is exponential."""
         return noisy_argmax(counts, self.exponential_scale * np.abs(noise.laplace(counts.shape)))
 
@@ -88,10 +89,10 @@ class PermuteAndFlip(OneScoreMechanism):
         """One a class."""
         return self.classes
 
-    def scores(self, counts: Counts, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
         """log q per query, [queries]."""
         del floor
-        return flip_log_q(counts, scale=self.exponential_scale)
+        return flip_log_q(dense(counts), scale=self.exponential_scale)
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores of negligible cost, F being at most a multiple of q e^{λ ε0}."""

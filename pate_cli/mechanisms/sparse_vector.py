@@ -16,7 +16,7 @@ from pate_cli.accounting.stability import (
     sparse_vector_leak,
     sparse_vector_threshold,
 )
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import Floats, Histograms, LabelArray, winners
 from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape
@@ -140,7 +140,7 @@ class SparseVector(ComposedMechanism):
         """A labeller that has refused nothing yet; give it the batches in order."""
         return SparseVectorLabeller(self)
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """All rows in one go: `start().label`. For several batches keep the labeller."""
         return self.start().label(counts, noise)
 
@@ -162,7 +162,7 @@ class SparseVector(ComposedMechanism):
             total_delta=check_delta(delta),
         )
 
-    def answer_chance(self, counts: Counts) -> Floats:
+    def answer_chance(self, counts: Histograms) -> Floats:
         """Pr[d + ν > T + ρ] per query under a fresh threshold, [queries].
 
         ν − ρ with ν ~ Lap(2b), ρ ~ Lap(b) exceeds x > 0 with chance ⅔ e^{−x/2b} − ⅙ e^{−x/b}.
@@ -172,7 +172,7 @@ class SparseVector(ComposedMechanism):
         tail = (2.0 / 3.0) * np.exp(-x / 2.0) - (1.0 / 6.0) * np.exp(-x)
         return np.where(excess < 0.0, tail, 1.0 - tail)
 
-    def distance(self, counts: Counts) -> Floats:
+    def distance(self, counts: Histograms) -> Floats:
         """d per query, [queries], records. SECRET."""
         k = self.teachers_per_record
         return distance_to_instability(counts, teachers_per_record=k).astype(np.float64)
@@ -205,13 +205,13 @@ class SparseVectorLabeller(Labeller):
         """Whether the Q-th refusal has happened: no row after it gets a label."""
         return self.refused >= self.mechanism.refusals
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """LabelArray of the next rows, NO_LABEL where refused or after the stop."""
         mechanism = self.mechanism
         draws = noise.laplace((len(counts), 2)) * np.array([2.0 * mechanism.scale, mechanism.scale])
         noisy = mechanism.distance(counts) + draws[:, 0]
         answered = self._answered(noisy, mechanism.threshold + draws[:, 1])
-        return np.where(answered, np.argmax(counts, axis=1), NO_LABEL).astype(np.int32)
+        return np.where(answered, winners(counts), NO_LABEL).astype(np.int32)
 
     def _answered(self, noisy: Floats, thresholds: Floats) -> NDArray[np.bool_]:
         """Which rows pass, epoch by epoch: one look ahead per refusal, not per row."""

@@ -16,7 +16,7 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
-from pate_cli.arrays import Counts, Floats, LabelArray
+from pate_cli.arrays import Floats, Histograms, LabelArray, winners
 from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import ComposedMechanism, RunShape
@@ -104,17 +104,17 @@ class Stability(ComposedMechanism):
         """One."""
         return 1
 
-    def label(self, counts: Counts, noise: Noise) -> LabelArray:
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """The plurality of every stable histogram, NO_LABEL elsewhere; one draw a row."""
         distance = self._distance(counts)
         passed = distance + noise.laplace(len(counts)) / self.query_epsilon > self.threshold
-        return np.where(passed, np.argmax(counts, axis=1), NO_LABEL).astype(np.int32)
+        return np.where(passed, winners(counts), NO_LABEL).astype(np.int32)
 
-    def answer_chance(self, counts: Counts) -> Floats:
+    def answer_chance(self, counts: Histograms) -> Floats:
         """Pr[d + Lap(1/ε) > T] per query, [queries]."""
         return laplace_cdf((self._distance(counts) - self.threshold) * self.query_epsilon)
 
-    def _distance(self, counts: Counts) -> Floats:
+    def _distance(self, counts: Histograms) -> Floats:
         k = self.teachers_per_record
         return distance_to_instability(counts, teachers_per_record=k).astype(np.float64)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats, Histograms
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.passes import OnCounts, Passes
@@ -113,7 +113,7 @@ def compare_scored(
     )
 
 
-def _costs_and_losses(mechanism: ScoredMechanism, counts: Counts) -> tuple[QueryCosts, Floats]:
+def _costs_and_losses(mechanism: ScoredMechanism, counts: Histograms) -> tuple[QueryCosts, Floats]:
     """What each query of a batch costs, and how likely an answer to it is not the plurality."""
     costs = query_costs(mechanism, counts, orders=TIGHT_ORDERS, analysis=TightCost())
     return costs, mechanism.loss_chance(counts)
@@ -159,7 +159,7 @@ def compare_composed(
     )
 
 
-def _answer_chance(mechanism: ComposedMechanism, counts: Counts) -> Floats:
+def _answer_chance(mechanism: ComposedMechanism, counts: Histograms) -> Floats:
     return mechanism.answer_chance(counts)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Counts, Floats, Ints
+from pate_cli.arrays import Floats, Histograms, Ints
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.errors import UsageError
@@ -67,7 +67,7 @@ class CostAnalysis(Protocol):
     name: Analysis
 
     def steps(
-        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
     ) -> dict[str, Floats]:
         """The cost of each query by step, [orders, queries], nats."""
         ...
@@ -120,7 +120,7 @@ class TightCost:
     name = Analysis.TIGHT
 
     def steps(
-        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
     ) -> dict[str, Floats]:
         """Exact steps of the mechanism."""
         return mechanism.steps(mechanism.score(counts), orders)
@@ -241,7 +241,7 @@ class QueryCosts:
 
 
 def query_costs(
-    mechanism: ScoredMechanism, counts: Counts, *, orders: Floats, analysis: CostAnalysis
+    mechanism: ScoredMechanism, counts: Histograms, *, orders: Floats, analysis: CostAnalysis
 ) -> QueryCosts:
     """The cost of every query of a batch at every order, by step. SECRET.
 

@@ -16,7 +16,7 @@ import numpy as np
 from pate_cli import published
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounts import Settlement, settle
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.checks import check_orders
 from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.plan import ReleasePlan
@@ -174,12 +174,16 @@ def require_disjoint_teachers(mechanism: Mechanism) -> None:
     """Refuse records that trained several teachers, of which the paper knows nothing.
 
     Raises:
-        UsageError: more than one teacher per record.
+        UsageError: more than one teacher per record, or too many classes to go through.
     """
     if mechanism.teachers_per_record != 1:
         raise UsageError(
             "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
             "`analysis` tight"
+        )
+    if mechanism.classes > DENSE_CLASSES:
+        raise UsageError(
+            f"the published analysis is for at most {DENSE_CLASSES} classes; use `analysis` tight"
         )
 
 
@@ -207,7 +211,7 @@ class PublishedCost:
     name = Analysis.PAPER
 
     def steps(
-        self, mechanism: ScoredMechanism, counts: Counts, orders: Floats
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
     ) -> dict[str, Floats]:
         """Expected cost of each query by step, [orders, queries], nats.
 
@@ -220,7 +224,7 @@ class PublishedCost:
             raise UsageError(
                 f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
             )
-        return known.steps(mechanism, counts, orders)
+        return known.steps(mechanism, dense(counts), orders)
 
     def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """By two passes: the published costs depend on more of a query than its cell."""
@@ -246,13 +250,13 @@ class _Charge:
 
     orders: Floats
 
-    def __call__(self, mechanism: Mechanism, counts: Counts) -> _Charges:
+    def __call__(self, mechanism: Mechanism, counts: Histograms) -> _Charges:
         known = _KNOWN[mechanism.name]
-        steps = known.steps(mechanism, counts, self.orders)
+        steps = known.steps(mechanism, dense(counts), self.orders)
         sensitivity = np.zeros((self.orders.size, mechanism.teachers))
         if known.sensitivity is not None:
             for row, order in enumerate(self.orders.tolist()):
-                sensitivity[row] = known.sensitivity(mechanism, counts, order)
+                sensitivity[row] = known.sensitivity(mechanism, dense(counts), order)
         return _Charges(len(counts), np.sum(list(steps.values()), axis=0).sum(axis=1), sensitivity)
 
 
@@ -276,7 +280,7 @@ class PublishedAccount:
         self.queries = 0
 
     @property
-    def keep(self) -> Callable[[Mechanism, Counts], _Charges]:
+    def keep(self) -> Callable[[Mechanism, Histograms], _Charges]:
         """Expected costs and sensitivities, summed over the queries of a batch."""
         return _Charge(self.orders)
 

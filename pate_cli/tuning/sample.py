@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pate_cli.arrays import Counts, Floats
+from pate_cli.arrays import Floats, Histograms, winners
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.base import plurality
@@ -66,7 +66,7 @@ class VoteSample:
         truth: right classes [queries], −1 where unknown, which counts as wrong; or None.
     """
 
-    counts: Counts
+    counts: Histograms
     teachers: int
     teachers_per_record: int = 1
     truth: NDArray[np.int64] | None = None
@@ -99,7 +99,7 @@ class VoteSample:
 
     @cached_property
     def _right(self) -> NDArray[np.bool_] | None:
-        return None if self.truth is None else np.argmax(self.counts, axis=1) == self.truth
+        return None if self.truth is None else winners(self.counts) == self.truth
 
     def thinned(self, most: int) -> VoteSample:
         """At most so many rows, evenly spaced, without the truth."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pate_cli.arrays import stacked
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
@@ -121,7 +122,7 @@ class TuneSource:
                 if truth is not None:
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
-                np.concatenate(counts).astype(np.int64),
+                stacked(counts),
                 file.teachers,
                 k,
                 truth=np.concatenate(right) if right else None,

@@ -180,7 +180,7 @@ def compare(
         rows = [
             _compared(asked, other, matched)
             for name in CLASSES
-            if (other := choice.among(name)).complete
+            if (other := choice.among(name)).takes(asked.file.classes)
         ]
         return Compared(tuple(rows), matched, delta)
 
@@ -250,7 +250,7 @@ def growth(
         for name in CLASSES:
             other = choice.among(name)
             asked = Asked(file, other, rows, rows, delta, place)
-            if other.complete and not other.composed:
+            if other.takes(file.classes) and not other.composed:
                 curves[name.value] = measure_growth(asked.passes, asked.scored, delta=delta)
         return curves
 

@@ -197,8 +197,8 @@ def aggregate(
                     progress=progress,
                     read_off=asked.file.read_off,
                     label_names=asked.file.class_names,
-                    label_set=asked.file.label_set,
                     groups=asked.groups,
+                    label_set=asked.file.label_set,
                 )
             except BaseException:
                 if resumed is None:
@@ -218,8 +218,8 @@ def aggregate(
             progress=progress,
             read_off=asked.file.read_off,
             label_names=asked.file.class_names,
-            label_set=asked.file.label_set,
             groups=asked.groups,
+            label_set=asked.file.label_set,
         )
         labels = NOTHING if write is not None else concatenate(kept)
         return Aggregation(labels, settled.report, settled.ledger, resumed)

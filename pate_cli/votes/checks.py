@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts, Ints
+from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
 
 Ids: TypeAlias = Ints | tuple[str, ...]
@@ -162,6 +162,13 @@ def check_labels(values: Ints, first_row: int, where: Where, *, classes: int) ->
             f"{where.at(row)} has a label outside 0..{classes - 1}; "
             "labels count from 0: check `classes` and the file"
         )
+
+
+def histograms_of(values: Ints, classes: int, weights: Ints | None = None) -> Histograms:
+    """As `tally`, in the form that so many classes have."""
+    if classes <= DENSE_CLASSES:
+        return tally(values, classes, weights)
+    return SparseCounts.of_votes(values, classes, weights)
 
 
 def tally(values: Ints, classes: int, weights: Ints | None = None) -> Counts:

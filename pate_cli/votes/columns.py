@@ -13,7 +13,9 @@ from pate_cli.words import Layout
 QUERY = "query_id"
 TEACHER = "teacher_id"
 LABEL = "label"
+COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
+SPARSE_COLUMNS = (LABEL, COUNT)
 
 # Columns that sit beside counts in real files and would be read as one more class.
 _TRUTH = re.compile(
@@ -92,6 +94,9 @@ def find_columns(
         return _long_columns(kinds, name, named=label_names is not None)
     if QUERY in names and kinds[QUERY] not in ("integer", "text"):
         raise VoteError(f"{name}: column {QUERY!r} is {kinds[QUERY]}; use integers or strings")
+    sparse = all(kinds.get(column, "").startswith("list") for column in SPARSE_COLUMNS)
+    if layout is Layout.SPARSE or (layout is None and sparse):
+        return _sparse_columns(schema, kinds, name)
     rest = [n for n in names if n != QUERY]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
@@ -161,6 +166,28 @@ def _long_columns(kinds: dict[str, str], name: str, *, named: bool) -> Columns:
         is_list=False,
         layout=Layout.LONG,
         texts=kinds[LABEL] == "text",
+    )
+
+
+def _sparse_columns(schema: Any, kinds: dict[str, str], name: str) -> Columns:
+    for column in SPARSE_COLUMNS:
+        if column not in kinds:
+            raise VoteError(
+                f"{name}: layout {Layout.SPARSE} needs the list columns label and count; "
+                f"{column!r} is missing"
+            )
+        if kinds[column] != "list":
+            raise VoteError(
+                f"{name}: column {column!r} holds {schema.field(column).type}; use lists of "
+                "integers"
+            )
+    for other, kind in kinds.items():
+        if other not in (QUERY, *SPARSE_COLUMNS) and (kind != "text" or other == TEACHER):
+            raise VoteError(
+                f"{name}: column {other!r} beside 'label' and 'count' could be votes; drop it"
+            )
+    return Columns(
+        SPARSE_COLUMNS, has_ids=QUERY in schema.names, is_list=True, layout=Layout.SPARSE
     )
 
 

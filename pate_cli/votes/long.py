@@ -1,7 +1,8 @@
 """Long form: one row per vote, in any order, turned into histograms in two passes.
 
 The first pass learns who the queries and teachers are and how large labels get; the second counts.
-Memory: the histograms, one bit per (query, teacher), the ids, and a batch.
+Memory: the histograms, one bit per (query, teacher), the ids, and a batch; of many classes, which
+make sparse histograms, a number per vote.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts, Ints
+from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER, is_text
@@ -42,7 +43,7 @@ class LongVotes:
     """
 
     ids: Ids
-    counts: Counts
+    counts: Histograms
     teachers: int
     top: int
     strays: int = 0
@@ -84,9 +85,17 @@ def _nobody(
     if classes is None or teachers is None or asked is None:
         raise VoteError(f"{parts.where.name}: has no rows")
     ids = asked.named_by(numbers=parts.ids_are_numbers)
-    counts = np.zeros((len(ids), classes), dtype=np.int64)
-    counts.flags.writeable = False
-    return LongVotes(ids, counts, teachers=0, top=0)
+    tally = _Dense(len(ids), classes) if classes <= DENSE_CLASSES else _Sparse(len(ids), classes)
+    none = np.zeros(0, dtype=np.int64)
+    tally.add(none, none)
+    return LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
+
+
+def _fixed(counts: Histograms) -> Histograms:
+    """The same, for readers only."""
+    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+        array.flags.writeable = False
+    return counts
 
 
 def read_long(
@@ -166,8 +175,7 @@ def read_long(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
-    counts.flags.writeable = False
-    return LongVotes(plain_ids(queries.ids), counts, found, top, stray)
+    return LongVotes(plain_ids(queries.ids), _fixed(counts), found, top, stray)
 
 
 _UNASKED = "on a query that is not in the list of queries"
@@ -183,11 +191,11 @@ def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> 
 
 def _count(
     parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints, ballots: _Ballots
-) -> tuple[Counts, Ints, Ints]:
+) -> tuple[Histograms, Ints, Ints]:
     """Return the histograms, and how many rows each query has and the first of them."""
     where = parts.where
     rows, found = len(queries.ids), len(voters.ids)
-    counts = np.zeros((rows, classes), dtype=np.int64)
+    tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
     present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
@@ -199,9 +207,44 @@ def _count(
         present += np.bincount(query, minlength=rows)
         labels = ballots.labels(batch, row, where)
         voted_on = labels != ABSENT
-        cells = (query * classes + labels)[voted_on]
-        np.add.at(counts.reshape(-1), cells, weights[teacher][voted_on])
-    return counts, present, first_votes
+        tally.add((query * classes + labels)[voted_on], weights[teacher][voted_on])
+    return tally.histograms(), present, first_votes
+
+
+class _Dense:
+    """A number for every query and class."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        self._counts: Counts = np.zeros((rows, classes), dtype=np.int64)
+
+    def add(self, votes: Ints, weights: Ints) -> None:
+        """Count votes by their place query · classes + label, and what each counts for."""
+        np.add.at(self._counts.reshape(-1), votes, weights)
+
+    def histograms(self) -> Histograms:
+        """All that were counted."""
+        return self._counts
+
+
+class _Sparse:
+    """The same for many classes: votes are kept and counted once all are there."""
+
+    def __init__(self, rows: int, classes: int) -> None:
+        self._rows, self._classes = rows, classes
+        self._votes: list[tuple[Ints, Ints]] = []
+
+    def add(self, votes: Ints, weights: Ints) -> None:
+        """See _Dense."""
+        self._votes.append((votes, weights))
+
+    def histograms(self) -> Histograms:
+        """See _Dense."""
+        votes, weights = map(np.concatenate, zip(*self._votes, strict=True))
+        places, inverse = np.unique(votes, return_inverse=True)
+        counts = np.zeros(places.size, dtype=np.int64)
+        np.add.at(counts, inverse, weights)
+        rows, labels = np.divmod(places, self._classes)
+        return SparseCounts.of_entries(rows, labels, counts, (self._rows, self._classes))
 
 
 def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:

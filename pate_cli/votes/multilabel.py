@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import ABSENT, LARGEST, Ids, Where, first_bad, tally
+from pate_cli.votes.checks import ABSENT, LARGEST, Ids, Where, first_bad, histograms_of
 from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Matrix, VoteBatch, row_numbers
@@ -295,7 +295,7 @@ class SetsReader:
             sets = np.maximum(said, 0).astype(np.int64) @ (1 << np.arange(labels))
             sets[gone.all(axis=2)] = ABSENT
             ids = row_numbers(first, first + len(sets))
-            yield VoteBatch(first, ids, tally(sets, 1 << labels, self.ballots.weights))
+            yield VoteBatch(first, ids, histograms_of(sets, 1 << labels, self.ballots.weights))
 
 
 def first_total(first: NDArray[Any], where: Where) -> int:

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -15,10 +15,11 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
+from pate_cli.arrays import DENSE_CLASSES, Ints
+from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.multilabel import LabelSet
-from pate_cli.votes.checks import check_counts, first_bad
+from pate_cli.votes.checks import LARGEST, check_counts, first_bad
 from pate_cli.votes.files import Format, locate
 from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
 """The ids of the queries, in order, or a file of them."""
 
-LARGEST_CLASSES = 1 << 24
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
@@ -279,9 +279,9 @@ class _Told:
                     f"{len(self.names)}"
                 )
             object.__setattr__(self, "classes", len(self.names))
-        if self.classes is not None and not 2 <= self.classes <= LARGEST_CLASSES:
+        if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
             raise ParameterError(
-                f"`classes` must be between 2 and {LARGEST_CLASSES}, got {self.classes}"
+                f"`classes` must be between 2 and {MOST_CLASSES}, got {self.classes}"
             )
         if self.teachers is not None and self.teachers < 1:
             raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
@@ -363,6 +363,12 @@ class _Told:
             label_set=label_set,
         )
 
+    def drawn(self, classes: int, teachers: int) -> int:
+        """Numbers that labelling a row takes: a draw a class, or for every vote it might have."""
+        if classes <= DENSE_CLASSES:
+            return classes
+        return teachers if self.groups is None else self.groups.total
+
     def weights(
         self, teachers: int, name: str, columns: tuple[str, ...] | None = None
     ) -> Ints | None:
@@ -410,11 +416,11 @@ def open_votes(
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
-    otherwise taken from the largest label and so depends on the data. teachers: how many teachers
-    there are; given, rows may lack votes, even all of them (a smaller total, short lists, nulls
-    among labels, absent long rows, NaN in arrays of three sides), else every row must have all. In
-    long form a query that nobody
-    voted on is then not there at all, unless `queries` lists it: see VoteFile.rows_from_data.
+    otherwise taken from the largest label and so depends on the data; sparse histograms need it.
+    teachers: how many teachers there are; given, rows may lack votes, even all of them (a smaller
+    total, short lists, nulls among labels, absent long rows, NaN in arrays of three sides), else
+    every row must have all. In long form a query that nobody voted on is then not there at all,
+    unless `queries` lists it: see VoteFile.rows_from_data.
     queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
     Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
     label_names: what the classes are called, class 0 first: texts, or a text of them with commas
@@ -495,8 +501,8 @@ def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
         return _from_cube(matrix, told)
     if told.layout is Layout.MULTILABEL_COUNTS:
         return _counted_yes(matrix, told, None)
-    if told.layout is Layout.LONG:
-        raise VoteError(f"{matrix.where.name}: layout {Layout.LONG} is for Parquet files")
+    if told.layout in (Layout.LONG, Layout.SPARSE):
+        raise VoteError(f"{matrix.where.name}: layout {told.layout} is for Parquet files")
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
     if matrix.texts:
         settled = _of_texts(matrix, told)
@@ -533,6 +539,8 @@ def _from_parts(parts: Parts, told: _Told) -> VoteFile:
     if columns.layout is Layout.LONG:
         return _long(parts, told)
     told.refuse_list(parts.where.name)
+    if columns.layout is Layout.SPARSE:
+        return _sparse(parts, told)
     matrix = open_matrix(
         parts,
         gaps_allowed=told.teachers is not None,
@@ -811,8 +819,8 @@ def _labels(
         )
     classes = told.classes or _classes_seen(matrix, told)
     teachers = told.teachers or width
-    entries = max(teachers, classes)
-    read = entries if strays is None else max(teachers * _WIDTH_OF_TEXT, classes)
+    entries = max(teachers, told.drawn(classes, teachers))
+    read = entries if strays is None else max(entries, teachers * _WIDTH_OF_TEXT)
     reader = LabelsReader(
         matrix=matrix,
         size=told.size(read),
@@ -829,6 +837,44 @@ def _labels(
         teachers=teachers,
         reader=reader,
         strays=strays,
+    )
+
+
+def _sparse(parts: Parts, told: _Told) -> VoteFile:
+    from pate_cli.votes.parquet import refuse_repeats
+    from pate_cli.votes.sparse import SparseReader
+
+    name, classes = parts.where.name, told.classes
+    told.refuse_groups(name)
+    if classes is None:
+        raise UsageError(f"{name}: `layout` {Layout.SPARSE} needs `classes`, how many there are")
+    if parts.columns.has_ids:
+        refuse_repeats(parts)
+    look = SparseReader(
+        parts=parts,
+        size=1,
+        width=1,
+        classes=classes,
+        teachers=told.teachers or LARGEST,
+        missing_allowed=True,
+    )
+    teachers = told.teachers or look.total(0)
+    width = classes if classes <= DENSE_CLASSES else max(teachers, 1)
+    reader = replace(
+        look,
+        size=told.size(width),
+        width=width,
+        teachers=teachers,
+        missing_allowed=told.teachers is not None,
+    )
+    next(reader.batches(0, 1))
+    return told.file(
+        name,
+        Layout.SPARSE,
+        queries=parts.rows,
+        classes=classes,
+        teachers=teachers,
+        reader=reader,
     )
 
 
@@ -868,19 +914,17 @@ def _long(parts: Parts, told: _Told) -> VoteFile:
     )
     classes = told.classes or _at_least_two(votes.top + 1, name)
 
+    teachers = told.teachers or votes.teachers
+    size = told.size(told.drawn(classes, teachers))
     reader = CountedReader(
-        name=name,
-        ids=votes.ids,
-        counts=votes.counts,
-        size=told.size(classes),
-        strays=votes.strays,
+        name=name, ids=votes.ids, counts=votes.counts, size=size, strays=votes.strays
     )
     return told.file(
         name,
         Layout.LONG,
         queries=len(votes.counts),
         classes=classes,
-        teachers=told.teachers or votes.teachers,
+        teachers=teachers,
         reader=reader,
         strays=reader.stray_rows if parts.columns.texts else None,
     )

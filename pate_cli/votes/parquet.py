@@ -354,7 +354,7 @@ def open_matrix(
         VoteError: null or repeated query ids, or an empty first row.
     """
     if parts.columns.has_ids:
-        _refuse_repeats(parts)
+        refuse_repeats(parts)
     width = len(parts.columns.votes)
     if parts.columns.is_list:
         _, batch = next(parts.batches(1, parts.columns.votes, 0, 1))
@@ -367,7 +367,9 @@ def open_matrix(
     return ParquetMatrix(parts, width, gaps_allowed and not placed, names, placed)
 
 
-def _refuse_repeats(parts: Parts) -> None:
+def refuse_repeats(parts: Parts) -> None:
+    """VoteError for a query id that an earlier row has."""
+
     def ids() -> Iterator[Any]:
         for row, batch in parts.batches(_IDS_AT_ONCE, [QUERY]):
             yield ids_of(batch.column(0), QUERY, row, parts.where)

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pate_cli.arrays import Counts, Ints
-from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, tally
+from pate_cli.arrays import Histograms, Ints, row_width, settled
+from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, histograms_of
 from pate_cli.votes.ranges import Stretch
 
 
@@ -24,12 +24,12 @@ class VoteBatch:
     first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
     array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
     [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
-    be missing.
+    be missing. Of more than DENSE_CLASSES classes, in whatever layout, they are SparseCounts.
     """
 
     first_row: int
     ids: Ids
-    counts: Counts
+    counts: Histograms
 
 
 def row_numbers(start: int, stop: int) -> Ints:
@@ -125,7 +125,7 @@ class CountsReader(_MatrixReader):
                 teachers=self.teachers,
                 missing_allowed=self.missing_allowed,
             )
-            yield VoteBatch(row, ids, counts)
+            yield VoteBatch(row, ids, settled(counts))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +144,7 @@ class LabelsReader(_MatrixReader):
         blocks = self.matrix.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
             check_labels(labels, row, self.matrix.where, classes=self.classes)
-            yield VoteBatch(row, ids, tally(labels, self.classes, self.weights))
+            yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,7 +153,7 @@ class CountedReader:
 
     name: str
     ids: Ids
-    counts: Counts
+    counts: Histograms
     size: int
     strays: int = 0
 
@@ -169,8 +169,8 @@ class CountedReader:
 
     @property
     def width(self) -> int:
-        """Number of classes."""
-        return self.counts.shape[1]
+        """Number of classes, or of entries of sparse histograms."""
+        return row_width(self.counts)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import ABSENT, Where, first_bad, tally
+from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
 from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import VoteBatch, row_numbers
@@ -51,7 +51,7 @@ class ScoresReader:
         for first, scores in self.cube.blocks(self.size, start, stop):
             votes = _best(scores, first, self.cube.where, missing_allowed=self.missing_allowed)
             ids = row_numbers(first, first + len(votes))
-            yield VoteBatch(first, ids, tally(votes, classes, self.weights))
+            yield VoteBatch(first, ids, histograms_of(votes, classes, self.weights))
 
 
 def _best(scores: NDArray[Any], first_row: int, where: Where, *, missing_allowed: bool) -> Ints:

@@ -62,7 +62,7 @@ def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
     assert tightest > 0.8, "the oracle is too weak to test anything"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     v=st.floats(0.0, 300.0),
     argmax_rdp=st.floats(0.0, 20.0),

@@ -40,7 +40,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shape=shapes)
 def test_one_vote_is_a_whole_number_of_cells(shape):
     grid = grid_of(**shape)
@@ -53,7 +53,7 @@ def test_one_vote_is_a_whole_number_of_cells(shape):
     np.testing.assert_allclose(np.diff(nodes), grid.step, rtol=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(shape=shapes, data=st.data())
 def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):
     grid = grid_of(**shape)

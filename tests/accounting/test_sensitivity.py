@@ -98,7 +98,7 @@ def lattices(draw, *, single_cells=False):
 
 
 @given(lattices(single_cells=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_single_cells_are_exact(lattice):
     local = naive_local(lattice)
     distances = range(lattice.rows + lattice.grid.size + 2)
@@ -109,7 +109,7 @@ def test_single_cells_are_exact(lattice):
 
 
 @given(lattices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_blocks_round_windows_outwards_and_no_further(lattice):
     local = naive_local(lattice)
     distances = range(lattice.rows + lattice.grid.size + 2)
@@ -122,7 +122,7 @@ def test_blocks_round_windows_outwards_and_no_further(lattice):
 
 
 @given(lattices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
     stride = lattice.grid.stride
     found = lattice.per_cell(range(8))
@@ -134,7 +134,7 @@ def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
 
 
 @given(lattices(), st.sets(st.integers(0, 25), min_size=1), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
     random = np.random.default_rng(seed)
     cells = np.unique(

@@ -47,7 +47,7 @@ def test_printed_figures(where, step, direction, true):
     assert float(per_step(*where)[CASES[step, direction]]) == pytest.approx(true, rel=1e-11)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     v=st.floats(-20.0, 300.0),
     threshold=st.floats(-10.0, 300.0),

@@ -167,12 +167,11 @@ def test_a_round_is_charged_for_the_group_that_moves_most():
 def test_weights_without_groups_are_no_shared_records():
     """Of a mechanism for votes that move together, on histograms that were weighted beforehand."""
     mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
-    said = adjacency(round_of(mechanism, queries=9))
+    said = adjacency([round_of(mechanism, queries=9)])
     assert "differ in one teacher, whose vote counts for up to 4: " in said
     assert "at most 4 votes of one class may move" in said
-    assert "4 teachers, as one record" in adjacency(
-        round_of(replace(mechanism, votes_together=False), queries=9)
-    )
+    apart = round_of(replace(mechanism, votes_together=False), queries=9)
+    assert "4 teachers, as one record" in adjacency([apart])
 
 
 def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):

@@ -441,7 +441,7 @@ random_votes = hnp.arrays(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     labels=random_votes,
     column=hnp.arrays(np.int64, QUERIES, elements=st.integers(GONE, CLASSES - 1)),

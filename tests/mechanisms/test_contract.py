@@ -46,7 +46,8 @@ from laws import (
     plurality_law,
 )
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.errors import LedgerError
+from pate_cli.arrays import SparseCounts
+from pate_cli.errors import LedgerError, UsageError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms import CLASSES, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -446,6 +447,32 @@ def labelled(mechanism, votes, *, seed=5, cap=ROWS):
     return labels, sources, [kept for _, kept in parts]
 
 
+@each(Mechanism)
+def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
+    counts, predictions = some_votes(mechanism)
+    bound = with_student(mechanism, predictions)
+    asked = [bound.answer_chance, bound.loss_chance]
+    if isinstance(mechanism, ScoredMechanism):
+        asked += [bound.score, lambda votes: bound.score(votes, floor=-0.5)]
+        asked += [bound.vote_states] if has_states(bound, counts) else []
+    for some in (counts, counts[:1], extremes(mechanism)[2:].repeat(ROWS, axis=0)):
+        if isinstance(bound, InteractiveGNMax):
+            bound = with_student(mechanism, predictions[: len(some)])
+            asked = [bound.answer_chance, bound.loss_chance, bound.score]
+        for ask in asked:
+            found, wanted = ask(SparseCounts.of(some)), ask(some)
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def has_states(mechanism, counts):
+    try:
+        mechanism.vote_states(counts)
+    except UsageError:
+        return False
+    return True
+
+
 @each(ScoredMechanism)
 @pytest.mark.parametrize("cap", [ROWS, 9])
 def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechanism, cap):
@@ -576,24 +603,26 @@ HISTOGRAMS = {
     3: [[6, 0, 0], [2, 2, 2], [0, 3, 2], [1, 4, 1]],
 }
 # One run in a million fails: mechanisms × classes × k × histograms × outcomes × tails × sources.
-FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 2)
+FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 3)
 
 
 @each(Mechanism)
-@pytest.mark.parametrize("source", ["seed", "entropy"])
+@pytest.mark.parametrize("source", ["seed", "entropy", "by votes"])
 def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     seeds = itertools.count(41)
 
     def key():
-        return RunKey.from_seed(next(seeds)) if source == "seed" else RunKey.fresh()
+        return RunKey.fresh() if source == "entropy" else RunKey.from_seed(next(seeds))
 
-    draws = 60_000 if source == "seed" else 20_000
+    draws = 20_000 if source == "entropy" else 60_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
     for counts, student in zip(
         HISTOGRAMS[mechanism.classes], STUDENTS[mechanism.classes], strict=True
     ):
         rows = np.tile(np.array(counts), (draws, 1))
+        if source == "by votes":
+            rows = SparseCounts.of(rows)
         bound = with_student(mechanism, np.tile(student, (draws, 1)))
         if mechanism.start() is mechanism:
             labels, sources, _ = labelled(bound, cut(rows, draws), seed=key(), cap=draws)

@@ -96,7 +96,7 @@ def test_the_data_independent_check_is_a_supremum_over_all_real_scores(sigma1, o
 
 
 @pytest.mark.parametrize("k", [1, 2])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     counts=st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(lambda n: 0 < sum(n) <= 12),
     shares=st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda p: sum(p) > 1e-3),

@@ -50,7 +50,7 @@ def literal_algorithm_4(counts, teachers, shape):
     return np.array(curve)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     counts=st.lists(st.integers(0, 60), min_size=2, max_size=7),
     sigma=st.sampled_from([6.0, 12.0, 25.0]),

@@ -19,7 +19,7 @@ def cost(scores, settings_):
     )[0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     scores=st.lists(st.integers(0, 40), min_size=1, max_size=5),
     threshold=st.sampled_from([-3.0, 12.5, 20.0, 31.7, 55.0]),

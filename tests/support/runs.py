@@ -35,7 +35,9 @@ def batches(counts, sizes, ids=None):
     for size in itertools.cycle([sizes] if isinstance(sizes, int) else sizes):
         if first >= len(counts):
             return
-        part = np.ascontiguousarray(counts[first : first + size])
+        part = counts[first : first + size]
+        if isinstance(part, np.ndarray):
+            part = np.ascontiguousarray(part)
         yield VoteBatch(first, ids[first : first + size], part)
         first += len(part)
 

@@ -112,7 +112,7 @@ small = hnp.arrays(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(labels=small, told=st.booleans(), flip=st.booleans())
 def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip):
     """Labels of four classes with the true number of teachers, or none, told."""
@@ -123,7 +123,7 @@ def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip)
     assert guess(matrix, teachers=teachers, classes=4) in (None, right)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     classes=st.integers(2, 6),
     teachers=st.integers(1, 12),

@@ -28,7 +28,7 @@ label_matrices = hnp.arrays(
 DTYPES = ["<i1", "<u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f8", ">f4"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     labels=label_matrices,
     dtype=st.sampled_from(DTYPES),
@@ -94,7 +94,7 @@ def parquet_tables(labels, ids, types):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     labels=label_matrices,
     integer=st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float64()]),

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from graphs import votes_apart
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes import open_votes
+from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.ranges import Stretch, cut
 from pate_cli.words import Voting
 from refusals import refusal as refused
@@ -309,6 +311,39 @@ def test_words_that_do_not_fit(error, options, text):
     assert refused(error, opened) == text
 
 
+WEIGHTS = np.array([1, 3, 2, 1, 5])
+
+
+@settings(max_examples=30)
+@given(
+    said=hnp.arrays(np.int64, (6, 5, 3), elements=st.integers(-1, 1)),
+    layout=st.sampled_from(["multilabel", "multilabel-by-teacher", "scores", "scores-by-teacher"]),
+)
+def test_weights_of_teachers_are_what_as_many_teachers_would_say(said, layout):
+    """A teacher of weight w votes as w teachers do, in every layout that tells who voted."""
+    axis = 0 if layout.endswith("by-teacher") else 1
+    votes = np.moveaxis(said, 1, axis)
+    groups = TeacherGroups(groups=("a", "b", "a", "b", "a"), weights=tuple(WEIGHTS.tolist()))
+    with (
+        open_votes(votes, layout=layout, teachers=5, groups=groups) as weighted,
+        open_votes(np.repeat(votes, WEIGHTS, axis=axis), layout=layout, teachers=12) as many,
+    ):
+        assert weighted.teachers == many.teachers == 12
+        pairs = zip(weighted.batches(), many.batches(), strict=True)
+        assert all(np.array_equal(one.counts, other.counts) for one, other in pairs)
+
+
+@pytest.mark.parametrize("votes", [np.ones((4, 3)), np.ones((4, 3, 2))])
+def test_counts_do_not_tell_who_voted(votes):
+    groups = TeacherGroups(groups=("a", "b"))
+
+    def opened():
+        with open_votes(votes, layout="multilabel-counts", groups=groups):
+            pass
+
+    assert refused(UsageError, opened).startswith("`groups` needs to know who voted")
+
+
 def test_too_many_labels_for_sets_of_them():
     with open_votes(np.zeros((3, 2, 12), dtype=int), layout="multilabel", voting="powerset") as f:
         assert f.classes == 4096
@@ -371,7 +406,7 @@ def test_ranges_keep_queries_whole_and_parts_of_a_folder(ballots, parquet, tmp_p
             np.testing.assert_array_equal(np.concatenate(found), pairs_of(ballots)[:60])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(st.integers(1, 12), min_size=1, max_size=5), min_size=1, max_size=3),
     st.integers(1, 7),
@@ -390,7 +425,7 @@ def test_no_cut_is_within_a_query(parts, together, rows):
     assert all(start < stop and start % together == 0 for start, stop in ranges)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_one_teacher_moves_one_vote_in_each_row(data):
     """Whatever one teacher does on every query and label: rows of the files are neighbours."""

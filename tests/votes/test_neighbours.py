@@ -82,7 +82,7 @@ def ballots(labels, ids, kind, nothing):
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     labels=votes_with_gaps,
     data=st.data(),
@@ -117,7 +117,7 @@ def marked(labels, mark):
     return labels if mark == GONE else np.where(labels == GONE, np.nan, labels)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(labels=votes_with_gaps, mark=st.sampled_from([GONE, np.nan]), spare=st.integers(0, 2))
 def test_minus_one_and_nan_are_no_vote(read, labels, mark, spare):
     queries, width = labels.shape
@@ -151,7 +151,7 @@ def test_other_numbers_are_refused_all_the_same(bad, npy, refusal):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(labels=votes_with_gaps, data=st.data(), spare=st.integers(0, 2), texts=st.booleans())
 def test_a_teacher_less_changes_nothing_but_votes(seen, labels, data, spare, texts):
     queries, width = labels.shape

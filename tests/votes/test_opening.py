@@ -88,8 +88,9 @@ def test_default_batches_are_bounded():
         ({"teachers": 0}, "`teachers` must be at least 1, got 0"),
         (
             {"layout": "wide"},
-            "`layout` must be one of counts, labels, labels-by-teacher, long, scores, "
-            "scores-by-teacher, multilabel-counts, multilabel, multilabel-by-teacher, got 'wide'",
+            "`layout` must be one of counts, labels, labels-by-teacher, long, sparse, "
+            "scores, scores-by-teacher, multilabel-counts, multilabel, multilabel-by-teacher, "
+            "got 'wide'",
         ),
         ({"batch_rows": 0}, "batch_rows must be at least 1, got 0"),
     ],

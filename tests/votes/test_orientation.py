@@ -53,7 +53,7 @@ def reading(source, **told):
 
 
 @pytest.mark.parametrize("way", TURNABLE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(shape=shapes, seed=st.integers(0, 99))
 def test_turned_round(way, shape, seed):
     write, layout = TURNABLE[way]

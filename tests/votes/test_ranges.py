@@ -60,7 +60,7 @@ def test_ranges_cover_every_row_once_and_cut_where_it_is_cheap(files, rows, limi
         assert all(x + y > rows for x, y in pairwise(sizes)) or len(sizes) < len(inside)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(0, 12), min_size=1, max_size=4).filter(any),
     group=st.integers(1, 7),

@@ -61,7 +61,7 @@ numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 60)
 texts = st.text(max_size=3) | st.sampled_from(["a", "b", "", "é", "a\0"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     ids=st.lists(numbers, min_size=1, max_size=60) | st.lists(texts, min_size=1, max_size=60),
     unique=st.booleans(),

@@ -14,6 +14,11 @@ the runner-up's g, nodes from 5.75 below −g/2 (e^{−33}) to √(58 + 4 log(m 
 nothing.
 A class is passed over where it adds nothing: without it q is the chance that the plurality loses to
 the others, which is less by the chance that it wins, Φ(−g_j/√2) at most, where q ≥ Φ(−g/√2).
+Classes that nobody voted for share one gap and enter by their number, so that a histogram costs as
+much as it has classes with votes. Of many near-tied classes q is so close to 1 that its last digit
+moves z: beyond DENSE_CLASSES classes and q = ½, z is taken from the chance that the plurality wins,
+the integral of φ(t) Π_{j ≠ i*} Φ(t + g_j), with nodes to √(58 + 4 log(m − 1)), past which φ is
+below e^{−29}/m².
 
 The score is z = Φ⁻¹(q). Since q = min_i (1 − Pr[i wins]), and a Gaussian trade-off function moves
 each Φ⁻¹(1 − Pr[i wins]) by at most μ = √2/σ when one vote moves, z is μ-Lipschitz in votes. The
@@ -24,12 +29,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from pate_cli.arrays import Counts, Floats, Ints
+from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, Ints, SparseCounts, row_width
 from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError
 
@@ -45,8 +51,9 @@ __all__ = [
 ]
 
 
-# Largest error of a score of up to 10,000 classes (checks.MOST_CLASSES). Against multiple-precision
-# integrals the tests see 2.5e-10, most of it rounding in sums over classes that tie.
+# Largest error of a score of up to checks.MOST_CLASSES classes, at most DENSE_CLASSES of them with
+# votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums
+# over classes that tie.
 SCORE_ERROR = 1e-9
 
 # Φ(z) leaves the normal floating-point numbers below; scores are clamped here at the latest.
@@ -62,6 +69,7 @@ _RIGHT = 58.0
 # All classes that are passed over win together less often than this beside the runner-up.
 _DROPPED = 1e-13
 _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
+_LOG_2 = math.log(2.0)
 # Histogram entries, and numbers of their integrands, looked at in one go; they bound memory, and
 # what is worked on stays in cache.
 _BLOCK = 2_000_000
@@ -130,11 +138,11 @@ def worst_scores(*, teachers: int, classes: int, sigma: float) -> Floats:
     return np.maximum(ndtri_exp(log_q), LOWEST_SCORE) + SCORE_ERROR
 
 
-def scores(counts: Counts, *, sigma: float, floor: float = LOWEST_SCORE) -> Floats:
+def scores(counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE) -> Floats:
     """z = Φ⁻¹(Pr[the plurality loses]) per query.
 
     Args:
-        counts: integer histograms [queries, classes], classes ≥ 2.
+        counts: integer histograms [queries, classes], classes ≥ 2, in either form.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         floor: scores below it are returned as it (clamping from below keeps the Lipschitz
             constant and can only raise a non-decreasing cost); spares far quadratures.
@@ -146,10 +154,11 @@ def scores(counts: Counts, *, sigma: float, floor: float = LOWEST_SCORE) -> Floa
         ParameterError: a bad sigma, or counts that are not two-dimensional with two classes.
     """
     sigma = check_positive("sigma", sigma)
-    counts = np.asarray(counts)
-    rows = max(1, _BLOCK // max(1, counts.shape[-1]))
-    parts = (loser_gaps(counts[start : start + rows]) for start in range(0, len(counts) or 1, rows))
-    return np.concatenate([_scores(gaps, sigma, floor) for gaps in parts])
+    if not isinstance(counts, SparseCounts):
+        counts = np.asarray(counts)
+    rows = max(1, _BLOCK // max(1, row_width(counts)))
+    parts = (_Losers.of(counts[start : start + rows]) for start in range(0, len(counts) or 1, rows))
+    return np.concatenate([_scores(losers, sigma, floor) for losers in parts])
 
 
 def loser_gaps(counts: Counts) -> Ints:
@@ -166,35 +175,78 @@ def loser_gaps(counts: Counts) -> Ints:
     return ordered[:, -1:] - ordered[:, -2::-1]
 
 
-def _scores(gaps: Ints, sigma: float, floor: float) -> Floats:
-    runner_up = -gaps[:, 0] / (sigma * np.sqrt(2.0))
-    if gaps.shape[1] == 1:
+@dataclass(frozen=True, eq=False)
+class _Losers:
+    """What the losers lack to the plurality.
+
+    Attributes:
+        gaps: ascending, [rows, entries] (votes).
+        last: how many losers the last entry of a row stands for; every other is one.
+    """
+
+    gaps: Ints
+    last: int = 1
+
+    @classmethod
+    def of(cls, counts: Histograms) -> _Losers:
+        """Those of histograms; classes that are no entry of a sparse one have no vote."""
+        if not isinstance(counts, SparseCounts):
+            return cls(loser_gaps(counts))
+        ordered = np.sort(counts.counts, axis=1)
+        gaps = ordered[:, -1:] - np.pad(ordered[:, -2::-1], ((0, 0), (0, 1)))
+        return cls(gaps, counts.classes - ordered.shape[1])
+
+    @property
+    def number(self) -> int:
+        """Of losers."""
+        return self.gaps.shape[1] - 1 + self.last
+
+    def take(self, rows: Ints) -> _Losers:
+        """Some rows."""
+        return _Losers(self.gaps[rows], self.last)
+
+
+def _scores(losers: _Losers, sigma: float, floor: float) -> Floats:
+    runner_up = -losers.gaps[:, 0] / (sigma * np.sqrt(2.0))
+    if losers.number == 1:
         return np.maximum(runner_up, floor)
     log_runner_up = log_ndtr(runner_up)
-    found = np.full(len(gaps), floor)
+    found = np.full(len(runner_up), floor)
     # By the union bound, Proposition 7, all others are below the floor.
-    near = np.flatnonzero(log_runner_up + math.log(gaps.shape[1]) >= log_ndtr(floor))
+    near = np.flatnonzero(log_runner_up + math.log(losers.number) >= log_ndtr(floor))
     # Similar gaps side by side, so that the nodes that matter are as few as they can be.
-    near = near[np.argsort(gaps[near, 0], kind="stable")]
+    near = near[np.argsort(losers.gaps[near, 0], kind="stable")]
     if near.size:
-        share = log_runner_up[near] + math.log(_DROPPED / gaps.shape[1])
+        share = log_runner_up[near] + math.log(_DROPPED / losers.number)
         reach = np.ceil(-np.sqrt(2.0) * sigma * ndtri_exp(share))
-        log_q = np.concatenate(list(_log_q(gaps[near], reach, sigma)))
-        found[near] = np.maximum(ndtri_exp(log_q), floor)
+        log_q, log_p = (
+            np.concatenate(part)
+            for part in zip(*_log_chances(losers.take(near), reach, sigma), strict=True)
+        )
+        with np.errstate(divide="ignore"):
+            score = np.where(log_p < -_LOG_2, -ndtri_exp(np.minimum(log_p, 0.0)), ndtri_exp(log_q))
+        found[near] = np.maximum(score, floor)
     return found
 
 
-def _log_q(gaps: Ints, reach: Floats, sigma: float) -> Iterator[Floats]:
-    """log q by the trapezoid rule, a few rows at a time.
+def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple[Floats, Floats]]:
+    """log q and log (1 − q) by the trapezoid rule, a few rows at a time.
+
+    The second of up to DENSE_CLASSES classes is given as 0: what is lost by 1 − q is then little.
 
     Args:
-        gaps: rows in ascending order, and by the first, [rows, losers].
+        losers: rows in ascending order of the first gap.
         reach: losers with this gap or more are passed over, [rows].
         sigma: standard deviation of the noise (counts).
     """
-    step = _STEP * (_CLASSES_AT_STEP / (gaps.shape[1] + 1)) ** 0.25
-    nearest, right = gaps[:, 0] / sigma, _RIGHT + 4.0 * math.log(gaps.shape[1])
+    gaps, many = losers.gaps, losers.number >= DENSE_CLASSES
+    step = _STEP * (_CLASSES_AT_STEP / (losers.number + 1)) ** 0.25
+    nearest, right = gaps[:, 0] / sigma, _RIGHT + 4.0 * math.log(losers.number)
     first, last = -0.5 * nearest - _LEFT, np.sqrt(right + 0.5 * nearest**2) - nearest
+    if many:
+        # By the union bound no others lose more often than they win.
+        often = log_ndtr(-nearest / math.sqrt(2.0)) + math.log(2.0 * losers.number) >= 0.0
+        last = np.where(often, math.sqrt(right), last)
     nodes = step * np.arange(math.floor(first[-1] / step), math.ceil(last[0] / step) + 1)
     top = int(min(gaps.max() + 1, reach[-1]))
     levels = np.arange(top) if top <= _MOST_LEVELS else np.unique(gaps)
@@ -206,6 +258,7 @@ def _log_q(gaps: Ints, reach: Floats, sigma: float) -> Iterator[Floats]:
     hazard = np.exp(-0.5 * shifted**2 - _LOG_ROOT_2PI - log_cdf)
     table = np.pad(np.stack([log_cdf, hazard], axis=1), ((0, 1), (0, 0), (0, 0)))
     own = log_ndtr(nodes)
+    win = np.exp(-0.5 * nodes**2 - _LOG_ROOT_2PI - own)
     rows = max(1, _CHUNK // (2 * nodes.size + gaps.shape[1]))
     for start in range(0, len(gaps), rows):
         part = slice(start, start + rows)
@@ -213,23 +266,34 @@ def _log_q(gaps: Ints, reach: Floats, sigma: float) -> Iterator[Floats]:
             int(np.searchsorted(nodes, first[part][-1])), int(np.searchsorted(nodes, last[part][0]))
         )
         narrow = np.ascontiguousarray(table[:, :, used]).reshape(len(table), -1)
-        sums = _tallied(place[part], len(levels)) @ narrow
+        sums = _tallied(place[part], len(levels), losers.last) @ narrow
         log_stay, lose = np.split(sums, 2, axis=1)
         peak = 0.125 * nearest[start] ** 2  # half of −log q, lest it be out of range
         log_stay += own[used] + peak
-        yield np.log(step * np.einsum("ij,ij->i", np.exp(log_stay), lose)) - peak
+        stay = np.exp(log_stay)
+        log_q = np.log(step * np.einsum("ij,ij->i", stay, lose)) - peak
+        log_p = np.zeros(len(log_q))
+        if many and often[start]:
+            log_p = np.log(step * (stay @ win[used])) - peak
+        yield log_q, log_p
 
 
-def _tallied(place: Ints, levels: int) -> Any:
-    """How many losers of each row have each gap, sparse, [rows, levels + 1]."""
+def _tallied(place: Ints, levels: int, last: int) -> Any:
+    """How many losers of each row have each gap, sparse, [rows, levels + 1].
+
+    `last` as in `_Losers`; places are ascending.
+    """
     from scipy.sparse import csr_array
 
     rows, losers = place.shape
     if losers > levels + 1:
         keys = place + np.arange(rows)[:, None] * (levels + 1)
-        tally = np.bincount(keys.ravel(), minlength=rows * (levels + 1))
-        return csr_array(tally.reshape(rows, levels + 1).astype(np.float64))
-    losers = int((place < levels).sum(axis=1).max())  # the others come after
-    ends = np.arange(rows + 1) * losers
-    kept = place[:, :losers].ravel()
-    return csr_array((np.ones(kept.size), kept, ends), shape=(rows, levels + 1))
+        tally = np.bincount(keys.ravel(), minlength=rows * (levels + 1)).astype(np.float64)
+        tally[keys[:, -1]] += last - 1.0
+        return csr_array(tally.reshape(rows, levels + 1))
+    kept = int((place < levels).sum(axis=1).max())  # the others come after
+    ends = np.arange(rows + 1) * kept
+    weights = np.ones((rows, kept))
+    if kept == losers:
+        weights[:, -1] = last
+    return csr_array((weights.ravel(), place[:, :kept].ravel(), ends), shape=(rows, levels + 1))

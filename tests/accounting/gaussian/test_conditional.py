@@ -236,7 +236,7 @@ def test_a_ball_against_its_definition(counts, sigma, order):
             assert direct <= found[distance] <= direct * 1.12
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.floats(-7.0, 7.0),
     st.floats(-7.0, 7.0),

@@ -20,7 +20,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
     scores,
     worst_scores,
 )
-from pate_cli.checks import MOST_CLASSES
+from pate_cli.arrays import DENSE_CLASSES, SparseCounts
 
 
 def one(counts, sigma, **options):
@@ -106,9 +106,70 @@ def test_all_classes_tied(classes):
 )
 def test_many_classes_near_the_top(tied, others, gap):
     # As many as a mechanism may have: with twice as many, rounding alone is 1e-9 off.
-    assert tied + others <= MOST_CLASSES
+    assert tied + others <= DENSE_CLASSES
     counts = (30,) * tied + (30 - gap,) * others
     assert one(counts, 20.0) == pytest.approx(score_by_mpmath(counts, 20.0), abs=SCORE_ERROR / 3.0)
+
+
+def score_of_many(counts, classes, sigma):
+    """Φ⁻¹(q) by a trapezoid in 25 digits over the winner's or the losers' integrand."""
+    with mp.workdps(25):
+
+        def log_cdf(x):
+            tail = mp.erfc(abs(x) / mp.sqrt(2)) / 2
+            return mp.log1p(-tail) if x > 0 else mp.log(tail)
+
+        ordered = sorted(counts, reverse=True)
+        gaps = Counter(mp.mpf(ordered[0] - n) / sigma for n in ordered[1:])
+        gaps[mp.mpf(ordered[0]) / sigma] += classes - len(ordered)
+        win = lose = mp.mpf(0)
+        for node in range(int(-24 * (float(min(gaps)) / 2 + 7)), 24 * 13):
+            t = mp.mpf(node) / 24
+            logs = {g: log_cdf(t + g) for g in gaps}
+            own = log_cdf(t)
+            stay = mp.exp(own + sum(k * logs[g] for g, k in gaps.items()))
+            win += stay * mp.npdf(t) / mp.exp(own) / 24
+            lose += stay * sum(k * mp.npdf(t + g) / mp.exp(logs[g]) for g, k in gaps.items()) / 24
+        assert abs(win + lose - 1) < 1e-13
+        z = ndtri_exp(float(mp.log(min(lose, win))))
+        return float(z if lose < win else -z)
+
+
+@pytest.mark.parametrize(
+    ("counts", "classes", "sigma"),
+    [
+        ((250,), 1 << 24, 40.0),
+        ((250,), 200_000, 70.0),
+        ((125, 125), 1_000_000, 100.0),
+        ((100, 60, 40, 30, 10, 5, 5), 20_000, 40.0),
+        ((30, *[1] * 220), 1 << 24, 300.0),
+        ((40, *[39] * 5, 2), 11_000, 9.0),
+        ((1,) * 50_000, 1_000_000, 2.0),
+    ],
+)
+def test_many_classes_without_votes_against_multiple_precision(counts, classes, sigma):
+    votes = SparseCounts(np.arange(len(counts))[None], np.array([counts]), classes)
+    found = float(scores(votes, sigma=sigma)[0])
+    wanted = score_of_many(counts, classes, sigma)
+    assert found == pytest.approx(wanted, abs=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 30), min_size=2, max_size=9),
+    more=st.integers(0, 400),
+    sigma=st.floats(0.5, 60.0),
+    floor=st.sampled_from([LOWEST_SCORE, -3.0]),
+)
+def test_scores_of_sparse_histograms_are_those_of_dense_ones(counts, more, sigma, floor):
+    rows = np.array([counts, counts[::-1], [0] * len(counts)])
+    dense = np.pad(rows, ((0, 0), (0, more)))
+    np.testing.assert_allclose(
+        scores(SparseCounts.of(dense), sigma=sigma, floor=floor),
+        scores(dense, sigma=sigma, floor=floor),
+        rtol=1e-12,
+        atol=1e-12,
+    )
 
 
 def test_one_vote_moves_no_score_further_than_the_lipschitz_constant(small_cases):
@@ -142,7 +203,7 @@ def test_the_capped_union_bound_is_no_score():
     assert one(before, sigma) <= capped_union_score(before, sigma)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     counts=st.lists(st.integers(0, 80), min_size=2, max_size=7),
     sigma=st.floats(0.5, 60.0),

@@ -83,7 +83,7 @@ def test_the_cases_reach_1e_300():
     assert min(laplace_log_q(np.array([c]), scale=b)[0] for c, b in CASES) < np.log(1e-297)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 60), min_size=2, max_size=7),
     st.floats(np.log(0.4), np.log(40.0)).map(np.exp),

@@ -1,0 +1,122 @@
+"""Sparse histograms: two list columns, the classes with votes and how many each has.
+
+What a row costs in memory follows from the number of teachers, which bounds how many classes can
+have votes, not from the number of classes: there may be millions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pate_cli.arrays import DENSE_CLASSES, Ints, SparseCounts
+from pate_cli.errors import VoteError
+from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
+from pate_cli.votes.columns import COUNT, LABEL, QUERY
+from pate_cli.votes.entries import ids_of, numbers, plain_ids
+from pate_cli.votes.parquet import Parts
+from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.reading import VoteBatch, row_numbers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SparseReader:
+    """Rows are histograms by their votes; `teachers` and `missing_allowed` as in `check_counts`."""
+
+    parts: Parts
+    size: int
+    width: int
+    classes: int
+    teachers: int
+    missing_allowed: bool
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The rows of each part."""
+        return self.parts.stretches
+
+    @property
+    def portable(self) -> bool:
+        """Whether the parts are."""
+        return all(piece.portable for piece in self.parts.pieces)
+
+    def total(self, row: int) -> int:
+        """How many votes a row has."""
+        _, batch = next(self.parts.batches(1, self.parts.columns.needed, row, row + 1))
+        return int(self._histograms(batch, row).counts.sum())
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        where, columns = self.parts.where, self.parts.columns
+        for row, batch in self.parts.batches(self.size, columns.needed, start, stop):
+            ids: Ids = row_numbers(row, row + batch.num_rows)
+            if columns.has_ids:
+                ids = plain_ids(ids_of(batch.column(QUERY), QUERY, row, where))
+            histograms = self._histograms(batch, row)
+            check_counts(
+                histograms.counts,
+                row,
+                where,
+                teachers=self.teachers,
+                missing_allowed=self.missing_allowed,
+            )
+            few = self.classes <= DENSE_CLASSES
+            yield VoteBatch(row, ids, histograms.dense() if few else histograms)
+
+    def _histograms(self, batch: Any, row: int) -> SparseCounts:
+        where = self.parts.where
+        labels, counts = (self._rectangle(batch.column(name), name, row) for name in (LABEL, COUNT))
+        uneven = (labels != ABSENT).sum(axis=1) != (counts != ABSENT).sum(axis=1)
+        if uneven.any():
+            raise VoteError(
+                f"{where.at(first_bad(uneven, row))} has lists {LABEL} and {COUNT} of different "
+                "lengths"
+            )
+        if not counts.all():
+            raise VoteError(
+                f"{where.at(first_bad(counts == 0, row))} has a count of 0; list only the classes "
+                "that have votes"
+            )
+        check_labels(labels, row, where, classes=self.classes)
+        labels = np.where(labels == ABSENT, self.classes, labels)
+        order = np.argsort(labels, axis=1, kind="stable")
+        labels = np.take_along_axis(labels, order, axis=1)
+        counts = np.take_along_axis(np.maximum(counts, 0), order, axis=1)
+        twice = (labels[:, 1:] == labels[:, :-1]) & (labels[:, 1:] < self.classes)
+        if twice.any():
+            raise VoteError(f"{where.at(first_bad(twice, row))} lists a label twice; add its votes")
+        entries = min(labels.shape[1], self.classes)  # what is beyond is padding
+        return SparseCounts(labels[:, :entries], counts[:, :entries], self.classes)
+
+    def _rectangle(self, column: Any, name: str, row: int) -> Ints:
+        """A list column as a rectangle, ABSENT beyond a row's own entries, and nowhere else."""
+        where = self.parts.where
+        if column.null_count:
+            gone = column.is_null().to_numpy(zero_copy_only=False)
+            raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        flat, gaps = numbers(column.flatten())
+        if gaps is not None:
+            at = np.searchsorted(np.cumsum(lengths), np.flatnonzero(gaps)[0], side="right")
+            raise VoteError(f"{where.at(row + int(at))} has a null in its list of {name}")
+        long = lengths > self.teachers
+        if long.any():
+            raise VoteError(
+                f"{where.at(first_bad(long, row))} lists more classes than there are votes, "
+                f"{self.teachers}"
+            )
+        filled = np.arange(max(int(lengths.max()), 1)) < lengths[:, np.newaxis]
+        raw = np.zeros(filled.shape, dtype=flat.dtype)
+        raw[filled] = flat
+        if not (raw >= 0).all():
+            raise VoteError(
+                f"{where.at(first_bad(~(raw >= 0), row))} has a negative number or NaN in its list "
+                f"of {name}"
+            )
+        values = whole_numbers(raw, row, where)
+        values[~filled] = ABSENT
+        return values

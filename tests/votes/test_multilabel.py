@@ -457,3 +457,21 @@ def test_one_teacher_moves_one_vote_in_each_row(data):
     whole = [np.where((each < 0).any(axis=2, keepdims=True), -1, each) for each in (one, other)]
     here, there = (rows(each, voting=Voting.POWERSET) for each in whole)
     assert all(votes_apart(a[None], b[None])[0, 0] <= 1 for a, b in zip(here, there, strict=True))
+
+
+def test_votes_of_teachers_that_count_differently(ballots, read, tmp_path):
+    weights = np.array([1, 1, 2, 3, 1, 5])
+    path = tmp_path / "groups.csv"
+    rows = "".join(f"g{weight},{weight}\n" for weight in weights)
+    path.write_text(f"group,weight\n{rows}")
+    # A vote of weight w is w votes of one teacher each.
+    repeated = np.repeat(ballots, weights, axis=1)
+    for options in ({"layout": "multilabel"}, {"layout": "multilabel", "voting": "powerset"}):
+        file, _, counts = read(ballots, groups=path, **options)
+        _, _, expected = read(repeated, teachers=13, **options)
+        np.testing.assert_array_equal(counts, expected)
+        assert file.teachers == 13
+    scores = np.random.default_rng(4).random((QUERIES, TEACHERS, 5))
+    _, _, counts = read(scores, layout="scores", groups=path)
+    _, _, expected = read(np.repeat(scores, weights, axis=1), layout="scores", teachers=13)
+    np.testing.assert_array_equal(counts, expected)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.errors import OutputError, UsageError
+from pate_cli.files.addresses import refuse_address
 from pate_cli.files.transaction import Outputs
 from pate_cli.noise import RunKey
 
@@ -55,9 +56,11 @@ class Checkpoint:
             seed: of the noise; None draws a fresh key, once.
 
         Raises:
-            UsageError: the folder belongs to a run with other settings or other votes.
+            UsageError: the folder belongs to a run with other settings or other votes, or is on an
+                object store.
             OutputError: it is not empty and no checkpoint, is open to others, or cannot be made.
         """
+        refuse_address(folder)
         place = Path(folder)
         with _writable(place):
             place.mkdir(mode=0o700, exist_ok=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import UsageError
+from pate_cli.files.addresses import public_name
 from pate_cli.files.draft import Sink
 from pate_cli.files.transaction import Outputs
 from pate_cli.words import LabelFormat
@@ -66,7 +67,8 @@ class Result(ABC):
         """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.
 
         Args:
-            path: where to; mode 0600 unless the result may be published.
+            path: where to; mode 0600 unless the result may be published, and only then an address
+                of a store.
             force: replace what is there.
 
         Raises:
@@ -76,7 +78,7 @@ class Result(ABC):
         with Outputs(force=force) as out:
             out.reserve(path, mode=0o644 if self.releasable else 0o600)
             with out.open(path) as file:
-                self.write(file, path)
+                self.write(file, public_name(os.fspath(path)))
 
     def encode(self, path: str | os.PathLike[str]) -> bytes:
         """The content of a file of this name."""

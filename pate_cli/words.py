@@ -12,6 +12,7 @@ __all__ = [
     "CONFIDENCE",
     "DELTA",
     "EXPONENTIAL_SHARE",
+    "LABEL_SUFFIXES",
     "LAPLACE_SHARE",
     "MIN_AGREEMENT",
     "REFUSALS",
@@ -62,9 +63,9 @@ class Layout(_Word, called="layout"):
 
     COUNTS             [queries, classes]: how many teachers voted for each class.
     LABELS             [queries, teachers]: the class each teacher voted for.
-    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (NPY only).
-    LONG               one row per vote: query_id, teacher_id, label (Parquet only).
-    SPARSE             [queries] lists `label` and `count`: the classes with votes (Parquet only).
+    LABELS_BY_TEACHER  [teachers, queries]: the same, one row per teacher (arrays only).
+    LONG               one row per vote: query_id, teacher_id, label (tables only).
+    SPARSE             [queries] lists `label` and `count`: the classes with votes (tables only).
 
     Never inferred, for nothing in the numbers tells one from the other:
 
@@ -195,16 +196,16 @@ class LabelFormat(_Word, called="label_format"):
 
         UsageError, naming the choices, when it names none (`-` for standard output never does).
         """
-        found = _SUFFIXES.get(PurePath(path).suffix.lower())
+        found = LABEL_SUFFIXES.get(PurePath(path).suffix.lower())
         if found is None:
             raise UsageError(
                 f"cannot tell the label format of '{path}': end the name in"
-                f" {', '.join(_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
+                f" {', '.join(LABEL_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
             )
         return found
 
 
-_SUFFIXES: Final[dict[str, LabelFormat]] = {
+LABEL_SUFFIXES: Final[dict[str, LabelFormat]] = {
     ".parquet": LabelFormat.PARQUET,
     ".npy": LabelFormat.NPY,
     ".csv": LabelFormat.CSV,

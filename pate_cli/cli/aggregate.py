@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +28,8 @@ from pate_cli.cli.options import (
     stem_of,
 )
 from pate_cli.errors import RefusedError, UsageError
-from pate_cli.words import LabelFormat, LabelsAs
+from pate_cli.files.addresses import is_address, place_of, public_name
+from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
@@ -50,8 +51,8 @@ def aggregate(
         typer.Option(
             "--output",
             "-o",
-            help="Labels; - is stdout, a name that ends in / or an address (s3://...) a folder of "
-            "parts. Default: <stem>.labels.parquet in this folder.",
+            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or "
+            "an address without a suffix a folder of parts. Default: <stem>.labels.parquet.",
         ),
     ] = None,
     label_format: Annotated[
@@ -116,7 +117,7 @@ def aggregate(
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
         _refuse_votes_folder(votes, folder)
-    label_format = label_format or LabelFormat.from_path(labels_path)
+    label_format = label_format or LabelFormat.from_path(public_name(labels_path))
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
     if view.plot is not None and dry_run:
@@ -127,7 +128,7 @@ def aggregate(
     reading.refuse_overwriting(votes, *targets)
     if described.student is not None:
         refuse_overwriting(described.student, *targets, what="the student's predictions")
-    choice = described.choice(pairs=reading.pairs)
+    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
@@ -209,9 +210,7 @@ def aggregate(
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
-    shown = "standard output" if labels_path == "-" else labels_path
-    if folder is not None:
-        shown = folder.name  # an address may hold credentials
+    shown = "standard output" if labels_path == "-" else public_name(labels_path)
     public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
@@ -227,9 +226,12 @@ def aggregate(
 
 def _folder(labels: str) -> PartFolder | None:
     """The folder of parts that the labels go to, if they go to one."""
-    from pate_cli.files.addresses import is_address
-
-    if not (labels.endswith(("/", os.sep)) or is_address(labels) or Path(labels).is_dir()):
+    name = public_name(labels)
+    if is_address(labels):
+        to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES and not name.endswith("/")
+    else:
+        to_file = not (name.endswith(("/", os.sep)) or Path(name).is_dir())
+    if to_file:
         return None
     from pate_cli.files.part_folder import PartFolder
 
@@ -239,7 +241,7 @@ def _folder(labels: str) -> PartFolder | None:
 def _refuse_votes_folder(votes: str, folder: PartFolder) -> None:
     """UsageError for labels in the folder of the votes: not even --force may replace votes."""
     labels = folder.address
-    same = votes.rstrip("/") == labels.rstrip("/")
+    same = place_of(votes).rstrip("/") == place_of(labels).rstrip("/")
     with contextlib.suppress(OSError):
         same = same or Path(votes).samefile(labels) or Path(votes).resolve().parent.samefile(labels)
     if same:

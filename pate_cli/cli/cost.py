@@ -60,9 +60,11 @@ class QuestionOptions:
         ),
     ] = False
     truth: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--truth", help="True labels of the queries: NPY, or Parquet or CSV with `label`."
+            "--truth",
+            metavar="FILE",
+            help="True labels of the queries: an array, or a table with `label`.",
         ),
     ] = None
 
@@ -133,7 +135,7 @@ def cost(
     if target != TargetOptions() and (question.compare or question.accuracy):
         raise UsageError("--target-epsilon does not go with --compare or --accuracy")
     reading.refuse_overwriting(votes, question.per_query, view.plot)
-    choice = described.choice(pairs=reading.pairs)
+    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     delta = account.delta
     with output.outputs() as out:
         view.reserve(out)

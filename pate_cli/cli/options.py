@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import inspect
 import os
@@ -22,6 +23,7 @@ import typer
 
 from pate_cli.cli import terminal
 from pate_cli.errors import UsageError
+from pate_cli.files.addresses import is_address, place_of, public_name
 from pate_cli.words import (
     CONFIDENCE,
     DELTA,
@@ -69,6 +71,10 @@ __all__ = [
 ]
 
 
+_KNOWN_SUFFIX = re.compile(
+    r"(\.(parquet|parq|pq|npy|npz|csv|tsv|jsonl|ndjson|arrow|feather|ipc))?(\.(gz|zst|bz2))?$",
+    re.IGNORECASE,
+)
 # Seconds that need no word.
 _PATIENCE = 2.0
 # The flag of every parameter, filled as commands are defined; predictions come in a file.
@@ -140,7 +146,8 @@ Votes = Annotated[
     str,
     typer.Argument(
         metavar="VOTES",
-        help="NPY or Parquet file, folder or glob of Parquet parts, URI, or - for a pipe.",
+        help="NPY, NPZ, Parquet, CSV, JSONL or Arrow file, packed or not; folder or glob of parts, "
+        "URI, or - for a pipe.",
         show_default=False,
     ),
 ]
@@ -196,11 +203,21 @@ class VoteOptions:
         ),
     ] = None
     queries: Annotated[
-        Path | None,
+        str | None,
         _votes(
             "--queries",
-            help="In long form, the public ids to ask, in order: NPY, or Parquet or CSV with "
+            metavar="FILE",
+            help="In long form, the public ids to ask, in order: an array, or a table with "
             "`query_id`. One without a vote is asked, too.",
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        _votes(
+            "--id-column",
+            metavar="NAME",
+            help="Column of a table that names the queries, instead of query_id; in files beside "
+            "the votes, too, where they have it.",
         ),
     ] = None
     label_names: Annotated[
@@ -213,11 +230,12 @@ class VoteOptions:
         ),
     ] = None
     groups: Annotated[
-        Path | None,
+        str | None,
         _votes(
             "--groups",
-            help="Public groups of the teachers: Parquet or CSV with `group`, and as needed "
-            "`weight`, `teachers_per_record`, `teacher_id`. Each group gets its own epsilon.",
+            metavar="FILE",
+            help="Public groups of the teachers: a table with `group`, and as needed `weight`, "
+            "`teachers_per_record`, `teacher_id`. Each group gets its own epsilon.",
         ),
     ] = None
 
@@ -241,6 +259,7 @@ class VoteOptions:
             classes=self.classes,
             teachers=self.teachers,
             queries=self.queries,
+            id_column=self.id_column,
             label_names=self.label_names,
             groups=self.groups,
             voting=self.voting,
@@ -348,10 +367,11 @@ class MechanismOptions:
         ),
     ] = None
     student: Annotated[
-        Path | None,
+        str | None,
         _mechanism(
             "--student",
-            help="Student's predictions for interactive, probabilities a query: NPY, Parquet, CSV.",
+            metavar="FILE",
+            help="Student's predictions for interactive, probabilities a query; formats as VOTES.",
         ),
     ] = None
     confidence: Annotated[
@@ -387,11 +407,12 @@ class MechanismOptions:
         ),
     ] = None
 
-    def choice(self, *, pairs: bool = False) -> MechanismChoice:
+    def choice(self, *, pairs: bool = False, id_column: str | None = None) -> MechanismChoice:
         """What the library is asked for, with the student's predictions read.
 
         Args:
             pairs: rows of the votes are pairs of a query and a label.
+            id_column: names the queries in the votes, and may do so here.
 
         Raises:
             UsageError: an option that the mechanism does not take, or one that it needs.
@@ -417,7 +438,7 @@ class MechanismOptions:
             if getattr(self, _option(name)) is not None
         }
         if self.student is not None:
-            given["predictions"] = load_predictions(self.student, pairs=pairs)
+            given["predictions"] = load_predictions(self.student, pairs=pairs, id_column=id_column)
         return MechanismChoice(self.mechanism, given, self.teachers_per_record)
 
     @property
@@ -696,8 +717,8 @@ class OutputOptions:
 
 def stem_of(source: str) -> str:
     """A file stem for outputs named after the votes; `votes` when the source has no name."""
-    last = re.split(r"[/\\]", source.rstrip("/\\"))[-1]
-    stem = re.sub(r"\.(parquet|npy)$", "", last, flags=re.IGNORECASE)
+    last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
+    stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
     return "votes" if nameless else stem
 
@@ -710,16 +731,35 @@ def refuse_overwriting(
     """Refuse an output that is an input or a part of it: not even --force may replace votes.
 
     Args:
-        source: the input, a file or a folder of parts.
+        source: the input, a file, or a folder or glob of parts.
         outputs: paths that are to be written.
         what: the input in words, "... is {what}".
 
     Raises:
         UsageError: naming the output.
     """
+    read = os.fspath(source)
     for output in outputs:
-        if output is None or not Path(output).is_file():
+        if output is None:
             continue
-        with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
-            if any(Path(source).samefile(at) for at in (output, Path(output).resolve().parent)):
-                raise UsageError(f"{os.fspath(output)} is {what}; give the output another name")
+        written = os.fspath(output)
+        if is_address(written):
+            same = _within(place_of(written), place_of(read))
+            written = public_name(written)
+        else:
+            same = Path(written).is_file() and (
+                _same_file(read, written) or _within(place_of(written), place_of(read))
+            )
+        if same:
+            raise UsageError(f"{written} is {what}; give the output another name")
+
+
+def _same_file(source: str, output: str) -> bool:
+    with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
+        return any(Path(source).samefile(at) for at in (output, Path(output).resolve().parent))
+    return False
+
+
+def _within(output: str, source: str) -> bool:
+    """Whether a place is another one, in its folder, or matched by its glob."""
+    return fnmatch.fnmatchcase(output, source) or output.startswith(f"{source.rstrip('/')}/")

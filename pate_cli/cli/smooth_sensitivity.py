@@ -41,7 +41,7 @@ def smooth_sensitivity(
     import pate_cli as pate
     from pate_cli import plots
 
-    choice = described.choice(pairs=reading.pairs)
+    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     with output.outputs() as out, reading.open(votes) as file:
         view.reserve(out)
         output.note_votes(file, reading.rows(file))

@@ -143,9 +143,11 @@ class SafeOptions:
         ),
     ] = False
     truth: Annotated[
-        Path | None,
+        str | None,
         in_panel("Votes")(
-            "--truth", help="True labels (NPY, Parquet, CSV): also estimate accuracy, from below."
+            "--truth",
+            metavar="FILE",
+            help="True labels, in a file as VOTES: also estimate accuracy, from below.",
         ),
     ] = None
 

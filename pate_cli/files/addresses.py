@@ -6,16 +6,29 @@ It takes a tenth of a second to import and is therefore imported only for them.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from pate_cli.errors import PateError
+from pate_cli.errors import PateError, UsageError
 
-__all__ = ["filesystem_of", "is_address", "listing", "public_name", "reachable"]
+__all__ = [
+    "filesystem_of",
+    "is_address",
+    "is_flat",
+    "listing",
+    "place_of",
+    "public_name",
+    "reachable",
+    "refuse_address",
+]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_FLAT = {"s3", "gcs", "abfs"}
+_STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def is_address(text: str) -> bool:
@@ -23,10 +36,39 @@ def is_address(text: str) -> bool:
     return _URI.match(text) is not None
 
 
+def refuse_address(path: str | os.PathLike[str]) -> None:
+    """UsageError for what must stay on disk, and is named by the address of a store."""
+    name = os.fspath(path)
+    found = _STORE.match(name)
+    # A path has lost the second slash; a folder may have such a name.
+    if found is None or Path(found[0]).exists():
+        return
+    shown = public_name(f"{found[1]}://{name[found.end() :].lstrip('/')}")
+    raise UsageError(
+        f"{shown} must be on disk: an object store has no file mode, which keeps a secret; "
+        "name a path"
+    )
+
+
 def public_name(uri: str) -> str:
-    """Return `uri` without user, password and query, which may be credentials."""
+    """Return `uri` without user, password and query, which may be credentials; a path as it is."""
+    if not is_address(uri):
+        return uri
     bits = urlsplit(uri)
     return f"{bits.scheme}://{bits.netloc.rpartition('@')[2]}{bits.path}"
+
+
+def place_of(name: str) -> str:
+    """What is equal for two names of the same place: an address without what it is reached by.
+
+    A path, and an address of this disk, as an absolute path.
+    """
+    if not is_address(name):
+        return os.path.abspath(name)  # noqa: PTH100 - links stay
+    bits = urlsplit(name)
+    if bits.scheme.lower() == "file":
+        return unquote(bits.path)
+    return f"{bits.scheme.lower()}://{bits.netloc.rpartition('@')[2]}{bits.path}"
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
@@ -35,6 +77,11 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
     filesystem, path = fs.FileSystem.from_uri(uri)
     return filesystem, str(path)
+
+
+def is_flat(filesystem: Any) -> bool:
+    """Whether folders are not made there, and nothing can be renamed but by copying it."""
+    return filesystem.type_name in _FLAT
 
 
 def listing(filesystem: Any, path: str) -> list[tuple[str, bool]]:

@@ -1,8 +1,8 @@
 """The places an output can go: a file beside its temporary, or a stream written where it is.
 
-`outputs` composes these into a transaction. Both kinds answer `check` before any private work and
-take their content while `staging`; then a `File` is placed (and can be withdrawn), a `Stream` is
-sent.
+`outputs` composes these into a transaction. All kinds answer `check` before any private work and
+take their content while `staging`; then a `File`, or a `StoredFile` on an object store, is placed
+(and can be withdrawn), a `Stream` is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Final
 
 from pate_cli.errors import OutputError
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    refuse_address,
+)
 from pate_cli.files.draft import Draft, Held, on_disk
+from pate_cli.files.stored_file import StoredFile
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
@@ -232,8 +240,21 @@ class File:
         return self.target.with_name(f".pate-{secrets.token_hex(8)}.tmp")
 
 
-def destination(name: str, mode: int) -> tuple[File | Stream, str]:
-    """What `name` stands for, and a key that is equal for two names of the same place."""
+def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:
+    """What `name` stands for, and a key that is equal for two names of the same place.
+
+    Raises:
+        UsageError: the address of a store for an output that is its owner's alone.
+    """
+    if not mode & 0o077:
+        refuse_address(name)
+    if is_address(name):
+        shown = public_name(name)
+        with reachable(shown, OutputError):
+            filesystem, path = filesystem_of(name)
+        if filesystem.type_name != "local":
+            return StoredFile(shown, filesystem, path), f"{filesystem.type_name} {path}"
+        return File(shown, Path(path).resolve(), mode), str(Path(path).resolve())
     match = _DESCRIPTOR.fullmatch(name)
     if name in _STANDARD or match:
         descriptor = int(match[1]) if match else _STANDARD[name]

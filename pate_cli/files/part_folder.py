@@ -108,7 +108,7 @@ class PartFolder:
     @property
     def name(self) -> str:
         """The address without what may be credentials, for messages."""
-        return public_name(self.address) if is_address(self.address) else self.address
+        return public_name(self.address)
 
     def check(self, *, force: bool = False) -> None:
         """Refuse now, before any private work, whatever would fail later.

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from pate_cli.errors import OutputError
-from pate_cli.files.addresses import listing, reachable
+from pate_cli.files.addresses import is_flat, listing, reachable
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.part_names import MARKER, refuse_filled
 
@@ -20,7 +20,6 @@ __all__ = ["StoredFolder"]
 
 _STAGING: Final = "_staging-"
 _PROBE: Final = "_probe"
-_FLAT: Final = {"s3", "gcs", "abfs"}  # folders are not made there, and nothing can be renamed
 _AT_ONCE: Final = 16  # requests under way; each spends its time waiting
 
 
@@ -67,7 +66,7 @@ class StoredFolder:
     def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
         """Give the parts their names, then write the marker."""
         store, path = self._filesystem, self._path
-        move = store.copy_file if store.type_name in _FLAT else store.move
+        move = store.copy_file if is_flat(store) else store.move
         with reachable(self._name, OutputError):
             old = set(self._refuse_filled(force=force))
         gone = placing = False
@@ -112,7 +111,7 @@ class StoredFolder:
         return present
 
     def _make(self, path: str) -> None:
-        if self._filesystem.type_name not in _FLAT:
+        if not is_flat(self._filesystem):
             self._filesystem.create_dir(path, recursive=True)
 
     def _remove(self, name: str) -> None:

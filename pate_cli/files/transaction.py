@@ -24,6 +24,7 @@ from pate_cli.files.destinations import (
     sync_folder,
 )
 from pate_cli.files.draft import Draft, told
+from pate_cli.files.stored_file import StoredFile
 
 Data: TypeAlias = bytes | bytearray | memoryview
 
@@ -45,7 +46,7 @@ class Outputs:
     def __init__(self, *, force: bool = False) -> None:
         """`force` allows existing files to be replaced."""
         self._force = force
-        self._files: dict[str, File] = {}
+        self._files: dict[str, File | StoredFile] = {}
         self._streams: dict[str, Stream] = {}
         self._targets: set[str] = set()
         self._replaced: set[str] = set()
@@ -76,8 +77,9 @@ class Outputs:
         """Promise an output, with the permissions `mode` less the umask if it becomes a file.
 
         `replace` allows this one to exist, whatever `force` says, as a record that grows must.
-        `-` is standard output. OutputError when it exists and `force` is off, is a folder, or
-        lies in a folder that is missing or not writable; UsageError when it is reserved already.
+        `-` is standard output; an address is a file on a store, which takes no output that is its
+        owner's alone. OutputError when it exists and `force` is off, is a folder, or lies in a
+        folder that is missing or not writable; UsageError when it is reserved already, or secret.
         """
         name = os.fspath(path)
         if not name:
@@ -85,7 +87,7 @@ class Outputs:
         output, target = destination(name, mode)
         # Discarding two outputs is no conflict: the null device may be named twice.
         if target in self._targets and target != os.devnull:
-            raise UsageError(f"two outputs go to the same place, {name}; give each its own")
+            raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
         # Noted before it is checked: the check makes a file, which an interruption could leave.
         if isinstance(output, Stream):
             self._streams[name] = output
@@ -99,7 +101,7 @@ class Outputs:
             raise
         self._targets.add(target)
         if replace:
-            self._replaced.add(name)
+            self._replaced.add(output.name)
 
     def write(self, path: str | os.PathLike[str], data: Data) -> None:
         """Give a reserved output its whole content, once; files are on disk when this returns.
@@ -122,8 +124,9 @@ class Outputs:
         if output is None or (output.written and name != os.devnull):
             state = "was not reserved" if output is None else "was written already"
             raise PateError(f"internal error: output {name} {state}")
+        shown = output.name  # an address may hold credentials
         try:
-            with told(output.staging(), lambda error: _report(name, error, [])) as draft:
+            with told(output.staging(), lambda error: _report(shown, error, [])) as draft:
                 yield draft
         except BaseException:
             self._discard()
@@ -141,7 +144,8 @@ class Outputs:
             for file in files:
                 at = file.name
                 file.place(force=self._force or file.name in self._replaced)
-            for folder in dict.fromkeys(file.target.parent for file in files):
+            on_disk = [file.target.parent for file in files if isinstance(file, File)]
+            for folder in dict.fromkeys(on_disk):
                 at = str(folder)
                 sync_folder(folder)
             self._released = bool(files) or any(stream.sent for stream in streams)
@@ -160,7 +164,7 @@ class Outputs:
             for stream in streams:
                 stream.clean()
 
-    def _finish(self, files: list[File], streams: list[Stream]) -> None:
+    def _finish(self, files: list[File | StoredFile], streams: list[Stream]) -> None:
         """Write standard output, now that everything else is in place."""
         for stream in streams:
             if stream.descriptor != STDOUT:

@@ -114,7 +114,8 @@ class TuneSource:
                 k = max(group.votes_per_record for group in file.groups)
             truth = None
             if self.truth is not None:
-                truth = truth_of(self.truth, file.label_set).named(file.class_names)
+                known = truth_of(self.truth, file.label_set, id_column=file.id_column)
+                truth = known.named(file.class_names)
             queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):

@@ -210,10 +210,10 @@ def accuracy(
         ) as file,
     ):
         asked, _ = count(file, max_queries, None)
-
+        known = truth_of(truth, file.label_set, id_column=file.id_column)
         points = measure_accuracy(
             FilePasses(file, asked, place),
-            truth_of(truth, file.label_set).named(file.class_names),
+            known.named(file.class_names),
             teachers=file.teachers,
             classes=file.classes,
             delta=delta,

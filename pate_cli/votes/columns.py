@@ -1,4 +1,4 @@
-"""Which columns of a Parquet schema are votes, which is the query id, and what their names say."""
+"""Which columns of a table are votes, which is the query id, and what their names say."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ LABEL = "label"
 COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
 SPARSE_COLUMNS = (LABEL, COUNT)
+ODD_ROW = "pate:odd_row"
+"""In the metadata of a column of text that holds numbers, too: the first row without one."""
 
 # Columns that sit beside counts in real files and would be read as one more class.
 _TRUTH = re.compile(
@@ -29,6 +31,7 @@ _OTHER = re.compile(
     r"|n_?votes|num_?(votes|teachers)|total|sum|weight|split|fold",
     re.IGNORECASE,
 )
+_INDEX = re.compile(r"__index_level_\d+__|unnamed: 0|index", re.IGNORECASE)
 # Columns that sit beside votes in words: what was asked, not an answer to it.
 _CONTENT = re.compile(
     r"texts?|prompts?|questions?|query|queries|sentences?|documents?|content|inputs?|title|body"
@@ -49,6 +52,7 @@ class Columns:
     is_list: one list column holds a whole row. layout: what names and types tell, if anything.
     texts: votes are names of classes. by_teacher: a column is a teacher's, as its name says.
     classes: what the columns call the classes, should they be counts.
+    query: the column of the query id.
     """
 
     votes: tuple[str, ...]
@@ -58,19 +62,26 @@ class Columns:
     texts: bool = False
     by_teacher: bool = False
     classes: tuple[str, ...] | None = None
+    query: str = QUERY
 
     @property
     def needed(self) -> list[str]:
         """Every column to read."""
-        return [QUERY, *self.votes] if self.has_ids else list(self.votes)
+        return [self.query, *self.votes] if self.has_ids else list(self.votes)
 
 
 def find_columns(
-    schema: Any, name: str, layout: Layout | None, label_names: Sequence[str] | None = None
+    schema: Any,
+    name: str,
+    layout: Layout | None,
+    label_names: Sequence[str] | None = None,
+    *,
+    id_column: str | None = None,
 ) -> Columns:
-    """Find the votes in `schema`; `layout` and `label_names` are what the user said.
+    """Find the votes in `schema`; `layout`, `label_names` and `id_column` are what the user said.
 
     Columns of counts that are called as the classes are come in the order of `label_names`.
+    `id_column` stands for query_id, and must be there.
 
     Raises:
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
@@ -80,39 +91,45 @@ def find_columns(
     if twice:
         raise VoteError(f"{name}: two columns are named {twice[0]!r}")
     kinds = {field.name: _kind(field.type) for field in schema}
+    query = QUERY if id_column is None else id_column
+    if query not in names and id_column is not None:
+        raise VoteError(f"{name}: there is no column {query!r}, which `id_column` names")
     if layout is Layout.LABELS_BY_TEACHER:
         raise VoteError(
-            f"{name}: layout {layout} is for NPY files; in Parquet store one row per query, "
+            f"{name}: layout {layout} is for NPY files; in a table store one row per query, "
             "or query_id, teacher_id, label"
         )
+    named = label_names is not None
     if layout is not None and layout.told_only and layout is not Layout.MULTILABEL_COUNTS:
         raise VoteError(
             f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
         )
-    long = all(kinds.get(column, "list") != "list" for column in LONG_COLUMNS)
-    if layout is Layout.LONG or (layout is None and long):
-        return _long_columns(kinds, name, named=label_names is not None)
-    if QUERY in names and kinds[QUERY] not in ("integer", "text"):
-        raise VoteError(f"{name}: column {QUERY!r} is {kinds[QUERY]}; use integers or strings")
+    long = (query, TEACHER, LABEL)
+    is_long = all(kinds.get(column, "list") != "list" for column in long)
+    if layout is Layout.LONG or (layout is None and is_long):
+        return _long_columns(kinds, name, long, named=named)
+    if query in names and kinds[query] not in ("integer", "text"):
+        raise VoteError(f"{name}: column {query!r} is {kinds[query]}; use integers or strings")
     sparse = all(kinds.get(column, "").startswith("list") for column in SPARSE_COLUMNS)
     if layout is Layout.SPARSE or (layout is None and sparse):
-        return _sparse_columns(schema, kinds, name)
-    rest = [n for n in names if n != QUERY]
+        return _sparse_columns(schema, kinds, name, query)
+    rest = [n for n in names if n != query]
     lists = [n for n in rest if kinds[n].startswith("list")]
     if lists:
-        return _list_columns(
-            schema, rest, lists, kinds, name, layout, named=label_names is not None
-        )
+        return _list_columns(schema, rest, lists, kinds, name, layout, query, named=named)
     numeric = all(kinds[column] in ("integer", "float") for column in rest)
     by_name = label_names is not None and set(rest) == set(label_names) and numeric
     if by_name and layout is not Layout.LABELS:
         ordered = tuple(label_names or ())
         return Columns(
-            ordered, QUERY in names, is_list=False, layout=Layout.COUNTS, classes=ordered
+            ordered,
+            query in names,
+            is_list=False,
+            layout=Layout.COUNTS,
+            classes=ordered,
+            query=query,
         )
-    return _wide_columns(
-        rest, kinds, name, layout, has_ids=QUERY in names, named=label_names is not None
-    )
+    return _wide_columns(schema, rest, kinds, name, layout, query, named=named)
 
 
 def is_text(kind: Any) -> bool:
@@ -148,11 +165,13 @@ def _kind(kind: Any) -> str:
     return str(kind)
 
 
-def _long_columns(kinds: dict[str, str], name: str, *, named: bool) -> Columns:
-    for column in LONG_COLUMNS:
+def _long_columns(
+    kinds: dict[str, str], name: str, long: tuple[str, ...], *, named: bool
+) -> Columns:
+    for column in long:
         if column not in kinds:
             raise VoteError(
-                f"{name}: layout {Layout.LONG} needs the columns query_id, teacher_id and label; "
+                f"{name}: layout {Layout.LONG} needs the columns {long[0]}, teacher_id and label; "
                 f"{column!r} is missing"
             )
         texts = column == LABEL and named and kinds[column] == "text"
@@ -166,10 +185,11 @@ def _long_columns(kinds: dict[str, str], name: str, *, named: bool) -> Columns:
         is_list=False,
         layout=Layout.LONG,
         texts=kinds[LABEL] == "text",
+        query=long[0],
     )
 
 
-def _sparse_columns(schema: Any, kinds: dict[str, str], name: str) -> Columns:
+def _sparse_columns(schema: Any, kinds: dict[str, str], name: str, query: str) -> Columns:
     for column in SPARSE_COLUMNS:
         if column not in kinds:
             raise VoteError(
@@ -182,13 +202,24 @@ def _sparse_columns(schema: Any, kinds: dict[str, str], name: str) -> Columns:
                 "integers"
             )
     for other, kind in kinds.items():
-        if other not in (QUERY, *SPARSE_COLUMNS) and (kind != "text" or other == TEACHER):
+        if other not in (query, *SPARSE_COLUMNS) and (kind != "text" or other == TEACHER):
             raise VoteError(
                 f"{name}: column {other!r} beside 'label' and 'count' could be votes; drop it"
             )
     return Columns(
-        SPARSE_COLUMNS, has_ids=QUERY in schema.names, is_list=True, layout=Layout.SPARSE
+        SPARSE_COLUMNS,
+        has_ids=query in schema.names,
+        is_list=True,
+        layout=Layout.SPARSE,
+        query=query,
     )
+
+
+def _remedy(column: str, *, has_ids: bool) -> str:
+    """What may be done about a column that is none of votes; the file's ids are there or not."""
+    index = " (index=False writes a data frame without it)" if _INDEX.fullmatch(column) else ""
+    drop = f"drop it{index}"
+    return drop if has_ids else f"{drop}, give `id_column` {column!r} if it names the queries"
 
 
 def _list_columns(
@@ -198,9 +229,11 @@ def _list_columns(
     kinds: dict[str, str],
     name: str,
     layout: Layout | None,
+    query: str,
     *,
     named: bool,
 ) -> Columns:
+    has_ids = query in schema.names
     if len(lists) > 1:
         raise VoteError(
             f"{name}: the list columns {lists[0]!r} and {lists[1]!r} could both be the votes; "
@@ -223,7 +256,8 @@ def _list_columns(
         numeric = kinds[other] in ("integer", "float")
         if other != column and numeric and not _TRUTH.fullmatch(other):
             raise VoteError(
-                f"{name}: columns {column!r} and {other!r} could both be votes; drop one"
+                f"{name}: columns {column!r} and {other!r} could both be votes; "
+                + _remedy(other, has_ids=has_ids)
             )
     said = None
     if column.lower() in _COUNT_LISTS:
@@ -232,25 +266,29 @@ def _list_columns(
         said = Layout.LABELS
     if texts:
         said = Layout.LABELS
-    return Columns((column,), QUERY in schema.names, is_list=True, layout=said, texts=texts)
+    return Columns((column,), has_ids, is_list=True, layout=said, texts=texts, query=query)
 
 
-def _check_texts(what: str, name: str, layout: Layout | None, *, named: bool) -> None:
+def _check_texts(
+    what: str, name: str, layout: Layout | None, *, named: bool, remedy: str = ""
+) -> None:
     if layout is Layout.COUNTS:
         raise VoteError(f"{name}: {what}; counts are integers")
     if not named:
-        raise VoteError(f"{name}: {what}; if they are votes, give `label_names`")
+        raise VoteError(f"{name}: {what}; if they are votes, give `label_names`{remedy}")
 
 
 def _wide_columns(
+    schema: Any,
     rest: list[str],
     kinds: dict[str, str],
     name: str,
     layout: Layout | None,
+    query: str,
     *,
-    has_ids: bool,
     named: bool,
 ) -> Columns:
+    has_ids = query in schema.names
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
     texts = named and any(kinds[column] == "text" for column in rest)
@@ -261,29 +299,38 @@ def _wide_columns(
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
                 f"{name}: column {column!r} beside the votes could be an answer or a class; "
-                "drop it, or rename it if it is a class"
+                f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
         if _OTHER.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} does not look like a class; drop it "
-                f"(or name it {QUERY!r}), or rename it if it is a class"
+                f"{name}: column {column!r} does not look like a class; "
+                f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
+            )
+        odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode())
+        if odd is not None and not named:
+            raise VoteError(
+                f"{name}: row {odd.decode()} is the first of its file where column {column!r} "
+                "holds no number; votes are integers, or texts with `label_names`"
             )
         if texts and _CONTENT.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} does not look like votes; drop it, or rename it if "
-                "it is a teacher"
+                f"{name}: column {column!r} does not look like votes; "
+                f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a teacher"
             )
         # A teacher who never voted may leave a column that has no type.
         kind = "text" if texts and kinds[column] == "null" else kinds[column]
-        if all(kinds[other] in ("text", "null") for other in rest):
-            _check_texts(f"column {column!r} is text", name, layout, named=named)
+        if {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}:
+            plain = has_ids or _TEACHER_NAMES.fullmatch(column)
+            hint = "" if plain else f"; if it names the queries, `id_column` {column!r}"
+            _check_texts(f"column {column!r} is text", name, layout, named=named, remedy=hint)
         if kind not in (("text",) if texts else ("integer", "float", "null")):
             raise VoteError(
                 f"{name}: column {column!r} is {kind}; "
                 + (
                     "the votes beside it are texts: drop it"
                     if texts
-                    else f"votes are integers: keep {QUERY!r} and one integer column per class"
+                    else f"votes are integers: {_remedy(column, has_ids=has_ids)}, and keep one "
+                    "integer column per class"
                 )
             )
     by_teacher = all(_TEACHER_NAMES.fullmatch(n) for n in rest)
@@ -303,6 +350,7 @@ def _wide_columns(
         texts=texts,
         by_teacher=by_teacher,
         classes=tuple(rest) if named_classes else None,
+        query=query,
     )
 
 

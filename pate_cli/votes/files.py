@@ -1,15 +1,17 @@
-"""From what the user names to files that can be opened: paths, folders, globs, URIs and pipes."""
+"""From what the user names to files that can be opened: paths, folders, globs, URIs and pipes.
+
+What is found is NPY or Parquet in the end. Votes are read several times, in ranges and by several
+processes; what cannot be read so (text, Arrow, whatever is compressed, a pipe) is copied once, in
+bounded memory, into a temporary file that can, and keeps its name in messages.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import fnmatch
 import re
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,74 +24,74 @@ from pate_cli.files.addresses import (
     public_name,
     reachable,
 )
+from pate_cli.votes.columns import LONG_COLUMNS
+from pate_cli.votes.copies import Copies, Part
+from pate_cli.votes.formats import HEAD, Format, format_of, plain_suffix, suffix_format
+
+__all__ = ["Located", "locate"]
 
 _GLOB = re.compile(r"[*?\[]")
-_PARQUET_SUFFIXES = {".parquet", ".parq", ".pq", ""}
-_CHUNK = 1 << 20
-
-
-class Format(enum.Enum):
-    """The two formats of votes, told by the first bytes of a file."""
-
-    NPY = b"\x93NUMPY"
-    PARQUET = b"PAR1"
-
-
-def format_of(start: bytes) -> Format | None:
-    """Return the format of a file that begins with `start`, None when it is neither."""
-    return next((kind for kind in Format if start.startswith(kind.value)), None)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One file: a local path, or a path on a pyarrow filesystem; `name` is for messages."""
-
-    name: str
-    path: str
-    filesystem: Any = None
+_PACKED = (Format.GZIP, Format.ZSTD, Format.BZIP2)
+_NESTED = 3  # so often a file may be packed
+_PARTITION = re.compile(r"([^=]+)=(.*)")
 
 
 @dataclass(frozen=True)
 class Located:
-    """The files of one source, all of one format, in the order their rows are numbered."""
+    """The files of one source, all of one format, in the order their rows are numbered.
+
+    format: NPY or PARQUET. digits: they were CSV, which does not tell numbers from text.
+    """
 
     name: str
     format: Format
     parts: tuple[Part, ...]
+    digits: bool = False
 
 
-def locate(source: str, stdin: IO[bytes] | None, stack: contextlib.ExitStack) -> Located:
+def locate(
+    source: str,
+    stdin: IO[bytes] | None,
+    stack: contextlib.ExitStack,
+    *,
+    ids: Collection[str] = LONG_COLUMNS[:2],
+) -> Located:
     """Find the files behind `source`; temporary copies live until `stack` is closed.
 
+    ids: columns whose values are names, and become numbers only if each is written as one.
+
     Raises:
-        VoteError: nothing there, not readable, empty, or neither NPY nor Parquet.
+        VoteError: nothing there, not readable, empty, or none of the formats.
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
+    search = _Search(Copies(stack), frozenset(ids))
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
-            raise VoteError(f"{name}: is closed; pipe an NPY or Parquet file into it")
+            raise VoteError(f"{name}: is closed; pipe a file of votes into it")
         stream = sys.stdin.buffer if stdin is None else stdin
         if stream.isatty():
-            raise VoteError(f"{name}: is a terminal; pipe an NPY or Parquet file into it")
-        return _from_pipe(stream, name, stack)
+            raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")
+        return search.piped(stream, name)
     if is_address(source):
-        return _from_uri(source, stack)
+        name = public_name(source)
+        with reachable(name, VoteError):
+            several, parts = _behind(source, name, search.ids)
+        return search.together(name, parts) if several else search.alone(name, parts[0])
     path = Path(source)
     with _readable(source):
         if not path.exists():
             if _GLOB.search(source):
-                return _from_glob(source)
+                return search.together(source, _matching(source))
             raise VoteError(f"{source}: no such file or folder")
         if path.is_dir():
-            entries = sorted(path.iterdir(), key=lambda entry: entry.name)
-            names = _visible([(entry.name, entry.is_dir()) for entry in entries], source)
-            return _together(source, [_local_part(path / name) for name in names])
+            inside = _walked(source, (), _entries_of(path), search.ids)
+            return search.together(source, [_local_part(path.joinpath(*at)) for at in inside])
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
-                return _from_pipe(stream, source, stack)
-    return _alone(source, _local_part(path, source))
+                return search.piped(stream, source)
+    return search.alone(source, _local_part(path, source))
 
 
 @contextlib.contextmanager
@@ -104,169 +106,255 @@ def _readable(name: str) -> Iterator[None]:
 # One file, or several read as one.
 
 
+@dataclass(frozen=True)
+class _Search:
+    """Makes what was found readable from anywhere."""
+
+    copies: Copies
+    ids: frozenset[str]
+
+    def piped(self, stream: Any, name: str) -> Located:
+        """A pipe, which has no end to read from, is spooled."""
+        return self.alone(name, Part(name, str(self.copies.spooled(stream, name))))
+
+    def alone(self, name: str, part: Part) -> Located:
+        """One file, of any format."""
+        kind, part = self._unpacked(format_of(_head(part), part.name), part)
+        return self._as_votes(name, kind, [part])
+
+    def together(self, source: str, candidates: Sequence[Part]) -> Located:
+        """Keep the parts of tables; what could be a damaged part is an error, not passed over."""
+        if not candidates:
+            raise VoteError(f"{source}: the folder is empty")
+        if len(candidates) == 1 and _told(_head(candidates[0])) in (Format.NPY, Format.ZIP):
+            return self.alone(source, candidates[0])
+        found = [(part, kinds) for part in candidates if (kinds := _kinds_of_part(part))]
+        if not found:
+            raise VoteError(f"{source}: no Parquet, CSV, JSONL or Arrow parts here")
+        _, (first, _) = found[0]
+        for part, (kind, _) in found:
+            if kind is not first:
+                raise VoteError(
+                    f"{part.name}: is {kind.value} among parts of {first.value}; "
+                    "give a glob of one kind"
+                )
+        parts = []
+        for candidate, (kind, outside) in found:
+            inside, part = self._unpacked(outside, candidate)
+            if inside is not kind:
+                raise VoteError(f"{part.name}: is {inside.value} under a name of {kind.value}")
+            parts.append(part)
+        return self._as_votes(source, first, parts)
+
+    def _unpacked(self, kind: Format, part: Part) -> tuple[Format, Part]:
+        """Take off what a file is packed in, as often as it is."""
+        for _ in range(_NESTED + 1):
+            if kind not in (*_PACKED, Format.ZIP):
+                return kind, part
+            if kind is Format.ZIP:
+                local = self._on_disk(part)
+                copy = self.copies.only_array(local.path, part.name)
+                self.copies.drop(local.path)
+            else:
+                with _stream(part) as stream:
+                    copy = self.copies.unpacked(stream, kind, part.name)
+                self.copies.drop(part.path)
+            part = Part(part.name, str(copy))
+            kind = format_of(_head(part), part.name)
+        raise VoteError(f"{part.name}: is packed more than {_NESTED} times; unpack it")
+
+    def _as_votes(self, name: str, kind: Format, parts: Sequence[Part]) -> Located:
+        """Turn what is not read in place into what is."""
+        if kind is Format.PARQUET:
+            return Located(name, kind, tuple(parts))
+        if kind is Format.NPY:  # memory-mapping needs a local file
+            return Located(name, kind, tuple(self._on_disk(part) for part in parts))
+        from pate_cli.votes.converted import converted
+
+        local = [self._on_disk(part) for part in parts]
+        made = [
+            Part(part.name, str(path))
+            for part, path in zip(parts, converted(local, kind, self.copies, self.ids), strict=True)
+        ]
+        return Located(name, Format.PARQUET, tuple(made), digits=kind is Format.CSV)
+
+    def _on_disk(self, part: Part) -> Part:
+        if part.filesystem is None:
+            return part
+        with _stream(part) as stream:
+            return Part(part.name, str(self.copies.spooled(stream, part.name)))
+
+
+def _kinds_of_part(part: Part) -> tuple[Format, Format] | None:
+    """What a file in a folder is, by its name where it is packed, and what it is packed in, if so.
+
+    None passes it over: text and archives count by their names only, a folder may hold others.
+    """
+    start = _head(part)
+    kind, named = _told(start), suffix_format(part.path)
+    suffix = plain_suffix(part.path)
+    if kind is Format.NPY or suffix in (".npy", ".npz"):
+        raise VoteError(f"{part.name}: an NPY file cannot be one of several parts")
+    if kind in (Format.PARQUET, Format.ARROW):
+        return kind, kind
+    if named is None and suffix:
+        return None
+    if kind in _PACKED and named is not None:
+        return named, kind
+    if kind is None:
+        kind = format_of(start, part.name)  # raises: empty, or no format
+        if named is None:
+            raise VoteError(f"{part.name}: is text without a suffix; name parts .csv or .jsonl")
+        if kind is named:
+            return kind, kind
+    raise VoteError(
+        f"{part.name}: is {kind.value} and its name does not say so; name parts .parquet, .csv, "
+        ".jsonl or .arrow, and .csv.gz and the like where they are packed"
+    )
+
+
+def _told(start: bytes) -> Format | None:
+    """The format of a file with a beginning that no other has."""
+    with contextlib.suppress(VoteError):
+        kind = format_of(start, "")
+        return None if kind in (Format.CSV, Format.JSONL) else kind
+    return None
+
+
 def _local_part(path: Path, name: str | None = None) -> Part:
     """Absolute, for another process may stand in another folder."""
     return Part(str(path) if name is None else name, str(path.absolute()))
 
 
-def _alone(name: str, part: Part) -> Located:
-    return Located(name, _format(part, _head(part)), (part,))
-
-
-def _together(source: str, candidates: Sequence[Part]) -> Located:
-    """Keep the Parquet parts; what could be a damaged part is an error, not passed over."""
-    if not candidates:
-        raise VoteError(f"{source}: the folder is empty")
-    heads = [(part, _head(part)) for part in candidates]
-    if len(heads) == 1 and format_of(heads[0][1]) is Format.NPY:
-        return Located(source, Format.NPY, (heads[0][0],))
-    parts = []
-    for part, start in heads:
-        kind = format_of(start)
-        if kind is Format.PARQUET:
-            parts.append(part)
-        elif kind is Format.NPY:
-            raise VoteError(f"{part.name}: an NPY file cannot be one of several parts")
-        elif Path(part.path).suffix.lower() in _PARQUET_SUFFIXES:
-            _format(part, start)  # raises: empty, or neither format
-    if not parts:
-        raise VoteError(f"{source}: no Parquet parts here")
-    return Located(source, Format.PARQUET, tuple(parts))
-
-
 def _head(part: Part) -> bytes:
-    if part.filesystem is not None:
-        with _remote_stream(part) as stream:
-            return bytes(stream.read(8))
-    with _readable(part.name), Path(part.path).open("rb") as file:
-        return file.read(8)
+    with _stream(part) as stream:
+        return bytes(stream.read(HEAD))
 
 
-def _format(part: Part, start: bytes) -> Format:
-    kind = format_of(start)
-    if kind is not None:
-        return kind
-    if not start:
-        raise VoteError(f"{part.name}: the file is empty (0 bytes)")
-    if start.startswith(b"PK\x03\x04"):
-        raise VoteError(f"{part.name}: is an archive (.npz?); save the one array as .npy")
-    if start.startswith(b"\x80"):
-        raise VoteError(f"{part.name}: is a pickle, which is never opened; save it as .npy")
-    raise VoteError(f"{part.name}: is neither NPY nor Parquet; convert it to one of them")
+@contextlib.contextmanager
+def _stream(part: Part) -> Iterator[Any]:
+    """Open a part for reading in order."""
+    if part.filesystem is None:
+        with _readable(part.name), Path(part.path).open("rb") as file:
+            yield file
+    else:
+        with reachable(part.name, VoteError), part.filesystem.open_input_file(part.path) as file:
+            yield file
 
 
-# Folders and globs.
+# Folders and globs. A place in a folder is the names that lead there, so that places sort as paths.
 
 
-def _from_glob(source: str) -> Located:
+_Place = tuple[str, ...]
+_Entries = Callable[[_Place], list[tuple[str, bool]]]
+
+
+def _entries_of(folder: Path) -> _Entries:
+    def entries(at: _Place) -> list[tuple[str, bool]]:
+        inside = folder.joinpath(*at)
+        return sorted((entry.name, entry.is_dir()) for entry in inside.iterdir())
+
+    return entries
+
+
+def _matching(source: str) -> list[Part]:
     pieces = Path(source).parts
-    plain = next(i for i, piece in enumerate(pieces) if _GLOB.search(piece))
-    found = Path(*pieces[:plain]).glob(str(Path(*pieces[plain:])))
-    paths = sorted(p for p in found if p.is_file() and not _hidden(p.name))
-    if not paths:
+    wild = next(place for place, piece in enumerate(pieces) if _GLOB.search(piece))
+    base = Path(*pieces[:wild])
+    places = sorted(set(_matched(pieces[wild:], (), _entries_of(base))))
+    found = [path for path in (base.joinpath(*at) for at in places) if path.is_file()]
+    if not found:
         raise VoteError(f"{source}: no file matches")
-    return _together(source, [_local_part(path) for path in paths])
+    return [_local_part(path) for path in found]
 
 
-def _visible(listed: Sequence[tuple[str, bool]], source: str) -> list[str]:
-    """Return the names of the files in a folder listing of (name, is a folder), hidden ones out.
+def _walked(source: str, at: _Place, entries: _Entries, ids: Collection[str]) -> list[_Place]:
+    """The files in a folder and in its partitions (sub-folders `key=value`), hidden ones out.
 
-    A sub-folder is refused: to pass over it in silence could pass over votes.
+    Another sub-folder is refused: to pass over it in silence could pass over votes.
     """
-    names = []
-    for name, is_folder in listed:
+    files: list[_Place] = []
+    for name, is_folder in entries(at):
         if _hidden(name):
             continue
-        if is_folder:
+        if not is_folder:
+            files.append((*at, name))
+            continue
+        partition = _PARTITION.fullmatch(name)
+        if partition is None:
             raise VoteError(
                 f"{source}: holds the sub-folder {name!r}; give a glob of the parts instead"
             )
-        names.append(name)
-    return names
+        if partition[1] in (*LONG_COLUMNS, *ids):
+            raise VoteError(
+                f"{source}: {partition[1]!r} is in the names of folders; write it into the files"
+            )
+        files += _walked(source, (*at, name), entries, ids)
+    return files
 
 
 def _hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-# Pipes: both formats are read from their end, a pipe has none.
-
-
-def _from_pipe(stream: IO[bytes], name: str, stack: contextlib.ExitStack) -> Located:
-    return _alone(name, Part(name, stack.enter_context(_spooled(stream, name))))
-
-
-@contextlib.contextmanager
-def _spooled(stream: IO[bytes], name: str) -> Iterator[str]:
-    """Copy `stream` to a temporary file only its owner can read, removed on exit."""
-    with contextlib.ExitStack() as stack:
-        try:
-            # mkstemp, beneath this, creates the file with mode 0600: nobody reads it half-way.
-            file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="pate-votes-"))
-            shutil.copyfileobj(stream, file, _CHUNK)
-            file.flush()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
-        yield file.name
-
-
 # URIs.
 
 
-def _from_uri(uri: str, stack: contextlib.ExitStack) -> Located:
-    name = public_name(uri)
-    with reachable(name, VoteError):
-        several, parts = _behind(uri, name)
-    located = _together(name, parts) if several else _alone(name, parts[0])
-    part = located.parts[0]
-    if located.format is Format.NPY and part.filesystem is not None:
-        # Memory-mapping needs a local file.
-        with _remote_stream(part) as stream:
-            copy = stack.enter_context(_spooled(stream, name))
-        return Located(name, Format.NPY, (Part(name, copy),))
-    return located
+def _behind(uri: str, name: str, ids: Collection[str]) -> tuple[bool, list[Part]]:
+    """Return whether `uri` is a folder or glob, and its files in order of their paths.
 
-
-def _behind(uri: str, name: str) -> tuple[bool, list[Part]]:
-    """Return whether `uri` is a folder or glob, and its files sorted by name.
-
-    A glob may be in the last piece of the path only.
+    A question mark begins the options of an address; in a glob it is no wildcard.
     """
-    base, _, last = uri.rpartition("/")
-    pattern, mark, query = last.partition("?")
-    if _GLOB.search(pattern):
-        filesystem, path = filesystem_of(base + mark + query)
-        listed = [
-            (file, False)
-            for file, is_folder in listing(filesystem, path)
-            if not is_folder and fnmatch.fnmatchcase(file, pattern)
-        ]
-        parts = _remote_parts(public_name(base), path, filesystem, _visible(listed, name))
-        if not parts:
+    address, mark, query = uri.partition("?")
+    pieces = address.split("/")
+    wild = [place for place, piece in enumerate(pieces) if place > 2 and _GLOB.search(piece)]
+    base = "/".join(pieces[: wild[0]]) if wild else address
+    filesystem, path = filesystem_of(base + mark + query)
+    inside, shown = path.rstrip("/"), public_name(base).rstrip("/")
+
+    def entries(at: _Place) -> list[tuple[str, bool]]:
+        return listing(filesystem, "/".join((inside, *at)))
+
+    if wild:
+        places = sorted(set(_matched(pieces[wild[0] :], (), entries)))
+        if not places:
             raise VoteError(f"{name}: no file matches")
-        return True, parts
-    filesystem, path = filesystem_of(uri)
-    kind = filesystem.get_file_info(path).type.name
-    if kind == "NotFound":
-        raise VoteError(f"{name}: no such file or folder")
-    if kind == "Directory":
-        names = _visible(listing(filesystem, path), name)
-        return True, _remote_parts(name, path, filesystem, names)
-    return False, [_remote_part(name, path, filesystem)]
+    else:
+        kind = filesystem.get_file_info(path).type.name
+        if kind == "NotFound":
+            raise VoteError(f"{name}: no such file or folder")
+        if kind != "Directory":
+            return False, [_remote_part(name, path, filesystem)]
+        places = _walked(name, (), entries, ids)
+    return True, [
+        _remote_part("/".join((shown, *at)), "/".join((inside, *at)), filesystem) for at in places
+    ]
 
 
-def _remote_parts(folder: str, path: str, filesystem: Any, names: Sequence[str]) -> list[Part]:
-    shown, inside = folder.rstrip("/"), path.rstrip("/")
-    return [_remote_part(f"{shown}/{name}", f"{inside}/{name}", filesystem) for name in names]
+def _matched(pieces: Sequence[str], at: _Place, entries: _Entries) -> Iterator[_Place]:
+    """Places of the files that a glob names, piece by piece; ** is any number of folders."""
+    first, rest = pieces[0], pieces[1:]
+    if rest and not _GLOB.search(first):
+        yield from _matched(rest, (*at, first), entries)
+        return
+    if rest and first == "**":
+        yield from _matched(rest, at, entries)
+    try:
+        inside = entries(at)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name, is_folder in inside:
+        if _hidden(name) and name != first:
+            continue
+        if first == "**":
+            if is_folder:
+                yield from _matched(pieces, (*at, name), entries)
+        elif fnmatch.fnmatchcase(name, first):
+            if is_folder and rest:
+                yield from _matched(rest, (*at, name), entries)
+            elif not is_folder and not rest:
+                yield (*at, name)
 
 
 def _remote_part(name: str, path: str, filesystem: Any) -> Part:
     return Part(name, path, None if filesystem.type_name == "local" else filesystem)
-
-
-@contextlib.contextmanager
-def _remote_stream(part: Part) -> Iterator[Any]:
-    """Open a remote part for reading in order."""
-    with reachable(part.name, VoteError), part.filesystem.open_input_file(part.path) as file:
-        yield file

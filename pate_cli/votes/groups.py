@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,7 @@ from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.side_files import _read
+from pate_cli.votes.side_files import read_side
 
 __all__ = ["Group", "Groups", "TeacherGroups", "load_groups", "teacher_groups"]
 
@@ -226,9 +225,8 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as {_HERE}"
-    table, ids = _read(source, damaged, damaged)
+    side = read_side(path, _HERE, ids=(_GROUP, *_TEACHER_COLUMNS))
+    source, table, ids = side.name, side.values, side.ids
     known = (_GROUP, _WEIGHT, _PER_RECORD, *_TEACHER_COLUMNS)
     if isinstance(table, np.ndarray):
         raise VoteError(f"{source}: {_HERE} need a table with a column named {_GROUP}")
@@ -252,7 +250,7 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
             weights=columns.get(_WEIGHT, ()),
             teachers_per_record=columns.get(_PER_RECORD, ()),
             ids=columns[teachers[0]] if teachers else None,
-            digits=source.suffix.lower() == ".csv",
+            digits=side.digits,
         )
     except VoteError as error:
         raise VoteError(f"{source}: {error}") from None

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.files import Part
+from pate_cli.votes.copies import Part
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more

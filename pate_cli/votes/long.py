@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
-from pate_cli.votes.columns import LABEL, LONG_COLUMNS, QUERY, TEACHER, is_text
+from pate_cli.votes.columns import LABEL, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.parquet import Parts
@@ -123,15 +123,15 @@ def read_long(
     """
     if not parts.rows:
         return _nobody(parts, classes, teachers, asked)
-    where = parts.where
+    where, query_id = parts.where, parts.columns.query
     queries, voters = _Known(), _Known()
     ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)
     stray = 0
     listed = False
     top = 0
     limit = largest_label if classes is None else classes - 1
-    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
-        ids = ids_of(batch.column(QUERY), QUERY, row, where)
+    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+        ids = ids_of(batch.column(query_id), query_id, row, where)
         if asked is not None and not listed:
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
@@ -193,14 +193,14 @@ def _count(
     parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints, ballots: _Ballots
 ) -> tuple[Histograms, Ints, Ints]:
     """Return the histograms, and how many rows each query has and the first of them."""
-    where = parts.where
+    where, query_id = parts.where, parts.columns.query
     rows, found = len(queries.ids), len(voters.ids)
     tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
     present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
     first_votes = np.full(rows, parts.rows, dtype=np.int64)
-    for row, batch in parts.batches(VOTES_AT_ONCE, LONG_COLUMNS):
-        query = queries.places(ids_of(batch.column(QUERY), QUERY, row, where))
+    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+        query = queries.places(ids_of(batch.column(query_id), query_id, row, where))
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))

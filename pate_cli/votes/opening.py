@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,9 @@ from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
-from pate_cli.votes.files import Format, locate
+from pate_cli.votes.columns import QUERY, TEACHER
+from pate_cli.votes.files import locate
+from pate_cli.votes.formats import Format
 from pate_cli.votes.groups import Group, Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.multilabel import (
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
 """The ids of the queries, in order, or a file of them."""
 
+_NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
@@ -113,6 +117,7 @@ class VoteFile:
     strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
     groups: tuple[Group, ...] | None = None
     label_set: LabelSet | None = None
+    id_column: str | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -134,7 +139,7 @@ class VoteFile:
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
         if self.layout is Layout.LONG:
-            order = "the list of queries" if self.rows_listed else "query_id"
+            order = "the list of queries" if self.rows_listed else self.id_column or "query_id"
             line += f", in order of {order}"
         if self.rows_from_data:
             line += "; queries without any vote are not known"
@@ -270,6 +275,7 @@ class _Told:
     names: tuple[str, ...] | None = None
     groups: TeacherGroups | None = None
     voting: Voting | None = None
+    id_column: str | None = None
 
     def __post_init__(self) -> None:
         if self.names is not None and not self.several:
@@ -361,6 +367,7 @@ class _Told:
             strays=strays,
             groups=None if self.groups is None else self.groups.public,
             label_set=label_set,
+            id_column=self.id_column,
         )
 
     def drawn(self, classes: int, teachers: int) -> int:
@@ -390,6 +397,11 @@ class _Told:
                 f"`queries` goes with `layout` {Layout.LONG}; the rows of {name} are its queries"
             )
 
+    def refuse_id_column(self, name: str) -> None:
+        """UsageError for the name of a column beside an array, which has none."""
+        if self.id_column is not None:
+            raise UsageError(f"`id_column` names a column of a table; {name} is an array")
+
 
 @contextlib.contextmanager
 def open_votes(
@@ -401,16 +413,19 @@ def open_votes(
     queries: Queries | None = None,
     label_names: LabelNames | None = None,
     groups: Groups | None = None,
+    id_column: str | None = None,
     batch_rows: int | None = None,
     voting: Voting | str | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile.
 
-    source: an .npy or Parquet file (told by content), a folder or glob of Parquet parts, a URI
-    pyarrow knows (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin`
-    (sys.stdin.buffer unless given). Pipes are copied to a temporary file of mode 0600, removed on
-    exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
+    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
+    or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
+    parts of one such table format, hive partitions (key=value/) included; a URI pyarrow knows
+    (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin` (sys.stdin.buffer unless
+    given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
+    on exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
     Parquet file that would hold it; neither is copied, and both must stay as they are while they
     are read. Or a VoteFile that is open already: it is handed on as it is, and stays open.
 
@@ -421,8 +436,8 @@ def open_votes(
     total, short lists, nulls among labels, absent long rows, NaN in arrays of three sides), else
     every row must have all. In long form a query that nobody voted on is then not there at all,
     unless `queries` lists it: see VoteFile.rows_from_data.
-    queries: in long form, the ids that are asked, in this order: numbers or texts, or an NPY,
-    Parquet or CSV file of them. A query on it that nobody voted on has an empty histogram.
+    queries: in long form, the ids that are asked, in this order: numbers or texts, or a file of
+    them. A query on it that nobody voted on has an empty histogram.
     label_names: what the classes are called, class 0 first: texts, or a text of them with commas
     between, or a file of one name a line (a path, or "@NAME"). Votes may then be texts; one that
     is no name is a missing vote, exactly as in `teachers`, whether that is given or not. (Then a
@@ -431,8 +446,9 @@ def open_votes(
     bound holds for: neighbours differ in votes that move, appear or go missing, and a text that
     is no name is one that went missing, whatever it says.
     groups: for layouts that tell who voted, the public group of each teacher with its weight and
-    how many teachers one record may have trained, as a TeacherGroups or a Parquet or CSV file
-    of them; see load_groups. Histograms then hold weights.
+    how many teachers one record may have trained, as a TeacherGroups or a file of them; see
+    load_groups. Histograms then hold weights.
+    id_column: the column of a table that stands for query_id.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
     voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
     of labels (`powerset`).
@@ -440,9 +456,9 @@ def open_votes(
     Raises:
         VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
             rows are checked as they are read.
-        UsageError: `queries` beside votes that are not in long form; a file of names that cannot
-            be read; `voting` without several labels a query, or one that their layout does not
-            allow.
+        UsageError: `queries` beside votes that are not in long form; `id_column` beside an array;
+            a file of names that cannot be read; `voting` without several labels a query, or one
+            that their layout does not allow.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
             are not distinct, or not as many as classes; a source of another type; or any of these
             words beside votes that are open already.
@@ -452,16 +468,17 @@ def open_votes(
         classes=classes,
         teachers=teachers,
         batch_rows=batch_rows,
-        queries=None if queries is None else query_list(queries),
+        queries=None if queries is None else query_list(queries, id_column=id_column),
         names=None if label_names is None else names_of(label_names),
         groups=None if groups is None else teacher_groups(groups),
         voting=None if voting is None else Voting(voting),
+        id_column=id_column,
     )
     if isinstance(source, VoteFile):
         if told != _Told():
             raise ParameterError(
                 f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "label_names, groups, batch_rows and voting where it is opened"
+                "label_names, groups, id_column, batch_rows and voting where it is opened"
             )
         yield source
         return
@@ -478,31 +495,44 @@ def _read(
     if arrow is not None and isinstance(source, arrow.Table):
         from pate_cli.votes.parquet import table_parts
 
-        return _from_parts(table_parts(source, "table", told.layout, told.names), told)
+        held = table_parts(source, "table", told.layout, told.names, id_column=told.id_column)
+        return _from_parts(held, told)
     if not isinstance(source, (str, PathLike)):
         raise ParameterError(
             "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
             f"votes, not {type(source).__name__}"
         )
-    located = locate(os.fspath(source), stdin, stack)
+    ids = (told.id_column or QUERY, TEACHER)
+    located = locate(os.fspath(source), stdin, stack, ids=ids)
     if located.format is Format.NPY:
         path = Path(located.parts[0].path)
         return _from_array(open_npy(path, located.name, told.layout, told.class_names), told)
+    numeral = next(filter(_NUMERAL.fullmatch, told.names or ()), None) if located.digits else None
+    if numeral is not None:
+        raise VoteError(
+            f"{located.name}: in CSV {numeral!r} of `label_names` looks like the number of a "
+            "class; use Parquet or JSONL, which tell texts from numbers"
+        )
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.parquet import open_parts
 
-    parts = open_parts(located.parts, located.name, told.layout, stack, told.names)
+    parts = open_parts(
+        located.parts, located.name, told.layout, stack, told.names, id_column=told.id_column
+    )
     return _from_parts(parts, told)
 
 
 def _from_array(matrix: NpyMatrix | NpyCube, told: _Told) -> VoteFile:
     told.refuse_list(matrix.where.name)
+    told.refuse_id_column(matrix.where.name)
     if isinstance(matrix, NpyCube):
         return _from_cube(matrix, told)
     if told.layout is Layout.MULTILABEL_COUNTS:
         return _counted_yes(matrix, told, None)
     if told.layout in (Layout.LONG, Layout.SPARSE):
-        raise VoteError(f"{matrix.where.name}: layout {told.layout} is for Parquet files")
+        raise VoteError(
+            f"{matrix.where.name}: layout {told.layout} is for tables (Parquet, CSV, JSONL, Arrow)"
+        )
     evidence = Evidence(matrix.rows, matrix.width, told.classes, told.ensemble, transposable=True)
     if matrix.texts:
         settled = _of_texts(matrix, told)

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
-from pate_cli.votes.columns import QUERY, Columns, find_columns, is_text
+from pate_cli.votes.columns import Columns, find_columns, is_text
+from pate_cli.votes.copies import Part
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids, strays
-from pate_cli.votes.files import Part
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
@@ -149,7 +149,7 @@ class Parts:
     @property
     def ids_are_numbers(self) -> bool:
         """What the schema says of the query ids, which there are."""
-        return _family(self.pieces[0].schema.field(QUERY).type) == "number"
+        return _family(self.pieces[0].schema.field(self.columns.query).type) == "number"
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -189,6 +189,8 @@ def open_parts(
     layout: Layout | None,
     stack: contextlib.ExitStack,
     label_names: Sequence[str] | None = None,
+    *,
+    id_column: str | None = None,
 ) -> Parts:
     """Read the schemas of all parts and check that they agree; `stack` closes the files kept open.
 
@@ -204,7 +206,9 @@ def open_parts(
         opened = kept.file(part)
         size, groups = opened.shape
         pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
-        its_columns = find_columns(opened.schema, part.name, layout, label_names)
+        its_columns = find_columns(
+            opened.schema, part.name, layout, label_names, id_column=id_column
+        )
         its_kinds = [_family(opened.schema.field(column).type) for column in its_columns.needed]
         if columns is None:
             columns, kinds = its_columns, its_kinds
@@ -225,14 +229,19 @@ def open_parts(
 
 
 def table_parts(
-    table: Any, name: str, layout: Layout | None, label_names: Sequence[str] | None = None
+    table: Any,
+    name: str,
+    layout: Layout | None,
+    label_names: Sequence[str] | None = None,
+    *,
+    id_column: str | None = None,
 ) -> Parts:
     """Take a pyarrow.Table for a file of one part.
 
     Raises:
         VoteError: no rows, or columns that are no votes.
     """
-    columns = find_columns(table.schema, name, layout, label_names)
+    columns = find_columns(table.schema, name, layout, label_names, id_column=id_column)
     if table.num_rows == 0:
         _refuse_empty(columns, name)
     piece = TablePiece(table, Stretch(name, table.num_rows))
@@ -303,7 +312,7 @@ class ParquetMatrix:
         for row, batch in self.parts.batches(size, columns.needed, start, stop):
             ids: Ids
             if columns.has_ids:
-                ids = plain_ids(ids_of(batch.column(QUERY), QUERY, row, where))
+                ids = plain_ids(ids_of(batch.column(columns.query), columns.query, row, where))
             else:
                 ids = row_numbers(row, row + batch.num_rows)
             if columns.is_list:
@@ -369,11 +378,12 @@ def open_matrix(
 
 def refuse_repeats(parts: Parts) -> None:
     """VoteError for a query id that an earlier row has."""
+    query = parts.columns.query
 
     def ids() -> Iterator[Any]:
-        for row, batch in parts.batches(_IDS_AT_ONCE, [QUERY]):
-            yield ids_of(batch.column(0), QUERY, row, parts.where)
+        for row, batch in parts.batches(_IDS_AT_ONCE, [query]):
+            yield ids_of(batch.column(0), query, row, parts.where)
 
     row = first_repeat(ids, parts.where.name)
     if row is not None:
-        raise VoteError(f"{parts.where.at(row)} repeats the {QUERY} of an earlier row")
+        raise VoteError(f"{parts.where.at(row)} repeats the {query} of an earlier row")

@@ -1,20 +1,20 @@
 """Files beside the votes: predictions of a student, true labels where known, a list of queries.
 
-All are public, small enough to be held in memory, and come as NPY, Parquet or CSV: an array whose
-rows follow the votes, or a table that may name its rows in a column `query_id`.
+All are public, small enough to be held in memory, and come in every format that votes come in: an
+array whose rows follow the votes, or a table that may name its rows in a column: the one that names
+them in the votes, or `query_id`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
+import os
 import re
 import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,9 @@ from pate_cli.errors import VoteError
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.checks import Ids
 from pate_cli.votes.columns import LABEL, QUERY, is_text
-from pate_cli.votes.files import Format, format_of
+from pate_cli.votes.copies import Part
+from pate_cli.votes.files import locate
+from pate_cli.votes.formats import Format
 from pate_cli.words import Voting
 
 __all__ = [
@@ -365,8 +367,14 @@ class QueryList:
         return np.array([int(text) for text in texts], dtype=np.int64)
 
 
-def query_list(given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]) -> QueryList:
+def query_list(
+    given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str],
+    *,
+    id_column: str | None = None,
+) -> QueryList:
     """The list of queries that is given, or that is in a file of this name.
+
+    `id_column` may stand for query_id in a file, here and below.
 
     Raises:
         VoteError: a file that cannot be read, an id that is neither number nor text, or one twice.
@@ -374,37 +382,35 @@ def query_list(given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[
     if isinstance(given, QueryList):
         return given
     if isinstance(given, str | PathLike):
-        return load_queries(given)
+        return load_queries(given, id_column=id_column)
     ids: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
     whole: list[Any] = [int(query) if isinstance(query, np.integer) else query for query in ids]
     return QueryList(tuple(whole))
 
 
-def load_queries(path: str | PathLike[str]) -> QueryList:
+def load_queries(path: str | PathLike[str], *, id_column: str | None = None) -> QueryList:
     """Read ids: an array [queries], or a table with `query_id`, whose other columns do not matter.
 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as a list of queries"
-    values, ids = _read(source, damaged, damaged)
+    side = read_side(path, "a list of queries", id_column)
+    name, ids = side.name, side.ids
     if ids is None:
+        values = side.values
         if not isinstance(values, np.ndarray):
-            raise VoteError(f"{source}: a list of queries needs a column named {QUERY}")
+            raise VoteError(f"{name}: a list of queries needs a column named {QUERY}")
         if values.ndim != 1 or values.dtype.kind not in "iuU":
-            raise VoteError(
-                f"{source}: a list of queries must be whole numbers or texts, one a row"
-            )
+            raise VoteError(f"{name}: a list of queries must be whole numbers or texts, one a row")
         ids = tuple(values.tolist())
     try:
-        return QueryList(ids, digits=source.suffix.lower() == ".csv")
+        return QueryList(ids, digits=side.digits)
     except VoteError as error:
-        raise VoteError(f"{source}: {error}") from None
+        raise VoteError(f"{name}: {error}") from None
 
 
 def load_predictions(
-    path: str | Path, *, pairs: bool = False
+    path: str | PathLike[str], *, pairs: bool = False, id_column: str | None = None
 ) -> StudentPredictions | YesProbabilities:
     """Read probabilities: an array [queries, classes], or a table with a column per class or one
     column of lists, and optionally `query_id`.
@@ -415,19 +421,17 @@ def load_predictions(
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as student predictions"
-    torn = f"{source}: a truncated or damaged Parquet file"
-    values, ids = _read(source, damaged, torn)
-    columns = names = None
+    noun = "student predictions"
+    side = read_side(path, noun, id_column)
+    values, columns, names = side.values, None, None
     if not isinstance(values, np.ndarray):
         columns = tuple(values.column_names) if values.num_columns > 1 else None
         names = _label_names(values)
-        with _understood(damaged):
-            values = _stacked(values, source)
+        with _understood(f"{side.name}: cannot be read as {noun}"):
+            values = _stacked(values, side.name)
     if pairs:
-        return YesProbabilities(_as_floats(values), ids, names)
-    return StudentPredictions(_as_floats(values), ids, columns)
+        return YesProbabilities(_as_floats(values), side.ids, names)
+    return StudentPredictions(_as_floats(values), side.ids, columns)
 
 
 def check_predictions(predictions: Any, label_set: LabelSet | None) -> None:
@@ -456,14 +460,19 @@ def _check_labels(
         raise VoteError(f"{what} name other labels than the votes, or in another order")
 
 
-def truth_of(truth: Truth | str | PathLike[str], label_set: LabelSet | None) -> Truth:
+def truth_of(
+    truth: Truth | str | PathLike[str],
+    label_set: LabelSet | None,
+    *,
+    id_column: str | None = None,
+) -> Truth:
     """The truth that is given, or in a file of this name, for votes on these labels.
 
     Raises:
         VoteError: a file that cannot be read as such, or the truth of something else.
     """
     if not isinstance(truth, Truth):
-        return load_truth(Path(truth), label_set)
+        return load_truth(truth, label_set, id_column=id_column)
     pairs = label_set is not None and label_set.voting is Voting.BINARY
     if isinstance(truth, PairTruth):
         if label_set is None or not pairs:
@@ -476,7 +485,12 @@ def truth_of(truth: Truth | str | PathLike[str], label_set: LabelSet | None) -> 
     return truth
 
 
-def load_truth(path: str | Path, label_set: LabelSet | None = None) -> Truth:
+def load_truth(
+    path: str | PathLike[str],
+    label_set: LabelSet | None = None,
+    *,
+    id_column: str | None = None,
+) -> Truth:
     """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
 
     Labels may be texts, which `Truth.named` turns into classes; an empty one is not known.
@@ -486,35 +500,35 @@ def load_truth(path: str | Path, label_set: LabelSet | None = None) -> Truth:
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    source = Path(path)
-    damaged = f"{source}: cannot be read as true labels"
-    values, ids = _read(source, damaged, damaged)
+    noun = "true labels"
+    side = read_side(path, noun, id_column)
+    name, values, ids = side.name, side.values, side.ids
     if label_set is not None:
         if not isinstance(values, np.ndarray):
             names = _label_names(values)
-            with _understood(damaged):
-                values = _stacked(values, source)
-            _check_labels(f"{source}: the true labels", values.shape[1], names, label_set)
-        return _truth_of_sets(values, ids, label_set, source)
+            with _understood(f"{name}: cannot be read as {noun}"):
+                values = _stacked(values, name)
+            _check_labels(f"{name}: the true labels", values.shape[1], names, label_set)
+        return _truth_of_sets(values, ids, label_set, name)
     if not isinstance(values, np.ndarray):
-        with _understood(damaged):
-            values = _label_column(values, source)
+        with _understood(f"{name}: cannot be read as {noun}"):
+            values = _label_column(values, name)
     words = None
     if values.ndim == 1 and values.dtype.kind == "U":
         found, values = np.unique(values, return_inverse=True)
         values = np.where(found[values] == "", UNKNOWN, values)
         words = tuple(found.tolist())
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
-        raise VoteError(f"{source}: true labels must be whole numbers or texts, one a query")
+        raise VoteError(f"{name}: {noun} must be whole numbers or texts, one a query")
     if ids is not None and len(set(ids)) != len(ids):
-        raise VoteError(f"{source}: a query id occurs twice")
+        raise VoteError(f"{name}: a query id occurs twice")
     # Above the largest int64 a label would come out negative, and so perhaps as unknown.
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
     return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
 
 
 def _truth_of_sets(
-    values: NDArray[Any], ids: tuple[Any, ...] | None, label_set: LabelSet, source: Path
+    values: NDArray[Any], ids: tuple[Any, ...] | None, label_set: LabelSet, source: str
 ) -> Truth:
     """The truth of [queries, labels], as pairs or as sets, by how the teachers vote."""
     numbers = values.dtype.kind in "iufb"
@@ -535,40 +549,75 @@ def _truth_of_sets(
     return Truth(np.where((known == UNKNOWN).any(axis=1), UNKNOWN, sets), ids)
 
 
-def _read(source: Path, damaged: str, torn: str) -> tuple[Any, tuple[Any, ...] | None]:
-    """Return an array, or a pyarrow.Table without its query ids, and these if there are any.
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What was read: an array, or a pyarrow.Table without its query ids, and these if it has any.
 
-    `damaged` says what is wrong with a file that cannot be read, `torn` if it is Parquet.
+    digits: from CSV, where numbers and texts look alike; the ids are texts then.
     """
-    try:
-        content = source.read_bytes()
-    except OSError as error:
-        raise VoteError(f"cannot read {source}: {error.strerror}") from None
-    kind = format_of(content)
-    with _understood(torn if kind is Format.PARQUET else damaged):
-        if kind is Format.NPY:
-            return np.load(io.BytesIO(content), allow_pickle=False), None
-        if kind is Format.PARQUET:
-            from pyarrow import BufferReader, parquet
 
-            table = parquet.read_table(BufferReader(content))
-        elif source.suffix.lower() == ".csv":
-            from pyarrow import BufferReader, csv, string
+    name: str
+    values: Any
+    ids: tuple[Any, ...] | None = None
+    digits: bool = False
 
-            # As text, for 007 is not 7 where ids are names.
-            options = csv.ConvertOptions(column_types={QUERY: string()})
-            # An empty line is a row of a single column; passed over, it would shift all others.
-            several = b"," in content.partition(b"\n")[0]
-            table = csv.read_csv(
-                BufferReader(content),
-                parse_options=csv.ParseOptions(ignore_empty_lines=several),
-                convert_options=options,
+
+def read_side(
+    path: str | PathLike[str],
+    noun: str,
+    id_column: str | None = None,
+    *,
+    ids: Sequence[str] = (),
+) -> Side:
+    """Read a file of any format that votes come in; `noun` is what messages call it.
+
+    The query ids are those in `id_column` if it is there, else in `query_id`. `ids` are other
+    columns of names, which are numbers only if each is written as one.
+
+    Raises:
+        VoteError: a file that cannot be read, or a query id that is missing.
+    """
+    source = os.fspath(path)
+    if source == "-":
+        raise VoteError(f"{noun}: only votes are read from standard input; give a file")
+    query_names = (id_column or QUERY, QUERY)
+    with contextlib.ExitStack() as stack:
+        located = locate(source, None, stack, ids=(*query_names, *ids))
+        damaged = f"{located.name}: cannot be read as {noun}"
+        with _understood(damaged):
+            if located.format is Format.NPY:
+                array = np.load(located.parts[0].path, allow_pickle=False)
+                return Side(located.name, array)
+        # pyarrow takes a tenth of a second to import: arrays do without.
+        from pyarrow import concat_tables
+
+        with _understood(damaged):
+            table = concat_tables(
+                [_table(part) for part in located.parts], promote_options="default"
             )
-        else:
-            raise VoteError(f"{source}: neither NPY nor Parquet")
-        if QUERY not in table.column_names:
-            return table, None
-        return table.drop_columns([QUERY]), tuple(table.column(QUERY).to_pylist())
+            query = next((name for name in query_names if name in table.column_names), None)
+            if query is None:
+                return Side(located.name, table, digits=located.digits)
+            queries = tuple(table.column(query).to_pylist())
+            table = table.drop_columns([query])
+    if None in queries:
+        raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
+    if located.digits:
+        queries = tuple(map(str, queries))
+    return Side(located.name, table, queries, located.digits)
+
+
+def _table(part: Part) -> Any:
+    from pyarrow import OSFile, parquet
+
+    with _understood(f"{part.name}: a truncated or damaged Parquet file"):
+        opened = (
+            OSFile(part.path)
+            if part.filesystem is None
+            else part.filesystem.open_input_file(part.path)
+        )
+        with opened:
+            return parquet.ParquetFile(opened).read()
 
 
 @contextlib.contextmanager
@@ -582,7 +631,7 @@ def _understood(message: str) -> Iterator[None]:
         raise VoteError(message) from error
 
 
-def _stacked(table: Any, source: Path) -> Floats:
+def _stacked(table: Any, source: str) -> Floats:
     """Return the columns of a table side by side, or its one column of lists as a matrix."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -609,7 +658,7 @@ def _label_names(table: Any) -> tuple[str, ...] | None:
     return tuple(table.column_names)
 
 
-def _label_column(table: Any, source: Path) -> NDArray[Any]:
+def _label_column(table: Any, source: str) -> NDArray[Any]:
     import pyarrow as pa
 
     if LABEL not in table.column_names:

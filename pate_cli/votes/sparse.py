@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pate_cli.arrays import DENSE_CLASSES, Ints, SparseCounts
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
-from pate_cli.votes.columns import COUNT, LABEL, QUERY
+from pate_cli.votes.columns import COUNT, LABEL
 from pate_cli.votes.entries import ids_of, numbers, plain_ids
 from pate_cli.votes.parquet import Parts
 from pate_cli.votes.ranges import Stretch
@@ -55,7 +55,8 @@ class SparseReader:
         for row, batch in self.parts.batches(self.size, columns.needed, start, stop):
             ids: Ids = row_numbers(row, row + batch.num_rows)
             if columns.has_ids:
-                ids = plain_ids(ids_of(batch.column(QUERY), QUERY, row, where))
+                query = columns.query
+                ids = plain_ids(ids_of(batch.column(query), query, row, where))
             histograms = self._histograms(batch, row)
             check_counts(
                 histograms.counts,

@@ -180,7 +180,7 @@ REFUSED = {
     "no column": ("id\n3\n", "q.csv: a list of queries needs a column named query_id"),
     "no row": ("query_id\n", "q.csv: the list of queries must hold whole numbers, or texts, one a"),
     "text": ("query_id\n3\n05\n", "the list of queries: row 1 is no number, but the votes name "),
-    "damaged": ("", "q.csv: cannot be read as a list of queries"),
+    "damaged": ("", "q.csv: the file is empty (0 bytes)"),
 }
 
 

@@ -60,7 +60,7 @@ def _pickled() -> bytes:
 
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
-    "text": (b"query,votes\n0,1\n", "neither NPY nor Parquet"),
+    "text": (b"query,votes\n0,1\n", "is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL"),
     "pickle": (pickle.dumps([1, 2]), "is a pickle"),
     "pickled array": (_pickled(), "pickle"),
     "truncated Parquet": (b"PAR1abcd", ""),

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import FileSelector
 
 from pate_cli import engine, passes
 
@@ -71,3 +72,57 @@ def test_a_store_that_is_not_there_is_one_line(store, pate):
     assert done.stderr.count("\n") == 1
     assert "cannot be reached" in done.stderr
     assert "sesame" not in done.stderr
+
+
+def test_a_file_on_a_store(store, pate):
+    """Labels and report as single files, from votes of a glob over several folders."""
+    address, client, bucket, parts = store
+    words = ["--workers", 1, *NOISE]
+    assert (
+        pate("aggregate", parts, "-o", "here.csv", "--report", "here.json", *words).exit_code == 0
+    )
+    votes = address("vot*/*.parquet")
+    out, report = address("labels.csv"), address("report.json")
+    there = pate("aggregate", votes, "-o", out, "--report", report, *words)
+    assert there.exit_code == 0, there.stderr
+    assert f"labels in s3://{bucket}/labels.csv" in there.stderr
+    assert "sesame" not in there.stderr
+    for name, local in (("labels.csv", "here.csv"), ("report.json", "here.json")):
+        with client.open_input_file(f"{bucket}/{name}") as file:
+            assert file.read() == Path(local).read_bytes()
+    again = pate("aggregate", votes, "-o", out, "--report", report, *words)
+    assert again.exit_code == 6
+    assert (
+        again.stderr
+        == f"pate: s3://{bucket}/labels.csv exists already; use --force to replace it\n"
+    )
+    found = client.get_file_info(FileSelector(bucket, recursive=True))
+    assert not [info.path for info in found if ".pate-" in info.path]
+
+
+@pytest.mark.parametrize(
+    ("votes", "labels"),
+    [
+        ("s3://b/v.csv", "s3://k:sesame@b/v.csv?region=eu"),
+        ("s3://b/votes", "s3://b/votes/l.csv"),
+        ("s3://b/*/p-*.csv", "s3://b/x/p-1.csv"),
+        ("s3://b/votes", "s3://b/votes"),
+    ],
+)
+def test_votes_on_a_store_are_never_replaced(votes, labels, pate):
+    done = pate("aggregate", votes, "-o", labels, "--report", "r.json", "--force", *NOISE)
+    assert done.exit_code == 2
+    assert "is among the votes; give" in done.stderr or "holds the votes; give" in done.stderr
+    assert "sesame" not in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--ledger", "--plot", "--checkpoint"])
+def test_secrets_stay_on_disk(flag, store, pate):
+    *_, parts = store
+    pytest.importorskip("matplotlib")
+    words = ["-o", "l.csv", "--report", "r.json", flag, "s3://k@b/secret.png", *NOISE]
+    done = pate("aggregate", parts, *words)
+    assert done.exit_code == 2, done.stderr
+    assert "s3://b/secret.png must be on disk: an object store has no file mode" in done.stderr
+    assert not Path("l.csv").exists()
+    assert not Path("s3:").exists()

@@ -147,9 +147,10 @@ def test_readers_pass_over_what_is_not_committed(place):
     written(OTHER, 7)
     read = ds.dataset(place.path, filesystem=place.filesystem, format="parquet").to_table()
     assert read.column("query_id").to_pylist() == [0, 1, 2]
-    listed = vote_files.listing(place.filesystem, place.path)
-    names = vote_files._visible(listed, "out")
-    assert names == [f"part-0000{number}.parquet" for number in range(3)]
+    places = vote_files._walked(
+        "out", (), lambda _: vote_files.listing(place.filesystem, place.path), ()
+    )
+    assert places == [(f"part-0000{number}.parquet",) for number in range(3)]
 
 
 def write_part(folder, number, data):

@@ -35,9 +35,37 @@ def test_truth_beside_counts(name):
     "name", ["total", "index", "__index_level_0__", "id", "image_id", "n_votes"]
 )
 def test_other_numbers_beside_counts(name):
-    assert refused(cat=INT, dog=INT, **{name: INT}).startswith(
-        f"f: column {name!r} does not look like a class; drop it (or name it 'query_id')"
+    message = refused(cat=INT, dog=INT, **{name: INT})
+    assert message.startswith(f"f: column {name!r} does not look like a class; drop it")
+    assert message.endswith(
+        f", give `id_column` {name!r} if it names the queries, or rename it if it is a class"
     )
+    assert "id_column" not in refused(query_id=TEXT, cat=INT, **{name: INT})
+    assert ("index=False" in message) == ("index" in name)
+
+
+def test_the_ids_by_another_name():
+    schema = pa.schema([("image", TEXT), ("cat", INT), ("dog", INT)])
+    found = find_columns(schema, "f", None, id_column="image")
+    assert found.needed == ["image", "cat", "dog"]
+    assert found.has_ids
+    long = pa.schema([("teacher_id", INT), ("image", TEXT), ("label", INT)])
+    assert find_columns(long, "f", None, id_column="image").needed == [
+        "image",
+        "teacher_id",
+        "label",
+    ]
+    lists = pa.schema([("image", TEXT), ("counts", LIST)])
+    assert find_columns(lists, "f", None, id_column="image").votes == ("counts",)
+    with pytest.raises(VoteError, match="f: there is no column 'img', which `id_column` names"):
+        find_columns(schema, "f", None, id_column="img")
+    both = schema.append(pa.field("query_id", INT))
+    with pytest.raises(VoteError, match="f: column 'query_id' does not look like a class; drop"):
+        find_columns(both, "f", None, id_column="image")
+    with pytest.raises(VoteError, match="f: column 'image' is float; use integers or strings"):
+        find_columns(
+            pa.schema([("image", pa.float64()), ("cat", INT)]), "f", None, id_column="image"
+        )
 
 
 def test_an_unnumbered_column_among_numbered_ones():

@@ -33,9 +33,11 @@ def test_what_is_not_there_or_not_votes(tmp_path, refusal):
     path = tmp_path / "f"
     for content, text in [
         (b"", "the file is empty (0 bytes)"),
-        (b"a,b\n1,2\n", "is neither NPY nor Parquet; convert it to one of them"),
-        (b"PK\x03\x04....", "is an archive (.npz?); save the one array as .npy"),
-        (b"\x80\x04\x95...", "is a pickle, which is never opened; save it as .npy"),
+        (
+            b"\x00\x01",
+            "is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them",
+        ),
+        (b"PK\x03\x04....", "the NPZ file is truncated or damaged"),
     ]:
         path.write_bytes(content)
         assert refusal(path) == f"f: {text}"
@@ -75,8 +77,8 @@ def test_folders_without_parts(tmp_path, npy, parquet, refusal):
     folder = tmp_path / "d"
     folder.mkdir()
     assert refusal(folder) == "d: the folder is empty"
-    (folder / "a.csv").write_text("1,2")
-    assert refusal(folder) == "d: no Parquet parts here"
+    (folder / "a.txt").write_text("1,2")
+    assert refusal(folder) == "d: no Parquet, CSV, JSONL or Arrow parts here"
     parquet(TWO, "d/a.parquet")
     (folder / "b.parquet").write_bytes(b"")
     assert refusal(folder) == "d/b.parquet: the file is empty (0 bytes)"
@@ -85,8 +87,8 @@ def test_folders_without_parts(tmp_path, npy, parquet, refusal):
     (folder / "b.npy").rename(folder / "b")
     assert refusal(folder) == "d/b: an NPY file cannot be one of several parts"
     (folder / "b").unlink()
-    (folder / "year=1").mkdir()
-    assert refusal(folder) == ("d: holds the sub-folder 'year=1'; give a glob of the parts instead")
+    (folder / "old").mkdir()
+    assert refusal(folder) == ("d: holds the sub-folder 'old'; give a glob of the parts instead")
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet"])

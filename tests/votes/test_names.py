@@ -239,7 +239,8 @@ REFUSED = {
     "what was asked": (
         {"gpt": ["World"], "prompt": ["Which?"]},
         {"label_names": NAMES},
-        "column 'prompt' does not look like votes; drop it, or rename it if it is a teacher",
+        "column 'prompt' does not look like votes; drop it, give `id_column` 'prompt' if it names "
+        "the queries, or rename it if it is a teacher",
     ),
     "a number that is no class": (
         {"teacher_0": [0, 3]},

@@ -78,7 +78,9 @@ def test_format_version_two_is_read(tmp_path, drain):
 
 
 def test_long_form_is_not_for_npy(npy, refusal):
-    assert refusal(npy([[1, 2]]), layout=Layout.LONG) == "v.npy: layout long is for Parquet files"
+    assert refusal(npy([[1, 2]]), layout=Layout.LONG) == (
+        "v.npy: layout long is for tables (Parquet, CSV, JSONL, Arrow)"
+    )
 
 
 def test_a_label_matrix_the_wrong_way_round(npy, refusal):

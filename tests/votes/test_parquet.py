@@ -47,8 +47,8 @@ def test_no_rows(parquet, refusal):
 )
 def test_columns_of_the_wrong_type(values, kind, parquet, refusal):
     assert refusal(parquet({"cat": [2, 1], "dog": values})) == (
-        f"v.parquet: column 'dog' is {kind}; votes are integers: keep 'query_id' and one integer "
-        "column per class"
+        f"v.parquet: column 'dog' is {kind}; votes are integers: drop it, give `id_column` 'dog' "
+        "if it names the queries, and keep one integer column per class"
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +17,7 @@ from pate_cli.votes.side_files import (
     StudentPredictions,
     Truth,
     load_predictions,
+    load_queries,
     load_truth,
 )
 from refusals import refusal
@@ -203,7 +207,8 @@ def test_truncated_files_are_refused(table, array, suffix, cut):
     path = table(**columns()) if suffix == "parquet" else array(SHARES)
     path.write_bytes(path.read_bytes()[:cut])
     assert refused(lambda: load_predictions(path)) in (
-        f"{path}: neither NPY nor Parquet",
+        f"{path}: the file is empty (0 bytes)",
+        f"{path}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them",
         f"{path}: cannot be read as student predictions",
         f"{path}: a truncated or damaged Parquet file",
     )
@@ -218,11 +223,13 @@ def test_files_that_are_no_predictions_are_refused(table, array, tmp_path):
     assert refused(lambda: load_predictions(pickled)) == (
         f"{pickled}: cannot be read as student predictions"
     )
-    assert refused(lambda: load_predictions(tmp_path)) == f"cannot read {tmp_path}: Is a directory"
-    missing = tmp_path / "nowhere.npy"
-    assert refused(lambda: load_predictions(missing)) == (
-        f"cannot read {missing}: No such file or directory"
+    (tmp_path / "empty").mkdir()
+    assert refused(lambda: load_predictions(tmp_path / "empty")) == (
+        f"{tmp_path / 'empty'}: the folder is empty"
     )
+    missing = tmp_path / "nowhere.npy"
+    assert refused(lambda: load_predictions(missing)) == f"{missing}: no such file or folder"
+    assert refused(lambda: load_predictions("-")).startswith("student predictions: only votes are")
 
 
 LABELS = [2, 0, None, 1]
@@ -337,21 +344,61 @@ def test_predictions_are_taken_by_name_where_all_columns_are_called_so(table):
 
 
 @pytest.mark.parametrize("load", [load_truth, load_predictions])
-def test_csv_is_told_by_its_name_and_the_others_by_content(load, array, tmp_path):
-    noun = "true labels" if load is load_truth else "student predictions"
-    damaged = "{}: cannot be read as " + noun
-    torn = damaged if load is load_truth else "{}: a truncated or damaged Parquet file"
+def test_the_format_is_told_by_content(load, array, tmp_path):
     for name, content, message in [
-        ("a.csv", b"", damaged),
-        ("a.csv", b"a,b\n1\n", damaged),
-        ("a.txt", b"label\n1\n", "{}: neither NPY nor Parquet"),
-        ("A.CSV", b"PAR1", torn),
+        ("a.csv", b"", "{}: the file is empty (0 bytes)"),
+        ("a.csv", b"a,b\n1\n", "{}: row 0 has 1 fields, the first line has 2; repair the row"),
+        ("A.CSV", b"PAR1", "{}: a truncated or damaged Parquet file"),
     ]:
         path = tmp_path / name
         path.write_bytes(content)
         assert refused(lambda path=path: load(path)) == message.format(path)
     path = array(np.array([1, 0]) if load is load_truth else SHARES)
     load(path.rename(tmp_path / "b.csv"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_format_of_votes_is_one_of_side_files(packed, tmp_path, monkeypatch):
+    """Truth and predictions in JSON lines, of a folder, packed; ids under the votes' own name."""
+    (tmp_path / "d").mkdir()
+    for number in range(2):
+        rows = [
+            json.dumps({"image": f"i{row}", "p": SHARES[row].tolist(), "label": row % 3})
+            for row in range(10 * number, 10 * number + 10)
+        ]
+        content = "\n".join(rows).encode()
+        name = f"d/{number}.jsonl" + ".gz" * packed
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    monkeypatch.chdir(tmp_path)
+    for source in ("d", f"d/*.jsonl{'.gz' * packed}", f"file://{tmp_path}/d"):
+        truth = load_truth(source, id_column="image")
+        assert truth.of(["i19", "i4", "none"], 0, classes=3).tolist() == [1, 1, UNKNOWN]
+        asked = load_queries(source, id_column="image")
+        assert list(asked.ids) == [f"i{row}" for row in range(20)]
+    only = tmp_path / "p.csv"
+    only.write_text("image,a,b,c\n" + "".join(f"i{j},0.5,0.25,0.25\n" for j in range(3)))
+    found = load_predictions(only, id_column="image")
+    assert found.of(["i2"], 0).tolist() == [[0.5, 0.25, 0.25]]
+    # Without that column, by query_id.
+    assert load_truth(write_csv(only, "query_id,label", "7,1"), id_column="image").ids == ("7",)
+
+
+def write_csv(path, *lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_an_id_that_is_missing_is_named_by_its_row(tmp_path):
+    path = write_csv(tmp_path / "t.csv", "query_id,label", "a,1", ",0")
+    assert refused(lambda: load_truth(path)) == f"{path}: row 1 has no query_id"
+
+
+def test_a_list_of_queries_in_csv_names_numbers_and_texts(tmp_path):
+    asked = load_queries(write_csv(tmp_path / "q.csv", "query_id", "7", "10"))
+    assert asked.named_by(numbers=True).tolist() == [7, 10]
+    assert list(asked.named_by(numbers=False)) == ["7", "10"]
+    named = load_queries(write_csv(tmp_path / "q.csv", "query_id", "007", "10"))
+    assert list(named.named_by(numbers=False)) == ["007", "10"]
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "csv"])

@@ -1,0 +1,140 @@
+"""An output on an object store or a distributed filesystem, reached through pyarrow.
+
+It is written under a temporary name beside its own, which begins with a dot so that no reader takes
+it for a part, and moved when the transaction is committed. There is no file mode: what is secret
+never goes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import secrets
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pate_cli.errors import OutputError
+from pate_cli.files.addresses import is_flat
+from pate_cli.files.draft import Draft, Held
+
+__all__ = ["StoredFile"]
+
+
+class StoredFile:
+    """A file on a pyarrow filesystem."""
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        """`path` on `filesystem`; `name` is for messages, without what may be credentials."""
+        self.name = name
+        self.written = False
+        self._filesystem, self._path = filesystem, path
+        folder, _, _ = path.rpartition("/")
+        self._temporary, self._backup = (
+            f"{folder}/.pate-{secrets.token_hex(8)}.tmp" for _ in range(2)
+        )
+        self._placed = False
+        self._kept = False  # what was there before is in the backup
+        self._left: set[str] = set()  # temporary names that may be in use
+
+    def check(self, *, force: bool) -> None:
+        """Refuse now, before any private work, whatever would fail later."""
+        try:
+            with _asked():
+                found = self._kind()
+        except OSError as error:
+            raise OutputError(f"cannot write {self.name}: {error.strerror}") from error
+        if found == "Directory" or self.name.endswith("/"):
+            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+        if found != "NotFound" and not force:
+            raise OutputError(f"{self.name} exists already; use `force` to replace it")
+        try:
+            # Rights are asked in the only way that tells.
+            with _asked():
+                self._put([])
+                self._remove(self._temporary)
+        except OSError as error:
+            raise OutputError(f"cannot write {self.name}: {error.strerror}") from error
+        finally:
+            self.clean()
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[Draft]:
+        """Hold the content back until it is whole: a store ends what it is given, whole or not."""
+        held = Held()
+        try:
+            with held.staging() as draft:
+                yield draft
+            with _asked():
+                self._put(held.chunks())
+        finally:
+            held.close()
+        self.written = True
+
+    def place(self, *, force: bool) -> None:
+        """Give the content its name; a file that has it goes if `force`, else FileExistsError."""
+        store = self._filesystem
+        with _asked():
+            if self._kind() != "NotFound":
+                if not force:
+                    raise FileExistsError(errno.EEXIST, "exists")
+                self._left.add(self._backup)
+                if is_flat(store):
+                    store.copy_file(self._path, self._backup)
+                else:
+                    store.move(self._path, self._backup)
+                self._kept = True
+            self._placed = True
+            store.move(self._temporary, self._path)
+            self._left.discard(self._temporary)
+
+    def withdraw(self) -> bool:
+        """Undo `place`, done or half done; whether nothing of this run is left under the name."""
+        if not (self._placed or self._kept):
+            return True
+        try:
+            with _asked():
+                if self._kept:
+                    if not is_flat(self._filesystem) and self._kind() != "NotFound":
+                        self._remove(self._path)
+                    self._filesystem.move(self._backup, self._path)
+                elif self._kind() != "NotFound":
+                    self._remove(self._path)
+        except OSError:
+            return False
+        self._left.discard(self._backup)
+        self._placed = self._kept = False
+        return True
+
+    def clean(self) -> None:
+        """Remove what lies under temporary names."""
+        for path in sorted(self._left):
+            with contextlib.suppress(OSError), _asked():
+                self._remove(path)
+        self._left.clear()
+
+    def _kind(self) -> str:
+        return str(self._filesystem.get_file_info(self._path).type.name)
+
+    def _put(self, chunks: Iterable[bytes]) -> None:
+        self._left.add(self._temporary)
+        with self._filesystem.open_output_stream(self._temporary) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+
+    def _remove(self, path: str) -> None:
+        self._filesystem.delete_file(path)
+        self._left.discard(path)
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    """Make one line of what pyarrow raises: an OSError with its first line as the reason."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OSError(errno.EIO, f"it cannot be reached: {reason}") from error

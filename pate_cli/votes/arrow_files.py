@@ -1,0 +1,80 @@
+"""Arrow IPC files and streams (Feather version 2 is the file), record batch by record batch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.copies import Part
+
+__all__ = ["tables"]
+
+_MAGIC = b"ARROW1"
+
+
+def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Yield the schema and the record batches of each part; ids are as they are typed.
+
+    Raises:
+        VoteError: a part is truncated or damaged.
+    """
+    del ids
+    for part in parts:
+        with _readable(part.name), pa.OSFile(part.path) as source, _opened(source) as reader:
+            schema = _plain(reader.schema)
+        yield schema, _batches(part, schema)
+
+
+def _batches(part: Part, schema: Any) -> Iterator[Any]:
+    with contextlib.ExitStack() as stack:
+        with _readable(part.name):
+            source = stack.enter_context(pa.OSFile(part.path))
+            reader = stack.enter_context(_opened(source))
+            in_file = hasattr(reader, "num_record_batches")
+            numbers = iter(range(reader.num_record_batches)) if in_file else iter(int, 1)
+        while True:
+            with _readable(part.name):
+                number = next(numbers, None)
+                if number is None:
+                    return
+                try:
+                    batch = reader.get_batch(number) if in_file else reader.read_next_batch()
+                except StopIteration:
+                    return
+                # Offsets and indices that point outside would be followed, not noticed.
+                batch.validate(full=True)
+                columns = [_decoded(column) for column in batch.columns]
+                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield batch
+
+
+def _opened(source: Any) -> Any:
+    start = source.read(len(_MAGIC))
+    source.seek(0)
+    return pa.ipc.open_file(source) if start == _MAGIC else pa.ipc.open_stream(source)
+
+
+def _plain(schema: Any) -> Any:
+    """The schema without dictionaries, which may differ from batch to batch, nor metadata."""
+    return pa.schema([pa.field(field.name, _value_type(field.type)) for field in schema])
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decoded(column: Any) -> Any:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn pyarrow's errors into one line; their text is not passed on, it may quote data."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeError, MemoryError, ValueError) as error:
+        raise VoteError(f"{name}: the Arrow file is truncated or damaged") from error

@@ -1,0 +1,99 @@
+"""Text and Arrow files as temporary Parquet, written once in bounded memory.
+
+Each format has a reader that settles the schema of all parts first and then hands out their rows:
+what a column holds must not depend on the part, nor on what stands in its first rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pate_cli.errors import VoteError
+from pate_cli.votes import arrow_files, delimited, json_lines
+from pate_cli.votes.copies import Copies, Part
+from pate_cli.votes.formats import Format
+
+__all__ = ["converted"]
+
+Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
+"""Of each part its schema, and its rows as record batches of this schema."""
+
+_READERS: dict[Format, Callable[[Sequence[Part], Collection[str]], Tables]] = {
+    Format.CSV: delimited.tables,
+    Format.JSONL: json_lines.tables,
+    Format.ARROW: arrow_files.tables,
+}
+# A row group is decoded from its start and each of its columns costs something by itself.
+_GROUP_ENTRIES = 1 << 21
+_WIDE_ENTRIES = 1 << 23
+_WIDE_ROWS = 1 << 12
+
+
+def converted(
+    parts: Sequence[Part], kind: Format, copies: Copies, ids: Collection[str]
+) -> Iterator[Path]:
+    """Yield a Parquet file for each part of a format, `ids` as in `locate`; parts are local.
+
+    Raises:
+        VoteError: a part is damaged, or its columns are no table.
+    """
+    for part, (schema, batches) in zip(parts, _READERS[kind](parts, ids), strict=True):
+        path = copies.new(part.name)
+        with copies.making(part.name):
+            _write(path, schema, batches, part.name)
+        copies.drop(part.path)
+        yield path
+
+
+def _write(path: Path, schema: Any, batches: Iterator[Any], name: str) -> None:
+    with _storable(name):
+        writer = pq.ParquetWriter(path, schema)
+    with writer:
+        held: list[Any] = []
+        rows, size = 0, 0
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            size = size or _group_rows(batch)
+            start = 0
+            while start < batch.num_rows:
+                piece = batch.slice(start, size - rows)
+                held.append(piece)
+                start += piece.num_rows
+                rows += piece.num_rows
+                if rows == size:
+                    _flush(writer, held, schema, name)
+                    held, rows = [], 0
+        if held:
+            _flush(writer, held, schema, name)
+
+
+def _flush(writer: Any, held: list[Any], schema: Any, name: str) -> None:
+    table = pa.Table.from_batches(held, schema=schema)
+    with _storable(name):
+        writer.write_table(table, row_group_size=table.num_rows)
+
+
+@contextlib.contextmanager
+def _storable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise VoteError(f"{name}: has a column of a type that is no vote; drop it") from error
+
+
+def _group_rows(batch: Any) -> int:
+    """Rows of a row group, by the width of the first row alone: no vote decides where one ends."""
+    width = 1 if not batch.num_columns else 0
+    for column in batch.slice(0, 1).columns:
+        while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            column = pc.list_flatten(column)
+        width += max(1, len(column))
+    return max(1, _GROUP_ENTRIES // width, min(_WIDE_ROWS, _WIDE_ENTRIES // width))

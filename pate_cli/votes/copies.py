@@ -1,0 +1,173 @@
+"""Files of votes, and temporary copies of those that cannot be read from anywhere, again and again.
+
+Copies have mode 0600, lie where temporary files do, and are removed when the votes are closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.formats import Format, refuse_closed
+
+__all__ = ["Copies", "Part"]
+
+_CHUNK = 1 << 20
+# What zipfile raises over damage, a password, or a compression it does not know.
+_DAMAGED = (
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    UnicodeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_CODECS = {Format.GZIP: "gzip", Format.ZSTD: "zstd", Format.BZIP2: "bz2"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: a local path, or a path on a pyarrow filesystem; `name` is for messages."""
+
+    name: str
+    path: str
+    filesystem: Any = None
+
+
+class Copies:
+    """The temporary files of one source; they live until `stack` is closed."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._paths: set[Path] = set()
+        stack.callback(self._remove)
+
+    def new(self, name: str) -> Path:
+        """An empty file that only its owner can read, for a copy of `name`."""
+        with self.making(name):
+            # mkstemp creates the file with mode 0600: nobody reads it half-way.
+            descriptor, path = tempfile.mkstemp(prefix="pate-votes-")
+            self._paths.add(Path(path))
+            os.close(descriptor)
+        return Path(path)
+
+    def drop(self, path: str) -> None:
+        """Remove a file before the others, if it is a copy."""
+        if Path(path) in self._paths:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+            self._paths.discard(Path(path))
+
+    def spooled(self, stream: Any, name: str) -> Path:
+        """Copy all of a stream; errors of reading it are worded by whoever opened it."""
+        path = self.new(name)
+        with contextlib.ExitStack() as stack:
+            with self.making(name):
+                file = stack.enter_context(path.open("wb"))
+            while chunk := _read(stream, name):
+                with self.making(name):
+                    file.write(chunk)
+            with self.making(name):
+                file.flush()
+        return path
+
+    def unpacked(self, stream: IO[bytes] | Any, kind: Format, name: str) -> Path:
+        """Copy what a compressed stream holds.
+
+        Raises:
+            VoteError: it is truncated or damaged.
+        """
+        import pyarrow as pa
+
+        try:
+            opened = pa.CompressedInputStream(stream, _CODECS[kind])
+        except (pa.ArrowException, OSError) as error:
+            raise _torn(name, kind) from error
+        path = self.new(name)
+        with contextlib.ExitStack() as stack:
+            stack.callback(_quietly_closed, opened)
+            with self.making(name):
+                file = stack.enter_context(path.open("wb"))
+            while True:
+                try:
+                    chunk = opened.read(_CHUNK)
+                except (pa.ArrowException, OSError) as error:
+                    raise _torn(name, kind) from error
+                if not chunk:
+                    break
+                with self.making(name):
+                    file.write(chunk)
+            with self.making(name):
+                file.flush()
+        return path
+
+    def only_array(self, path: str, name: str) -> Path:
+        """Copy the one array of an NPZ file.
+
+        Raises:
+            VoteError: it is damaged, holds a pickle, several arrays, or something else.
+        """
+        copy = self.new(name)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                inside = [entry for entry in archive.infolist() if not entry.is_dir()]
+                if any(entry.filename.endswith("data.pkl") for entry in inside):
+                    refuse_closed(name, torch=True)
+                if not inside or any(not entry.filename.endswith(".npy") for entry in inside):
+                    raise VoteError(
+                        f"{name}: is an archive and no NPZ file; unpack it and give the file in it"
+                    )
+                if len(inside) > 1:
+                    names = ", ".join(repr(entry.filename[:-4])[1:-1] for entry in inside[:4])
+                    more = ", ..." if len(inside) > 4 else ""
+                    raise VoteError(
+                        f"{name}: holds {len(inside)} arrays ({names}{more}); save the votes alone"
+                    )
+                with archive.open(inside[0]) as member, copy.open("wb") as file:
+                    while chunk := member.read(_CHUNK):
+                        with self.making(name):
+                            file.write(chunk)
+        except _DAMAGED as error:
+            raise VoteError(f"{name}: the NPZ file is truncated or damaged") from error
+        except OSError as error:
+            raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
+        return copy
+
+    @contextlib.contextmanager
+    def making(self, name: str) -> Iterator[None]:
+        """Turn an error of the disk that takes a copy into one line."""
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
+
+    def _remove(self) -> None:
+        for path in list(self._paths):
+            self.drop(str(path))
+
+
+def _read(stream: Any, name: str) -> bytes:
+    try:
+        return bytes(stream.read(_CHUNK))
+    except OSError as error:
+        reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
+        raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
+
+
+def _torn(name: str, kind: Format) -> VoteError:
+    return VoteError(f"{name}: the {kind.value} file is truncated or damaged")
+
+
+def _quietly_closed(stream: Any) -> None:
+    with contextlib.suppress(OSError):
+        stream.close()

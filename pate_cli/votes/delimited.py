@@ -1,0 +1,251 @@
+"""CSV, with a comma, a semicolon or a tab between fields, and a first line that names the columns.
+
+What a column holds is settled on all its values in all parts of a source before any is read: not on
+the first rows, so that it does not matter in which row a teacher's odd vote stands.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+
+from pate_cli.errors import VoteError
+from pate_cli.votes.columns import ODD_ROW
+from pate_cli.votes.copies import Part
+from pate_cli.votes.text import refuse_other_bytes
+
+__all__ = ["tables"]
+
+_BLOCK = 1 << 23
+"""Bytes parsed at once; no row is longer."""
+
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
+_NUMBER = r"^[ \t]*(-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|-?(?i:nan|inf|infinity))[ \t]*$"
+_NUMERIC = re.compile(_NUMBER.replace("^", "").replace("$", ""))
+_BROKEN_LINE = r"[\r\n]"
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Yield the schema and the record batches of each part; a column has one type in all of them.
+
+    Empty fields are nulls. A column in `ids` is of integers where each is written as one (007 is
+    not 7), another one where it is possible, then of floats; else both are text.
+
+    Raises:
+        VoteError: no header, an unclear one, text that is no UTF-8, or rows of other lengths.
+    """
+    sheets = [_sheet(part) for part in parts]
+    seen: dict[str, _Seen] = {}
+    for sheet in sheets:
+        _settle(sheet, seen)
+    for sheet in sheets:
+        kinds = [seen[name].kind(is_id=name in ids) for name in sheet.names]
+        yield pa.schema(kinds), _batches(sheet, pa.schema(kinds))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A part whose first line was read."""
+
+    part: Part
+    names: tuple[str, ...]
+    delimiter: str
+    only_header: bool
+
+    def reader(self, types: dict[str, Any], bad: list[Any]) -> Any:
+        """Record batches in order; rows of another length are left out and noted in `bad`."""
+
+        def skip(row: Any) -> str:
+            bad.append(row)
+            return "skip"
+
+        return pcsv.open_csv(
+            self.part.path,
+            # In one thread, which counts the rows.
+            read_options=pcsv.ReadOptions(
+                use_threads=False, block_size=_BLOCK, skip_rows=1, column_names=self.names
+            ),
+            parse_options=pcsv.ParseOptions(
+                delimiter=self.delimiter,
+                # An empty line is a row where there is one column.
+                ignore_empty_lines=len(self.names) > 1,
+                invalid_row_handler=skip,
+            ),
+            convert_options=pcsv.ConvertOptions(
+                check_utf8=False,  # was checked, by line
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+
+
+# The first line.
+
+
+def _sheet(part: Part) -> _Sheet:
+    refuse_other_bytes(part)
+    with Path(part.path).open("rb") as file:
+        start = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
+    first, *rest = re.split(rb"[\r\n]", start, maxsplit=1)
+    line = first.decode()
+    bare = re.sub(r'"[^"]*"', "", line)
+    found = [delimiter for delimiter in _DELIMITERS if delimiter in bare]
+    if len(found) > 1:
+        both = " and ".join(_DELIMITERS[delimiter] for delimiter in found)
+        raise VoteError(
+            f"{part.name}: the first line has {both}, so it is unclear what stands between fields; "
+            "rename the columns"
+        )
+    if not line.strip() or '"' in bare:
+        raise VoteError(f"{part.name}: the first line must name the columns")
+    delimiter = found[0] if found else ","
+    try:
+        names = next(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise VoteError(f"{part.name}: the first line must name the columns") from error
+    names = [name.strip() for name in names]
+    numeric = [name for name in names if _NUMERIC.fullmatch(name)]
+    if numeric != [str(place) for place in range(len(numeric))]:
+        # It may be a row of votes, so nothing of it is shown.
+        raise VoteError(
+            f"{part.name}: the first line holds numbers; the first line must name the columns "
+            "(0, 1, 2, ... in this order are names)"
+        )
+    # As pandas calls them: the index of a data frame has no name.
+    names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise VoteError(
+            f"{part.name}: the first line names columns {names.index(names[twice])} and {twice} "
+            "alike; it must name the columns, each by another name"
+        )
+    return _Sheet(part, tuple(names), delimiter, only_header=not b"".join(rest).strip())
+
+
+# What the columns hold.
+
+
+@dataclass
+class _Seen:
+    """The values of a column so far."""
+
+    name: str
+    empty: bool = True
+    whole: bool = True
+    number: bool = True
+    numbers: bool = False
+    odd_row: int | None = None
+    _odd: Any = field(default=None, repr=False)
+
+    def add(self, column: Any, row: int) -> None:
+        """Look at a column of texts from row `row` on; only the distinct ones matter."""
+        values = column.dictionary
+        if not len(values):
+            return
+        self.empty = False
+        if self.whole:
+            self.whole = _all_whole(values)
+            self.numbers = self.numbers or self.whole
+        if self.whole:
+            return
+        fits = pc.match_substring_regex(values, _NUMBER).to_numpy(zero_copy_only=False)
+        self.numbers = self.numbers or bool(fits.any())
+        if not fits.all() and self.odd_row is None:
+            self.number = False
+            self.odd_row = row + _first(column, ~fits)
+
+    def kind(self, *, is_id: bool) -> Any:
+        """The field of the schema; a column without any value has no type."""
+        if self.empty:
+            return pa.field(self.name, pa.string() if is_id else pa.null())
+        if self.whole:
+            return pa.field(self.name, pa.int64())
+        if self.number and not is_id:
+            return pa.field(self.name, pa.float64())
+        odd = {} if is_id or not self.numbers else {ODD_ROW: str(self.odd_row)}
+        return pa.field(self.name, pa.string(), metadata=odd)
+
+
+def _all_whole(values: Any) -> bool:
+    if not pc.all(pc.match_substring_regex(values, _WHOLE)).as_py():
+        return False
+    try:
+        values.cast(pa.int64())
+    except pa.ArrowInvalid:  # beyond 64 bits
+        return False
+    return True
+
+
+def _first(column: Any, bad: Any) -> int:
+    """The first row of a dictionary array whose value is among the bad ones."""
+    places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return int(np.argmax(np.append(bad, False)[places]))
+
+
+def _settle(sheet: _Sheet, seen: dict[str, _Seen]) -> None:
+    columns = [seen.setdefault(name, _Seen(name)) for name in sheet.names]
+    for row, batch in _rows(sheet, dict.fromkeys(sheet.names, _TEXT)):
+        for column, values in zip(columns, batch.columns, strict=True):
+            broken = pc.match_substring_regex(values.dictionary, _BROKEN_LINE)
+            if pc.any(broken).as_py():
+                at = row + _first(values, broken.to_numpy(zero_copy_only=False))
+                raise VoteError(
+                    f"{sheet.part.name}: row {at} has a quoted field that goes on in the next "
+                    "line; close the quote, or keep a row in one line"
+                )
+            column.add(values, row)
+
+
+def _batches(sheet: _Sheet, schema: Any) -> Iterator[Any]:
+    for _, batch in _rows(sheet, {part.name: part.type for part in schema}):
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
+    """Yield (first row, record batch)."""
+    bad: list[Any] = []
+    row = 0
+    try:
+        reader = sheet.reader(types, bad)
+    except pa.ArrowInvalid as error:
+        if sheet.only_header:
+            return
+        raise _unreadable(sheet, row) from error
+    while True:
+        try:
+            batch = next(reader, None)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(sheet, row) from error
+        if bad:
+            fields, wanted = bad[0].actual_columns, bad[0].expected_columns
+            # Counted from 1, the first line among them.
+            at = "a row" if bad[0].number is None else f"row {bad[0].number - 2}"
+            raise VoteError(
+                f"{sheet.part.name}: {at} has {fields} fields, the first line has {wanted}; "
+                "repair the row"
+            )
+        if batch is None:
+            return
+        yield row, batch
+        row += batch.num_rows
+
+
+def _unreadable(sheet: _Sheet, row: int) -> VoteError:
+    """What is wrong is not passed on: it may quote the row."""
+    return VoteError(
+        f"{sheet.part.name}: cannot be read as CSV from row {row} on; a row may be damaged, or "
+        f"longer than {_BLOCK >> 20} MB"
+    )

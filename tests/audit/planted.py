@@ -102,14 +102,14 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "confident: a threshold without noise",
             "mechanisms/confident.py",
-            "self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold",
+            "self.test_score(counts) + self.sigma1 * look >= self.threshold",
             "self.test_score(counts) >= self.threshold",
             "confident: at the threshold",
         ),
         Planted(
             "interactive: a threshold without noise",
             "mechanisms/confident.py",
-            "self.test_score(counts) + self.sigma1 * draws[:, 0] >= self.threshold",
+            "self.test_score(counts) + self.sigma1 * look >= self.threshold",
             "self.test_score(counts) >= self.threshold",
             "interactive: student near the threshold",
         ),

@@ -40,24 +40,24 @@ if TYPE_CHECKING:
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
-    from pate_cli.votes.side_files import PairTruth as PairTruth
-    from pate_cli.votes.side_files import StudentPredictions as StudentPredictions
-    from pate_cli.votes.side_files import Truth as Truth
-    from pate_cli.votes.side_files import YesProbabilities as YesProbabilities
+    from pate_cli.votes.student import StudentPredictions as StudentPredictions
+    from pate_cli.votes.student import YesProbabilities as YesProbabilities
+    from pate_cli.votes.truth import PairTruth as PairTruth
+    from pate_cli.votes.truth import Truth as Truth
 
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
-    "PairTruth": "votes.side_files",
+    "PairTruth": "votes.truth",
     "PateError": "errors",
     "RefusedError": "errors",
     "Report": "disclosure.report",
     "SpendRecord": "ledger",
-    "StudentPredictions": "votes.side_files",
+    "StudentPredictions": "votes.student",
     "SyntheticEnsemble": "synthetic",
     "TeacherGroups": "votes",
-    "Truth": "votes.side_files",
-    "YesProbabilities": "votes.side_files",
+    "Truth": "votes.truth",
+    "YesProbabilities": "votes.student",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",

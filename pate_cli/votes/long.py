@@ -23,7 +23,7 @@ from pate_cli.votes.columns import LABEL, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.parquet import Parts
-from pate_cli.votes.side_files import QueryList
+from pate_cli.votes.query_list import QueryList
 
 VOTES_AT_ONCE = 1 << 19
 """Rows of a batch."""

@@ -22,7 +22,7 @@ from pate_cli.votes.groups import Groups, teacher_groups
 from pate_cli.votes.matrices import from_array, from_parts
 from pate_cli.votes.names import LabelNames, names_of
 from pate_cli.votes.npy import open_npy, take_array
-from pate_cli.votes.side_files import QueryList, query_list
+from pate_cli.votes.query_list import QueryList, query_list
 from pate_cli.votes.told import Told
 from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout, Voting

@@ -11,10 +11,10 @@ from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.query_list import QueryList
 from pate_cli.votes.reading import (
     Reader,
 )
-from pate_cli.votes.side_files import QueryList
 from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout, Voting
 

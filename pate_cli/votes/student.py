@@ -1,0 +1,189 @@
+"""What a student predicts, public: probabilities of the classes, or of yes for every label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Floats
+from pate_cli.errors import VoteError
+from pate_cli.multilabel import LabelSet
+from pate_cli.votes.side_files import (
+    SideRows,
+    as_floats,
+    check_label_set,
+    columns_of_labels,
+    of_pairs,
+    read_side,
+    side_by_side,
+    understood,
+)
+from pate_cli.words import Voting
+
+__all__ = ["StudentPredictions", "YesProbabilities", "check_predictions", "load_predictions"]
+
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class StudentPredictions:
+    """Class probabilities per query, matched to votes by id or by order: for Interactive-GNMax.
+
+    Attributes:
+        probabilities: [queries, classes]; rows sum to 1 within 1e-6.
+        ids: the queries' ids, or None when rows match votes by their order.
+        columns: what the classes are called here, None where they are not.
+    """
+
+    probabilities: Floats
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    columns: tuple[str, ...] | None = None
+    _rows: SideRows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = self.probabilities
+        if values.ndim != 2 or values.shape[1] < 2 or values.shape[0] == 0:
+            raise VoteError(
+                "student predictions must be [queries, classes] with at least 2 classes, got "
+                f"shape {values.shape}"
+            )
+        good = np.logical_and(values >= 0.0, values < np.inf).all(axis=1, keepdims=True)
+        bad = np.abs(np.where(good, values, 0.0).sum(axis=1) - 1.0) > _SUM_TOLERANCE
+        if bad.any():
+            raise VoteError(
+                f"student predictions, row {int(np.argmax(bad))}: not probabilities that sum to 1 "
+                "within 1e-6; give the output of a softmax or predict_proba"
+            )
+        object.__setattr__(self, "_rows", SideRows("student predictions", len(values), self.ids))
+
+    @property
+    def classes(self) -> int:
+        """m."""
+        return self.probabilities.shape[1]
+
+    def named(self, names: Sequence[str] | None) -> StudentPredictions:
+        """With classes in the order of these names, where the columns are called exactly so.
+
+        Otherwise as they stand: the first column is class 0.
+        """
+        if names is None or self.columns is None or self.columns == tuple(names):
+            return self
+        if sorted(self.columns) != sorted(names):
+            return self
+        order = [self.columns.index(name) for name in names]
+        return StudentPredictions(self.probabilities[:, order], self.ids, tuple(names))
+
+    def of(self, ids: Any, first_row: int) -> Floats:
+        """Probabilities of the queries with these ids, or from `first_row` on.
+
+        Raises:
+            VoteError: a query without predictions.
+        """
+        rows = self._rows.of(ids, first_row)
+        if (rows < 0).any():
+            row = first_row + int(np.argmax(rows < 0))
+            raise VoteError(f"student predictions: none for the query of row {row}")
+        return self.probabilities[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class YesProbabilities:
+    """Probabilities of yes for every label of a query, for Interactive-GNMax on several labels.
+
+    Attributes:
+        probabilities: [queries, labels], each from 0 to 1.
+        ids: the queries' ids, or None when rows match queries of the votes by their order.
+        names: of the labels, [labels], where the file names them.
+    """
+
+    probabilities: Floats
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    names: tuple[str, ...] | None = None
+    classes: ClassVar[int] = 2
+    _rows: SideRows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        values = self.probabilities
+        if values.ndim != 2 or 0 in values.shape:
+            raise VoteError(
+                "student predictions for several labels must be [queries, labels], probabilities "
+                f"of yes, got shape {values.shape}"
+            )
+        bad = ~((values >= 0.0) & (values <= 1.0)).all(axis=1)
+        if bad.any():
+            raise VoteError(
+                f"student predictions, row {int(np.argmax(bad))}: not probabilities of yes, each "
+                "from 0 to 1"
+            )
+        object.__setattr__(self, "_rows", SideRows("student predictions", len(values), self.ids))
+
+    @property
+    def labels(self) -> int:
+        """L."""
+        return self.probabilities.shape[1]
+
+    def named(self, names: Sequence[str] | None) -> YesProbabilities:
+        """As it is: its classes are no and yes; names of labels must be those of the votes."""
+        del names
+        return self
+
+    def of(self, ids: Any, first_row: int) -> Floats:
+        """Probabilities (no, yes) of the pairs from `first_row` on, whose queries have these ids.
+
+        Raises:
+            VoteError: a query without predictions.
+        """
+        yes = of_pairs(self._rows, self.probabilities, ids, first_row, np.nan)
+        if np.isnan(yes).any():
+            query = (first_row + int(np.argmax(np.isnan(yes)))) // self.labels
+            raise VoteError(f"student predictions: none for the query of row {query}")
+        return np.stack([1.0 - yes, yes], axis=1)
+
+
+def load_predictions(
+    path: str | PathLike[str], *, pairs: bool = False, id_column: str | None = None
+) -> StudentPredictions | YesProbabilities:
+    """Read probabilities: an array [queries, classes], or a table with a column per class or one
+    column of lists, and optionally `query_id`.
+
+    pairs: the votes are on several labels a query, each by itself; [queries, labels] are then
+    probabilities of yes.
+
+    Raises:
+        VoteError: a file that cannot be read as such.
+    """
+    noun = "student predictions"
+    side = read_side(path, noun, id_column)
+    values, columns, names = side.values, None, None
+    if not isinstance(values, np.ndarray):
+        columns = tuple(values.column_names) if values.num_columns > 1 else None
+        names = columns_of_labels(values)
+        with understood(f"{side.name}: cannot be read as {noun}"):
+            values = side_by_side(values, side.name)
+    if pairs:
+        return YesProbabilities(as_floats(values), side.ids, names)
+    return StudentPredictions(as_floats(values), side.ids, columns)
+
+
+def check_predictions(predictions: Any, label_set: LabelSet | None) -> None:
+    """VoteError where predictions are not of what the votes are on, however their shapes fit."""
+    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    if isinstance(predictions, YesProbabilities):
+        if label_set is None or not pairs:
+            raise VoteError(
+                "the student predicts yes or no for every label, the votes are not on labels one "
+                "by one"
+            )
+        check_label_set(
+            "the student's predictions", predictions.labels, predictions.names, label_set
+        )
+    elif pairs and isinstance(predictions, StudentPredictions) and predictions.ids is not None:
+        raise VoteError(
+            "the student's predictions are for queries, the votes are on pairs of a query and a "
+            "label; give probabilities of yes, [queries, labels]"
+        )

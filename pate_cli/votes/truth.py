@@ -1,0 +1,213 @@
+"""True labels where they are known, public or their holder's: to tell how often votes are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.arrays import Ints
+from pate_cli.errors import VoteError
+from pate_cli.multilabel import LabelSet
+from pate_cli.votes.columns import LABEL, is_text
+from pate_cli.votes.side_files import (
+    SideRows,
+    check_label_set,
+    columns_of_labels,
+    of_pairs,
+    read_side,
+    side_by_side,
+    understood,
+)
+from pate_cli.words import Voting
+
+__all__ = ["UNKNOWN", "PairTruth", "Truth", "load_truth", "truth_of"]
+
+UNKNOWN = -1
+"""The true label of a query nobody knows it of."""
+
+_UNNAMED = -2
+"""The true label of a query whose text is no name of a class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """One label a query, matched to votes by id or by order.
+
+    Attributes:
+        labels: [queries], classes from 0, or places in `words`; UNKNOWN where nothing is known.
+        ids: the queries' ids, or None when rows match votes by their order.
+        words: distinct texts, of which the labels are places; None for labels that are classes.
+    """
+
+    labels: Ints
+    ids: Sequence[Any] | NDArray[Any] | None = None
+    words: tuple[str, ...] | None = None
+    _rows: SideRows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", SideRows("true labels", len(self.labels), self.ids))
+
+    def named(self, names: Sequence[str] | None) -> Truth:
+        """With texts turned into classes, of these names; labels that are classes stay as they are.
+
+        Raises:
+            VoteError: there are texts, and no names.
+        """
+        if self.words is None:
+            return self
+        if names is None:
+            raise VoteError("true labels: they are texts; give `label_names`")
+        known = {name: place for place, name in enumerate(names)}
+        places = np.array([known.get(word, _UNNAMED) for word in self.words] + [UNKNOWN])
+        # UNKNOWN is -1, and so finds the last.
+        return Truth(places[self.labels].astype(np.int64), self.ids)
+
+    def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
+        """Labels of the queries with these ids, or from `first_row` on, UNKNOWN or below `classes`.
+
+        A query whose id is not there is UNKNOWN.
+
+        Raises:
+            VoteError: fewer labels than queries, a label out of range or of no name, or texts that
+                were not `named`.
+        """
+        if self.words is not None:
+            return self.named(None).of(ids, first_row, classes=classes)
+        rows = self._rows.of(ids, first_row)
+        found = np.where(rows < 0, UNKNOWN, self.labels[rows])
+        bad = (found < UNKNOWN) | (found >= classes)
+        if bad.any():
+            raise VoteError(
+                f"true labels: the label of row {first_row + int(np.argmax(bad))} is not among the "
+                f"{classes} classes of the votes"
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PairTruth(Truth):
+    """For every label of a query whether it is true of it.
+
+    Attributes:
+        labels: [queries, labels], 1 for yes, 0 for no, UNKNOWN where nothing is known.
+        ids: the queries' ids, or None when rows match queries of the votes by their order.
+    """
+
+    def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
+        """What is true of the pairs from `first_row` on, whose queries have these ids.
+
+        Raises:
+            VoteError: fewer queries than the votes have.
+        """
+        del classes
+        return of_pairs(self._rows, self.labels, ids, first_row, UNKNOWN)
+
+
+def truth_of(
+    truth: Truth | str | PathLike[str],
+    label_set: LabelSet | None,
+    *,
+    id_column: str | None = None,
+) -> Truth:
+    """The truth that is given, or in a file of this name, for votes on these labels.
+
+    Raises:
+        VoteError: a file that cannot be read as such, or the truth of something else.
+    """
+    if not isinstance(truth, Truth):
+        return load_truth(truth, label_set, id_column=id_column)
+    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    if isinstance(truth, PairTruth):
+        if label_set is None or not pairs:
+            raise VoteError("the true labels are of pairs, the votes are on queries")
+        check_label_set("the true labels", truth.labels.shape[1], None, label_set)
+    elif pairs and truth.ids is not None:
+        raise VoteError(
+            "the true labels are of queries, the votes are on pairs; give [queries, labels]"
+        )
+    return truth
+
+
+def load_truth(
+    path: str | PathLike[str],
+    label_set: LabelSet | None = None,
+    *,
+    id_column: str | None = None,
+) -> Truth:
+    """Read labels: an array [queries], or a table with `label` and optionally `query_id`.
+
+    Labels may be texts, which `Truth.named` turns into classes; an empty one is not known.
+    label_set: the labels of the votes, where a query has several: an array [queries, labels], or a
+    table with a column per label or one column of lists, of 1 for yes, 0 for no and -1 for unknown.
+
+    Raises:
+        VoteError: a file that cannot be read as such.
+    """
+    noun = "true labels"
+    side = read_side(path, noun, id_column)
+    name, values, ids = side.name, side.values, side.ids
+    if label_set is not None:
+        if not isinstance(values, np.ndarray):
+            names = columns_of_labels(values)
+            with understood(f"{name}: cannot be read as {noun}"):
+                values = side_by_side(values, name)
+            check_label_set(f"{name}: the true labels", values.shape[1], names, label_set)
+        return _truth_of_sets(values, ids, label_set, name)
+    if not isinstance(values, np.ndarray):
+        with understood(f"{name}: cannot be read as {noun}"):
+            values = _label_column(values, name)
+    words = None
+    if values.ndim == 1 and values.dtype.kind == "U":
+        found, values = np.unique(values, return_inverse=True)
+        values = np.where(found[values] == "", UNKNOWN, values)
+        words = tuple(found.tolist())
+    if values.ndim != 1 or values.dtype.kind not in "iu" or values.size == 0:
+        raise VoteError(f"{name}: {noun} must be whole numbers or texts, one a query")
+    if ids is not None and len(set(ids)) != len(ids):
+        raise VoteError(f"{name}: a query id occurs twice")
+    # Above the largest int64 a label would come out negative, and so perhaps as unknown.
+    largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
+    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
+
+
+def _truth_of_sets(
+    values: NDArray[Any], ids: tuple[Any, ...] | None, label_set: LabelSet, source: str
+) -> Truth:
+    """The truth of [queries, labels], as pairs or as sets, by how the teachers vote."""
+    numbers = values.dtype.kind in "iufb"
+    if not numbers or values.ndim != 2 or values.shape[1] != label_set.count or not len(values):
+        raise VoteError(
+            f"{source}: true labels must be [queries, {label_set.count} labels], 1, 0, or -1 for "
+            "unknown"
+        )
+    bad = ~np.isin(values, (UNKNOWN, 0, 1)).all(axis=1)
+    if bad.any():
+        raise VoteError(
+            f"{source}: row {int(np.argmax(bad))} has a true label that is neither 1, 0 nor -1"
+        )
+    known = values.astype(np.int64)
+    if label_set.voting is Voting.BINARY:
+        return PairTruth(known, ids)
+    sets = known @ (1 << np.arange(label_set.count))
+    return Truth(np.where((known == UNKNOWN).any(axis=1), UNKNOWN, sets), ids)
+
+
+def _label_column(table: Any, source: str) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if LABEL not in table.column_names:
+        raise VoteError(f"{source}: true labels need a column named label")
+    column = table.column(LABEL)
+    if is_text(column.type):
+        import pyarrow.compute as pc
+
+        # Names are not empty, so an empty text is free to stand for what is not known.
+        return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.int64()).fill_null(UNKNOWN)
+    return column.to_numpy()

@@ -440,7 +440,12 @@ class _Parquet:
         self._schema = _schema(self._metadata, self._names, self._form, whole=whole)
         encoded = ["source"] if self._names is None else ["label", "source"]
         encoded = encoded if self._form is None else _REPEATED
-        options = {"version": "2.6", "compression": "zstd", "use_dictionary": encoded}
+        options = {
+            "version": "2.6",
+            "compression": "zstd",
+            "use_dictionary": encoded,
+            "write_page_checksum": True,  # of the page as it is stored: a bit that flips is told
+        }
         self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ LABEL = "label"
 COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
 SPARSE_COLUMNS = (LABEL, COUNT)
+MOST_COLUMNS = 1 << 16
+"""A table has no more: each column costs a few kB to open, and a buffer to read. Votes of more
+classes or teachers are a list column, or an array; of very many classes, sparse lists."""
 ODD_ROW = "pate:odd_row"
 """In the metadata of a column of text that holds numbers, too: the first row without one."""
 
@@ -70,6 +74,15 @@ class Columns:
         return [self.query, *self.votes] if self.has_ids else list(self.votes)
 
 
+def check_columns(count: int, name: str) -> None:
+    """VoteError for a table of more than MOST_COLUMNS columns."""
+    if count > MOST_COLUMNS:
+        raise VoteError(
+            f"{name}: has more than {MOST_COLUMNS} columns; store the votes of a row in one list "
+            "column, or in an NPY array"
+        )
+
+
 def find_columns(
     schema: Any,
     name: str,
@@ -87,9 +100,10 @@ def find_columns(
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
     """
     names: list[str] = list(schema.names)
-    twice = sorted({n for n in names if names.count(n) > 1})
+    check_columns(len(names), name)
+    twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:
-        raise VoteError(f"{name}: two columns are named {twice[0]!r}")
+        raise VoteError(f"{name}: two columns are named {min(twice)!r}")
     kinds = {field.name: _kind(field.type) for field in schema}
     query = QUERY if id_column is None else id_column
     if query not in names and id_column is not None:
@@ -294,7 +308,8 @@ def _wide_columns(
     texts = named and any(kinds[column] == "text" for column in rest)
     # Names of labels go with what is said of them, so they may be any, in any order.
     free = layout is Layout.MULTILABEL_COUNTS
-    numbered = [] if free else [n for n in rest if _NUMBERED.fullmatch(n)]
+    numbered = set() if free else {n for n in rest if _NUMBERED.fullmatch(n)}
+    only_texts = {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
@@ -319,7 +334,7 @@ def _wide_columns(
             )
         # A teacher who never voted may leave a column that has no type.
         kind = "text" if texts and kinds[column] == "null" else kinds[column]
-        if {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}:
+        if only_texts:
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
             hint = "" if plain else f"; if it names the queries, `id_column` {column!r}"
             _check_texts(f"column {column!r} is text", name, layout, named=named, remedy=hint)

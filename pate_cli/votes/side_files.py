@@ -155,7 +155,7 @@ def _table(part: Part) -> Any:
             else part.filesystem.open_input_file(part.path)
         )
         with opened:
-            return parquet.ParquetFile(opened).read()
+            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
 
 
 @contextlib.contextmanager

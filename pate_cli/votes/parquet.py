@@ -18,7 +18,7 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.copies import Part
-from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids, strays
+from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
@@ -329,6 +329,8 @@ class ParquetMatrix:
                 )
             else:
                 votes = [batch.column(column) for column in columns.votes]
+                if columns.texts:
+                    votes = [in_words(vote) for vote in votes]
                 values = from_columns(votes, row, absent_limit, where, self.names)
             yield row, ids, values
 
@@ -342,8 +344,8 @@ class ParquetMatrix:
                     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
                     rows = np.repeat(np.arange(batch.num_rows), lengths)
                     stray[rows[strays(column.flatten(), names)]] = True
-                elif is_text(column.type):
-                    stray |= strays(column, names)
+                else:
+                    stray |= strays(in_words(column), names)
             found += int(np.count_nonzero(stray))
         return found
 

@@ -152,6 +152,11 @@ class Parts:
         return _family(self.pieces[0].schema.field(self.columns.query).type) == "number"
 
     @property
+    def portable(self) -> bool:
+        """Whether all pieces pickle as names of files."""
+        return all(piece.portable for piece in self.pieces)
+
+    @property
     def stretches(self) -> tuple[Stretch, ...]:
         """The rows of each piece."""
         return tuple(piece.stretch for piece in self.pieces)
@@ -302,7 +307,7 @@ class ParquetMatrix:
     @property
     def portable(self) -> bool:
         """Whether the parts are."""
-        return all(piece.portable for piece in self.parts.pieces)
+        return self.parts.portable
 
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None

@@ -49,8 +49,6 @@ class _Compact:
 
     def struct(self, depth: int) -> dict[int, Any]:
         """The fields up to the stop."""
-        if depth > _DEEPEST:
-            raise ValueError("too deep")
         fields: dict[int, Any] = {}
         number = 0
         while True:
@@ -62,6 +60,8 @@ class _Compact:
             fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ValueError("too deep")
         if kind in _NUMBERS:
             return self._signed()
         if kind in (_TRUE, _FALSE, _BYTE):  # in lists truth takes a byte

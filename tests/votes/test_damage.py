@@ -167,8 +167,10 @@ def test_what_is_packed_too_often_is_refused(tmp_path):
 
 def flipped(path, whole, rng, turns):
     """The file at `path` with one bit changed, another one each time; the ends among them."""
-    # Twice as often among the first and last, where there is the structure.
-    places = [*range(0, len(whole), max(1, len(whole) // turns)), *range(len(whole) - 8, len(whole))]
+    places = [
+        *range(0, len(whole), max(1, len(whole) // turns)),
+        *range(len(whole) - 8, len(whole)),
+    ]
     for place in places:
         damaged = bytearray(whole)
         damaged[place] ^= 1 << int(rng.integers(0, 8))
@@ -190,7 +192,7 @@ def test_a_flipped_bit_under_checksums_changes_no_vote(kind, version, tmp_path, 
     whole = path.read_bytes()
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     refused = same = 0
-    for place in flipped(path, whole, np.random.default_rng(3), 300):
+    for place in flipped(path, whole, np.random.default_rng(3), 120):
         try:
             with open_votes(path, layout="counts") as votes:
                 found = np.concatenate([batch.counts for batch in votes.batches()])
@@ -200,7 +202,7 @@ def test_a_flipped_bit_under_checksums_changes_no_vote(kind, version, tmp_path, 
             same += 1
             if place < footer:
                 assert np.array_equal(found, histograms), place
-    assert refused > 150
+    assert refused > 60
     assert same > 0
 
 
@@ -230,9 +232,12 @@ def test_a_wrong_checksum_of_what_is_packed(kind, tmp_path, refusal):
         bz2.compress(text) if kind == "bzip2" else gzip.compress(text, mtime=0)
     )
     if kind == "zstd":
-        whole = bytearray(
-            bytes.fromhex("28b52ffd0414a10000") + b"class_0,class_1\n1,2\n" + bytes(4)
-        )
+        block = bytes.fromhex("14a10000") + b"class_0,class_1\n1,2\n"
+        path = tmp_path / "plain.csv"
+        path.write_bytes(bytes.fromhex("28b52ffd00") + block)
+        with open_votes(path, layout="counts") as votes:
+            assert votes.queries == 1
+        whole = bytearray(bytes.fromhex("28b52ffd04") + block + bytes(4))
     else:
         whole[-6 if kind == "gzip" else -3] ^= 4
     path = tmp_path / "v.csv"

@@ -1,7 +1,8 @@
 """Labels out: one row per query, in the file format that its reader asks for.
 
 Whatever the format, the same table gives the same bytes: there is no clock, no host name and no
-random identifier in them, so a seeded run can be compared by checksum.
+random identifier in them, so a seeded run can be compared by checksum. Pages of
+Parquet carry checksums of their own.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def command() -> Iterator[None]:
 def aftermath() -> str:
     """What an interruption left behind, for a message about it."""
     if any(out.released for out in _OUTPUTS.get()):
-        return "outputs left already: count this run as spent"
+        return "part of the outputs left already: count this run as spent"
     return "nothing was released"
 
 

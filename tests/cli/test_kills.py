@@ -18,10 +18,11 @@ from pate_cli.cli.terminal import stoppable
 from pate_cli.ledger import Ledger, SpendRecord
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
-KILLS = int(os.environ.get("PATE_KILLS", "6"))
+KILLS = int(os.environ.get("PATE_KILLS", "2"))
 RACES = int(os.environ.get("PATE_RACES", "3"))
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
-CONFIDENT = ["--threshold", "20", "--sigma1", "8", "--sigma2", "4", "--release", "none"]
+RELEASE = ["--order", 5, "--beta", 0.05, "--sigma-release", 20]
+GNMAX = ["--mechanism", "gnmax", "--sigma2", "4", "--release", "none", "--workers", 1, "--quiet"]
 NAMES = ["ledger.json", "labels.npy", "report.json"]
 OLD = b"old"
 
@@ -66,13 +67,36 @@ def ended(process):
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def stopped(line, folder, number, wait):
-    """The exit code of a run that is sent a signal after so many seconds, and what it said."""
+def stopped(line, folder, number, wait, *, first=None):
+    """The exit code of a run that is sent a signal after so many seconds, and what it said.
+
+    With `first`, a file, the seconds begin when that is put in place.
+    """
+    before = identity(first) if first else None
     process = started(line, folder)
+    while first and identity(first) == before and not zombie(process):
+        pass
     time.sleep(wait)
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, number)
     return ended(process), (folder.parent / "said").read_text()
+
+
+def identity(path):
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_ino
+    return None
+
+
+def zombie(process):
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def moment(chance, length, run, first):
+    """When to send a signal: anywhere, and every other time while outputs are put in place."""
+    if run % 2:
+        return {"wait": chance.uniform(0.0, 1.1 * length)}
+    return {"wait": chance.uniform(0.0, 2e-3), "first": first}
 
 
 def timed(line, folder):
@@ -104,17 +128,17 @@ def check_whole(folder, rows):
 def test_labels_never_appear_without_what_records_them(number, replaces, votes, tmp_path, pate):
     rows = len(np.load(votes))
     line = ["aggregate", votes, "-o", "labels.npy", "--report", "report.json"]
-    line += ["--ledger", "ledger.json", "--workers", 1, "--quiet", *CONFIDENT, "--force"]
+    line += ["--ledger", "ledger.json", *GNMAX, "--force"]
     assert pate(*line).exit_code == 0  # with everything loaded that a fork needs
     (tmp_path / "timed").mkdir()
-    length = min(timed(line, tmp_path / "timed") for _ in range(3))
+    length = min(timed(line, tmp_path / "timed") for _ in range(2))
     chance = np.random.default_rng([number, replaces])
     for run in range(KILLS):
         folder = tmp_path / f"run{run}"
         folder.mkdir()
         for name in NAMES if replaces else ():
             (folder / name).write_bytes(OLD)
-        code, said = stopped(line, folder, number, chance.uniform(0.0, 1.1 * length))
+        code, said = stopped(line, folder, number, **moment(chance, length, run, folder / NAMES[0]))
         new = check_whole(folder, rows)
         assert new == NAMES[: len(new)]
         if number != signal.SIGKILL:
@@ -128,6 +152,8 @@ def test_labels_never_appear_without_what_records_them(number, replaces, votes, 
             # An old file is under its name or, once another has that, complete under a hidden one.
             kept = [path for path in folder.iterdir() if path.read_bytes() == OLD]
             assert len({path.name for path in kept} & set(NAMES)) == 3 - len(new)
+        if run % 5:
+            continue
         assert ended(started(line, folder)) == 0
         assert check_whole(folder, rows) == NAMES
         assert [name for name in hidden(folder) if "unfinished" in name] == []
@@ -135,17 +161,17 @@ def test_labels_never_appear_without_what_records_them(number, replaces, votes, 
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_record_never_forgets_a_draw(number, votes, tmp_path, folder, pate):
-    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", "--quiet"]
-    assert pate("aggregate", votes, *made, *CONFIDENT).exit_code == 0
-    line = ["release", "a.json", "--order", 20, "--beta", 0.1, "--sigma-release", 20]
+    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
+    assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
+    line = ["release", "a.json", *RELEASE]
     line += ["--report", "report.json", "--quiet", "--again", "--force"]
     assert pate(*line).exit_code == 0
     length = min(timed(line, folder) for _ in range(3))
     chance = np.random.default_rng(number)
     record, report = folder / "a.json.spent.json", folder / "report.json"
-    for _ in range(KILLS):
+    for run in range(KILLS):
         before, published = len(SpendRecord.read(record).releases), report.read_bytes()
-        code, said = stopped(line, folder, number, chance.uniform(0.0, 1.1 * length))
+        code, said = stopped(line, folder, number, **moment(chance, length, run, record))
         after = len(SpendRecord.read(record).releases)
         json.loads(report.read_text())
         assert after in (before, before + 1)
@@ -160,9 +186,9 @@ def test_a_record_never_forgets_a_draw(number, votes, tmp_path, folder, pate):
 
 
 def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder, pate):
-    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", "--quiet"]
-    assert pate("aggregate", votes, *made, *CONFIDENT).exit_code == 0
-    line = ["release", "a.json", "--order", 20, "--beta", 0.1, "--sigma-release", 20, "--quiet"]
+    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
+    assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
+    line = ["release", "a.json", *RELEASE, "--quiet"]
     assert pate(*line, "--no-spend").exit_code == 0
     for race in range(RACES):
         (folder / "a.json.spent.json").unlink(missing_ok=True)

@@ -173,3 +173,11 @@ def test_other_outputs_are_replaced_all_the_same(pate, npy):
         done = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE)
         assert done.exit_code == 0, done.stderr
     assert json.loads(Path("r.json").read_text())["queries"] == len(np.load("l.npy"))
+
+
+def test_labels_in_the_folder_of_the_checkpoint_stay(pate, npy):
+    Path("kept").mkdir(0o700)
+    words = ["-o", "kept/l.npy", "--checkpoint", "kept"]
+    done = pate("aggregate", "v.npy", *words, *OTHER, *NOISE)
+    assert done.exit_code == 0, done.stderr
+    assert [path.name for path in Path("kept").iterdir()] == ["l.npy"]

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files.addresses import refuse_address
-from pate_cli.files.destinations import CREATE
 from pate_cli.files.transaction import Outputs
+from pate_cli.files.unfinished import CREATE
 from pate_cli.noise import RunKey
 
 __all__ = ["Checkpoint"]

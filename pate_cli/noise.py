@@ -58,7 +58,8 @@ leaves is an argmax, or the side of a threshold, one of m + 1 outcomes, each of 
 of each draw, given the others, with an end that moves continuously; only the errors above remain.
 The one real number that is drawn and published, epsilon, is rounded *up* to 4 decimals before it
 leaves. That is no discrete mechanism: it makes each published value an interval of the draw, and
-the same values for all neighbours, so that what is left is again the mass at its two ends. Nothing is claimed for a value that is read before it is rounded, nor about timing.
+the same values for all neighbours, so that what is left is again the mass at its two ends. Nothing
+is claimed for a value that is read before it is rounded, nor about timing.
 
 **Where words come from.** All noise of a run follows from one `RunKey`: word w of the stream for
 some purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
@@ -82,7 +83,6 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, SupportsIndex, TypeAlias
@@ -91,7 +91,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from pate_cli.errors import EngineError, ParameterError
+from pate_cli.entropy import random_bytes
+from pate_cli.errors import ParameterError
 
 CELL: Final = 2.0**-64
 """Most that the tail of an actual draw is off, besides round-off; of two-sided draws."""
@@ -200,7 +201,7 @@ class RunKey:
 
         Nothing of it is kept in the process, so a fork shares no key that is made after it.
         """
-        return cls(_entropy())
+        return cls(random_bytes(_KEY_BYTES))
 
     @classmethod
     def from_seed(cls, seed: int) -> RunKey:
@@ -211,7 +212,7 @@ class RunKey:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
         if number < 0:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}")
-        return cls(_entropy(), number)
+        return cls(random_bytes(_KEY_BYTES), number)
 
     @property
     def private(self) -> bool:
@@ -268,16 +269,6 @@ def _shake(secret: bytes, use: str, block: int, length: int) -> bytes:
     return hashlib.shake_256(message).digest(length)
 
 
-def _entropy() -> bytes:
-    try:
-        return os.urandom(_KEY_BYTES)
-    except (OSError, NotImplementedError):
-        raise EngineError(
-            "the operating system gives no random numbers (/dev/urandom or its like), and without "
-            "them nothing is private: nothing was drawn or spent; run where it does"
-        ) from None
-
-
 class _Seeded:
     """The same for a seed."""
 
@@ -295,8 +286,8 @@ class _Seeded:
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
     """The least δ at which a run may be charged, rounded up to two digits.
 
-    Ten times (draws·cell + RELEASES·CELL)(1 + e^ε): what the noise of floating-point numbers adds to
-    δ is a tenth of δ at most (see the module's text).
+    Ten times (draws·cell + RELEASES·CELL)(1 + e^ε): what the noise of floating-point numbers adds
+    to δ is a tenth of δ at most (see the module's text).
 
     Args:
         draws: numbers drawn for labels, ≥ 0.

@@ -12,13 +12,13 @@ import errno
 import io
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from pate_cli.entropy import random_name
 from pate_cli.errors import OutputError
 from pate_cli.files.addresses import (
     filesystem_of,
@@ -237,7 +237,7 @@ class File:
     def _neighbour(self) -> Path:
         # Named before it exists, so that no interruption can orphan it, and in the same folder,
         # so that it is on the same file system.
-        return self.target.with_name(f".pate-{secrets.token_hex(8)}.tmp")
+        return self.target.with_name(f".pate-{random_name(8)}.tmp")
 
 
 def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pate_cli.entropy import random_name
 from pate_cli.errors import OutputError
 from pate_cli.files.addresses import is_flat
 from pate_cli.files.draft import Draft, Held
@@ -29,9 +29,7 @@ class StoredFile:
         self.written = False
         self._filesystem, self._path = filesystem, path
         folder, _, _ = path.rpartition("/")
-        self._temporary, self._backup = (
-            f"{folder}/.pate-{secrets.token_hex(8)}.tmp" for _ in range(2)
-        )
+        self._temporary, self._backup = (f"{folder}/.pate-{random_name(8)}.tmp" for _ in range(2))
         self._placed = False
         self._kept = False  # what was there before is in the backup
         self._left: set[str] = set()  # temporary names that may be in use

@@ -710,17 +710,6 @@ VOTES = (
         reading={"layout": "labels", "classes": 12_000, "teachers": 3},
         voters=(2,),
     ),
-    VoteCase(
-        "many classes: a tie turned",
-        "gnmax",
-        {"sigma2": 1.5},
-        [[5, 5, 5, 5, 5, 9, 9, 9, 9, 9, 5]],
-        [[5, 5, 5, 5, 5, 9, 9, 9, 9, 9, 9]],
-        0.01,
-        draws=1 << 18,
-        reading={"layout": "labels", "classes": 12_000, "teachers": 11},
-        voters=(10,),
-    ),
     # What is no name is a vote that went missing.
     VoteCase(
         "names: a vote goes missing",
@@ -774,16 +763,6 @@ RELEASES = (
         _rows([15, 5], 1000),
         0.01,
         {"release": "unbiased", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
-    ),
-    # The same of a mechanism with Gaussian noise.
-    ReleaseCase(
-        "release: of gnmax",
-        _rows([13, 7], 200),
-        _rows([12, 8], 200),
-        0.01,
-        {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        mechanism="gnmax",
-        parameters={"sigma2": 2.0},
     ),
     WholeCase(
         "release: labels and number together",

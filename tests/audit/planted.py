@@ -165,7 +165,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "noise: used again from batch to batch",
             "noise.py",
-            'self._noise("labels", first * draws)',
+            'self._noise("labels", operator.index(first) * operator.index(draws))',
             'self._noise("labels", 0)',
             "gnmax: two rows in different batches",
         ),

@@ -466,8 +466,8 @@ def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["votes.npy"]
 
 
-ROWS = np.full((3000, 4), 10)
-"""Ties: two runs with noise of their own agree on all of them with probability 4^-3000."""
+ROWS = np.full((300, 4), 10)
+"""Ties: two runs with noise of their own agree on all of them with probability 4^-300."""
 
 
 def labelled(**given):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pate_cli.entropy import random_name
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files.addresses import refuse_address
 from pate_cli.files.transaction import Outputs
@@ -137,7 +138,7 @@ class Pieces:
         path = self._path(start)
         with _writable(path):
             # Two processes that go on with one run never share a draft.
-            draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
+            draft = path.with_suffix(f".{random_name(8)}.tmp")
             descriptor = os.open(draft, CREATE, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._sealed(start, content))

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import os
 import pickle
-import secrets
 import signal
 import sys
 import threading
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from pate_cli import __version__
 from pate_cli.checks import check_whole
+from pate_cli.entropy import random_name
 from pate_cli.errors import EngineError, PateError, UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class _Elsewhere(ABC):
         Raises:
             EngineError: workers cannot be reached, or die again and again.
         """
-        name, payload = secrets.token_hex(16), pickle.dumps(task)
+        name, payload = random_name(16), pickle.dumps(task)
         if not self._takes(payload, items):
             yield from map(task, items)
             return

@@ -61,7 +61,7 @@ class SpentError(PateError):
 
 
 class EngineError(PateError):
-    """The work cannot be done where it should be: workers die, or a cluster is not there."""
+    """The work cannot be done where it should be: no workers, cluster or random numbers."""
 
     exit_code = 9
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +29,7 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
+from pate_cli.entropy import random_name
 from pate_cli.errors import LedgerError, ParameterError, VoteError
 from pate_cli.files.inputs import note
 from pate_cli.multilabel import LabelSet
@@ -431,7 +431,7 @@ class SpendRecord:
         if draw is None:
             return self
         names = tuple(done.id for done in ledger.rounds)
-        past = PastRelease(names, draw, secrets.token_hex(16))
+        past = PastRelease(names, draw, random_name(16))
         return replace(self, releases=(*self.releases, past))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:

@@ -37,9 +37,13 @@ with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the 
 - *the best of s* normal draws (`best_normal_from_words`) is drawn as one, with the same cell; its
   eta is below 2^-53 (20,000 + 700 tau/sigma). Which of s it is (`place_from_words`) is wrong by a
   factor of 1 ± s 2^-64 only, so it adds to eta and to no cell. Both are derived in THEORY.md, 12.2.
-- The published epsilon has steps of 1e-4. Each is an interval of its draw, and an event may take or
-  leave each of them: they count as `STEPS` = 10^4 draws, which is their number where a standard
-  deviation of the release is up to 0.05 nats.
+- *a published epsilon* has steps of 1e-4, each an interval of its draw, and an event may take or
+  leave each of them. How many there are depends on how wide the release is, which is secret. So its
+  draw is made of two words (`fine_normal_from_words`): cells of 2^-128, of which 2^63 steps take
+  two each and make one `CELL`. `smallest_delta` has room for `RELEASES` of them. Round-off moves
+  the ends of a step by at most 2^-49 M, M being the size of the terms that are added, in nats, and
+  changes its mass by a share of 1e-8 M at most, as no release is narrower than `NARROWEST`, and of
+  2e-10 M where a standard deviation is 0.001 nats or more. The proof is in THEORY.md, 12.4.
 
 The additive part is *not* negligible beside any delta: `smallest_delta` is ten times that part, at
 the eps of the labels for all votes plus one, which is room for a sanitized draw, and 10 at most;
@@ -53,9 +57,9 @@ because the reachable doubles differ between neighbours. Noisy counts are never 
 leaves is an argmax, or the side of a threshold, one of m + 1 outcomes, each of which is a half-line
 of each draw, given the others, with an end that moves continuously; only the errors above remain.
 The one real number that is drawn and published, epsilon, is rounded *up* to 4 decimals before it
-leaves. That is no discrete mechanism: it makes each published value an interval of the draw, some
-1e11 doubles wide, which all neighbours reach, so that what is left is again the mass at its two
-ends. Nothing is claimed for a value that is read before it is rounded, nor about timing.
+leaves. That is no discrete mechanism: it makes each published value an interval of the draw, and
+the same values for all neighbours, so that what is left is again the mass at its two ends. Nothing
+is claimed for a value that is read before it is rounded, nor about timing.
 
 **Where words come from.** All noise of a run follows from one `RunKey`: word w of the stream for
 some purpose is part of SHAKE-256(key, purpose, ⌊w/1024⌋), and row i of the labels takes the words
@@ -79,7 +83,6 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, SupportsIndex, TypeAlias
@@ -88,6 +91,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from pate_cli.entropy import random_bytes
 from pate_cli.errors import ParameterError
 
 CELL: Final = 2.0**-64
@@ -96,8 +100,10 @@ COARSE_CELL: Final = 2.0**-53
 """The same for draws that take part in several comparisons."""
 NARROW: Final = 2.0**-13
 """Below so many scales a tail or an interval is narrow beside round-off."""
-STEPS: Final = 10_000
-"""For how many draws a published epsilon counts."""
+RELEASES: Final = 10_000
+"""How many published epsilons there is room for, each of a `CELL` at most."""
+NARROWEST: Final = 2.0**-17
+"""The least standard deviation of a release, nats: round-off is small beside it."""
 
 _MULTIPLE = 10.0
 LARGEST_EPSILON: Final = 10.0
@@ -111,6 +117,8 @@ Words: TypeAlias = NDArray[np.uint64]
 Draws: TypeAlias = NDArray[np.float64]
 
 _KEY_BYTES: Final = 32
+_BLOCK_BYTES: Final = 8  # its number is spelled in
+_MOST_BLOCKS: Final = 1 << (8 * _BLOCK_BYTES)
 _BLOCK_WORDS: Final = 1024  # of one call to SHAKE-256, which a run that starts mid-block wastes
 _COIN_WORDS: Final = 4  # enough that no chance is rounded away
 _CHUNK: Final = 1 << 16  # words at a time: the temporaries stay in cache whatever the shape asked
@@ -141,6 +149,10 @@ class Noise:
     def laplace(self, shape: Shape) -> Draws:
         """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
         return self._draw(shape, laplace_from_words)
+
+    def fine_normal(self) -> float:
+        """One draw from N(0, 1), of two words, for a number that is published with many steps."""
+        return float(fine_normal_from_words(self.words((1, 2)))[0])
 
     def words(self, shape: Shape) -> Words:
         """Uniform 64-bit words, for draws that are made of them by the caller."""
@@ -185,8 +197,11 @@ class RunKey:
 
     @classmethod
     def fresh(cls) -> RunKey:
-        """A key fit for releasing, from the operating system's generator."""
-        return cls(os.urandom(_KEY_BYTES))
+        """A key fit for releasing, from the operating system's generator; EngineError without one.
+
+        Nothing of it is kept in the process, so a fork shares no key that is made after it.
+        """
+        return cls(random_bytes(_KEY_BYTES))
 
     @classmethod
     def from_seed(cls, seed: int) -> RunKey:
@@ -197,7 +212,7 @@ class RunKey:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
         if number < 0:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}")
-        return cls(os.urandom(_KEY_BYTES), number)
+        return cls(random_bytes(_KEY_BYTES), number)
 
     @property
     def private(self) -> bool:
@@ -205,16 +220,22 @@ class RunKey:
         return self.seed is None
 
     def rows(self, first: int, draws: int) -> Noise:
-        """Noise for labels from this row on, for a mechanism that takes so many draws a row."""
-        return self._noise("labels", first * draws)
+        """Noise for labels from this row on, for a mechanism that takes so many draws a row.
+
+        ParameterError past 2^74 words.
+        """
+        # Whole numbers of Python, which do not wrap around as those of numpy do.
+        return self._noise("labels", operator.index(first) * operator.index(draws))
 
     def aside(self, purpose: str) -> Noise:
-        """Noise for something drawn once a run."""
+        """Noise for something drawn once a run; ParameterError for the stream of the labels."""
+        if purpose in ("", "labels"):  # a seed's labels have no purpose
+            raise ParameterError(f"{purpose!r} is no purpose of its own")
         return self._noise(purpose, 0)
 
     def name(self, purpose: str) -> str:
         """A name that no other run has, 32 hexadecimal digits; it tells nothing of the key."""
-        return _shake(self.secret, f"name of {purpose}", 0, 16).hex()
+        return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
     def _noise(self, purpose: str, position: int) -> Noise:
         stream: _Keyed | _Seeded
@@ -234,16 +255,17 @@ class _Keyed:
     def __call__(self, count: int) -> Words:
         first, skip = divmod(self._position, _BLOCK_WORDS)
         blocks = range(first, -(-(self._position + count) // _BLOCK_WORDS))
-        raw = b"".join(
-            _shake(self._secret, self._purpose, block, 8 * _BLOCK_WORDS) for block in blocks
-        )
+        if not 0 <= first <= blocks.stop <= _MOST_BLOCKS:
+            raise ParameterError("a run's noise ends after 2^74 words")
+        use = f"pate noise 1 {self._purpose}"
+        raw = b"".join(_shake(self._secret, use, block, 8 * _BLOCK_WORDS) for block in blocks)
         self._position += count
         return np.frombuffer(raw, dtype="<u8")[skip : skip + count].astype(np.uint64, copy=False)
 
 
-def _shake(secret: bytes, purpose: str, block: int, length: int) -> bytes:
-    # No two purposes and blocks can be spelled alike: the key and the block have fixed lengths.
-    message = secret + block.to_bytes(8, "little") + f"pate noise 1 {purpose}".encode()
+def _shake(secret: bytes, use: str, block: int, length: int) -> bytes:
+    # No two uses and blocks can be spelled alike: the key and the block have fixed lengths.
+    message = secret + block.to_bytes(_BLOCK_BYTES, "little") + use.encode()
     return hashlib.shake_256(message).digest(length)
 
 
@@ -264,8 +286,8 @@ class _Seeded:
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
     """The least δ at which a run may be charged, rounded up to two digits.
 
-    Ten times (draws·cell + STEPS·CELL)(1 + e^ε): what the noise of floating-point numbers adds to
-    δ is a tenth of δ at most (see the module's text).
+    Ten times (draws·cell + RELEASES·CELL)(1 + e^ε): what the noise of floating-point numbers adds
+    to δ is a tenth of δ at most (see the module's text).
 
     Args:
         draws: numbers drawn for labels, ≥ 0.
@@ -273,7 +295,7 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
         epsilon: what everything released costs together, nats; 10 counts for more.
     """
     most = math.exp(min(epsilon, LARGEST_EPSILON))
-    least = _MULTIPLE * (draws * cell + STEPS * CELL) * (1.0 + most)
+    least = _MULTIPLE * (draws * cell + RELEASES * CELL) * (1.0 + most)
     unit = 10.0 ** (math.floor(math.log10(least)) - 1)
     return float(f"{math.ceil(least / unit) * unit:.1e}")
 
@@ -281,6 +303,17 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 def normal_from_words(words: Words) -> Draws:
     """Standard normal draws, one per uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
     return _signed(-ndtri(_tail(words)), words)
+
+
+def fine_normal_from_words(words: Words) -> Draws:
+    """Standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
+
+    As `normal_from_words` of the first words, but with the second ones behind the binary point of
+    k, so that u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
+    """
+    first, second = words[..., 0], words[..., 1]
+    behind = (second.astype(np.float64) + 0.5) * 2.0**-64
+    return _signed(-ndtri(_tail(first, behind)), first)
 
 
 def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
@@ -312,9 +345,9 @@ def laplace_from_words(words: Words) -> Draws:
     return _signed(-np.log(2.0 * _tail(words)), words)
 
 
-def _tail(words: Words) -> Draws:
-    """Upper-tail probability u = (k + ½)·2^-64 in (0, ½), with k the upper 63 bits."""
-    u = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
+def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
+    """Upper-tail probability u = (k + `behind`)·2^-64 in (0, ½), with k the upper 63 bits."""
+    u = ((words >> np.uint64(1)).astype(np.float64) + behind) * 2.0**-64
     # The last 2^9 of the 2^63 values of k round to ½ itself, where both quantiles are zero.
     return np.minimum(u, 0.5 - 2.0**-54)
 

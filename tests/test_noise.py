@@ -7,12 +7,20 @@ probability below 40 * ALPHA = 1e-6.
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
+import itertools
+import multiprocessing
 import os
 import pickle
 import re
 import struct
+import subprocess
+import sys
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -20,20 +28,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from typer.testing import CliRunner
 
-from pate_cli.errors import ParameterError, UsageError
+import pate_cli as pate
+from pate_cli.accounting.conversion import round_up
+from pate_cli.cli.app import app
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.errors import EngineError, ParameterError, UsageError
 from pate_cli.noise import (
     CELL,
     COARSE_CELL,
+    NARROWEST,
+    RELEASES,
     TAIL_MASS,
     Noise,
     RunKey,
     best_normal_from_words,
+    fine_normal_from_words,
     laplace_from_words,
     normal_from_words,
     place_from_words,
     smallest_delta,
 )
+from pate_cli.words import ReleaseKind
 
 ALPHA = 2.5e-8
 DRAWS = 400_000
@@ -69,6 +86,31 @@ def test_laplace_is_the_quantile_of_the_upper_tail(word):
         assert laplace_from_words(words_of(word))[0] == pytest.approx(
             float(exact), rel=1e-14, abs=5e-16
         )
+
+
+@given(words=st.tuples(WORDS, WORDS), small=st.integers(0, 63))
+def test_a_fine_draw_is_off_by_a_few_units_in_the_last_place(words, small):
+    """By 2^-53 (8|x| + 2) at most, as THEORY.md 12.4 takes it."""
+    first, second = words[0] >> small, words[1]
+    found = fine_normal_from_words(words_of(first, second).reshape(1, 2))[0]
+    assert (found < 0) == bool(first & 1)
+    with mpmath.workdps(60):
+        u = (mpmath.mpf(first >> 1) + (mpmath.mpf(second) + 0.5) / 2**64) / 2**64
+        size = abs(mpmath.mpf(float(found)))
+        off = abs(mpmath.erfc(size / mpmath.sqrt(2)) / 2 - u) / mpmath.npdf(size)
+        assert off <= 2.0**-53 * (8 * size + 2)
+
+
+def test_a_fine_draw_reaches_13_sigmas_and_starts_with_the_plain_one():
+    assert fine_normal_from_words(words_of(0, 0).reshape(1, 2))[0] == pytest.approx(
+        13.1086261744802
+    )
+    words = np.random.default_rng(3).integers(0, 2**64, (1000, 2), dtype=np.uint64)
+    np.testing.assert_allclose(
+        fine_normal_from_words(words), normal_from_words(words[:, 0]), rtol=1e-13, atol=1e-15
+    )
+    key = RunKey.from_seed(4)
+    assert key.aside("release").fine_normal() == pytest.approx(key.aside("release").normal(1)[0])
 
 
 @given(word=WORDS, number=st.integers(1, 2**24))
@@ -388,6 +430,258 @@ def test_a_key_has_256_bits(size):
     assert str(caught.value) == f"a run's key has 32 bytes, not {size}"
 
 
+# ---------------------------------------------------------------- failures, forks, threads
+
+
+def _no_file(size):
+    raise OSError(errno.ENOENT, "No such file or directory: '/dev/urandom'")
+
+
+def _no_source(size):
+    raise NotImplementedError("no entropy source")
+
+
+@pytest.mark.parametrize("failing", [_no_file, _no_source])
+def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeypatch, tmp_path):
+    votes, out = tmp_path / "votes.npy", tmp_path / "labels.csv"
+    np.save(votes, np.array([[9, 1], [4, 6]]))
+    drawn = []
+    monkeypatch.setattr(os, "urandom", failing)
+    monkeypatch.setattr(RunKey, "_noise", lambda *_: drawn.append(True))
+    text = (
+        "the operating system gives no random numbers (/dev/urandom or its like), without which "
+        "no noise is private; run where it does"
+    )
+    for make in (RunKey.fresh, lambda: RunKey.from_seed(1)):
+        with pytest.raises(EngineError) as caught:
+            make()
+        assert str(caught.value) == text
+    words = ["aggregate", str(votes), "--layout", "counts", "--delta", "1e-5", "-o", str(out)]
+    told = CliRunner().invoke(app, words, prog_name="pate")
+    assert told.exit_code == EngineError.exit_code == 9
+    assert [line for line in told.stderr.splitlines() if "random" in line] == [f"pate: {text}"]
+    assert "Traceback" not in told.stderr
+    assert told.stdout == ""
+    assert drawn == []
+    assert [path.name for path in tmp_path.iterdir()] == ["votes.npy"]
+
+
+ROWS = np.full((300, 4), 10)
+"""Ties: two runs with noise of their own agree on all of them with probability 4^-300."""
+
+
+def labelled(**given):
+    done = pate.aggregate(
+        ROWS, "lnmax", laplace_scale=5.0, delta=1e-5, layout="counts", release="none", **given
+    )
+    return done.labels.labels
+
+
+def _child(pipe):
+    key = RunKey.fresh()
+    pipe.send((key.secret, key.name("round"), labelled().tobytes()))
+    pipe.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_forks_of_a_process_that_has_run_share_nothing():
+    before = (RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes())
+    fork = multiprocessing.get_context("fork")
+    found = [before]
+    children = []
+    for _ in range(2):
+        here, there = fork.Pipe(duplex=False)
+        child = fork.Process(target=_child, args=(there,))
+        child.start()
+        children.append((child, here))
+    for child, here in children:
+        assert here.poll(60)
+        found.append(here.recv())
+        child.join(60)
+        assert child.exitcode == 0
+    found.append((RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes()))
+    for each in zip(*found, strict=True):
+        assert len(set(each)) == 4
+
+
+def test_runs_in_threads_have_keys_of_their_own_and_their_own_labels():
+    seeds = [3, None, 4, None, 3, None, 4, None]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda seed: labelled(seed=seed).tobytes(), seeds))
+    alone = {seed: labelled(seed=seed).tobytes() for seed in (3, 4)}
+    assert [label for seed, label in zip(seeds, found, strict=True) if seed] == [
+        alone[seed] for seed in seeds if seed
+    ]
+    assert len(set(found)) == 2 + 4
+
+
+def test_one_key_in_many_threads_gives_every_row_its_own_noise():
+    key = RunKey(SECRET)
+    whole = key.rows(0, 3).normal((4000, 3))
+    with ThreadPoolExecutor(4) as threads:
+        parts = threads.map(lambda row: key.rows(row, 3).normal((100, 3)), range(0, 4000, 100))
+    np.testing.assert_array_equal(np.concatenate(list(parts)), whole)
+
+
+def test_a_pickled_key_gives_workers_the_rows_of_the_whole():
+    key = RunKey(SECRET)
+    program = (
+        "import pickle, sys; key = pickle.load(sys.stdin.buffer); assert key.private;"
+        "sys.stdout.buffer.write(key.rows(500, 3).normal((500, 3)).tobytes())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(key), capture_output=True, check=True
+    )
+    whole = key.rows(0, 3).normal((1000, 3))
+    assert found.stdout == whole[500:].tobytes()
+
+
+PURPOSES = ("labels", "release", "coin", "reference", "name of round", "round")
+
+
+@given(key=KEYS, places=st.lists(PLACES, min_size=2, max_size=6, unique=True))
+def test_purposes_never_share_a_word(key, places):
+    """Every 64-bit word of 6 uses at 6 places of 3 words each; equal by chance with 2^-50."""
+    run = RunKey(key)
+    seen = defaultdict(set)
+    for use, place in itertools.product(PURPOSES, places):
+        noise = run.rows(place, 1) if use == "labels" else run._noise(use, place)
+        for offset, word in enumerate(noise.words(3).tolist()):
+            seen[word].add((use, place + offset))
+    for purpose in ("round", "labels", "release"):
+        for word in struct.unpack("<2Q", bytes.fromhex(run.name(purpose))):
+            seen[word].add(("a name", purpose))
+    assert all(len(uses) == 1 for uses in seen.values())
+
+
+@pytest.mark.parametrize("purpose", ["", "labels"])
+def test_nothing_else_is_drawn_from_the_stream_of_the_labels(purpose):
+    for key in (RunKey(SECRET), RunKey.from_seed(1)):
+        with pytest.raises(ParameterError, match="is no purpose of its own"):
+            key.aside(purpose)
+
+
+@pytest.mark.parametrize("row", [2**62 + 5, np.int64(2**62 + 5)], ids=["plain", "numpy"])
+def test_places_past_2_to_the_63_words_do_not_wrap_around(row):
+    place = (2**62 + 5) * 12
+    assert place > 2**63
+    found = RunKey(SECRET).rows(row, np.int64(12)).words(4)
+    np.testing.assert_array_equal(found, shake_words(SECRET, "labels", place, 4))
+    stream = np.random.Philox(9).advance(place // 4)
+    np.testing.assert_array_equal(RunKey.from_seed(9).rows(row, 12).words(4), stream.random_raw(4))
+
+
+def test_places_end_at_2_to_the_74_words():
+    last = RunKey(SECRET).rows(2**73 - 1, 2)
+    np.testing.assert_array_equal(last.words(2), shake_words(SECRET, "labels", 2**74 - 2, 2))
+    for noise in (last, RunKey(SECRET).rows(2**80, 1), RunKey(SECRET).rows(-1, 1)):
+        with pytest.raises(ParameterError, match=re.escape("noise ends after 2^74 words")):
+            noise.words(1)
+
+
+# ---------------------------------------------------------------- a number that is published
+
+
+STEP = Fraction(1, 10_000)
+
+
+@given(
+    value=st.one_of(
+        st.floats(0, 12), st.floats(0, 2e5), st.integers(0, 10**9).map(lambda k: k / 1e4)
+    )
+)
+def test_rounding_up_gives_the_least_decimal_that_is_not_below(value):
+    """So that a step is an interval of what is rounded: the set of v with d(k - 1) < v <= d(k)."""
+    found = round_up(value)
+    k = round(Fraction(found) / STEP)
+    assert found == k / 1e4
+    assert (k - 1) / 1e4 < value <= found or k == 0
+
+
+def first_word_at(reached, *, bits=128):
+    """The least number of so many bits from which on `reached` holds; it is monotone here."""
+    low, high = 0, 1 << bits
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle + 1, high)
+    return low
+
+
+def fine_draw(place):
+    """The draw at a place in the order of the draws, 0 to 2^128 - 1."""
+    half = 1 << 127
+    sign, k = (0, 2 * half - 1 - place) if place >= half else (1, place)
+    first, second = (k >> 64) << 1 | sign, k & (2**64 - 1)
+    return float(fine_normal_from_words(words_of(first, second).reshape(1, 2))[0])
+
+
+def ideal_below(point):
+    return mpmath.erfc(-point / mpmath.sqrt(2)) / 2
+
+
+RELEASED = [
+    # f, S, kappa/sigma, sigma, beyond which the tail is looked at
+    (0.7, 0.004, 4.75, 9.0, -9.0),
+    (0.7, 0.004, 4.75, 9.0, 11.0),
+    (0.7, 0.004, 4.75, 9.0, 0.0),
+    (3.1, 1e-12, 4.75, 20.0, 0.0),
+    (2.2, 0.5, 0.0, 40.0, 3.0),
+    (2.2, 0.5, 0.0, 40.0, 6.5),
+]
+
+
+@pytest.mark.parametrize(("f", "smooth", "ratio", "sigma", "at"), RELEASED)
+def test_the_law_of_a_published_epsilon_is_the_ideal_one(f, smooth, ratio, sigma, at):
+    """Mass of steps, counted on the lattice of 2^128 draws, against that of the normal law.
+
+    As THEORY.md 12.4 has it: within a share eta of it and 2^-127. The mass that round-off could
+    move beyond a place where the computed map is not monotone is far below that.
+    """
+    plan = ReleasePlan(ReleaseKind.UNBIASED, 1e-5, 3.0, 0.01, sigma)
+    shift, overhead = ratio * sigma, plan.overhead
+    scale = max(smooth, NARROWEST / sigma)
+
+    def published(place):
+        # `upper` has a shift that follows from its delta; any is added before the draw is.
+        return round_up(max(plan.value(f + scale * shift, smooth, fine_draw(place)), 0.0))
+
+    sd = scale * sigma
+    middle = f + scale * shift + overhead + at * sd
+    size = f + overhead + scale * (shift + 14 * sigma)
+    eta = 3.6e-15 * size * (2e4 + 15 / sd)
+    assert eta < 2.5e-5
+    first = max(int(middle * 1e4), 1)
+    with mpmath.workdps(60):
+        ends = []
+        for k in range(first, first + 3):
+            edge = k / 1e4
+            actual = mpmath.mpf(first_word_at(lambda place, e=edge: published(place) > e))
+            exact = f + mpmath.mpf(scale) * mpmath.mpf(shift) + mpmath.mpf(overhead)
+            point = (mpmath.mpf(edge) - exact) / (mpmath.mpf(scale) * mpmath.mpf(sigma))
+            ends.append((actual / mpmath.mpf(2) ** 128, ideal_below(point)))
+        for (low, below), (high, above) in itertools.pairwise(ends):
+            actual, ideal = high - low, above - below
+            assert abs(actual - ideal) <= eta * ideal + mpmath.mpf(2) ** -127
+
+
+def test_one_word_would_not_do_for_a_wide_release():
+    """In the far tail a step of a wide release is finer than the cells of one word."""
+    sd = 20.0
+    step = mpmath.npdf(8.5) * 1e-4 / sd
+    assert step < 0.1 * CELL
+    assert step > 2.0**20 * 2.0**-127
+    # All of its steps could be told apart, and are more than there was room for.
+    assert 2 * 9.15 * sd * 1e4 > RELEASES
+
+
+def test_no_release_is_narrower_than_round_off_allows():
+    plan = ReleasePlan(ReleaseKind.UPPER, 1e-5, 3.0, 0.01, 8.0)
+    for smooth in (0.0, 1e-300, 1e-9):
+        spread = plan.value(1.0, smooth, 1.0) - plan.value(1.0, smooth, 0.0)
+        assert spread == pytest.approx(NARROWEST, rel=1e-8)
+    assert plan.value(1.0, 0.01, 1.0) - plan.value(1.0, 0.01, 0.0) == pytest.approx(0.08)
+
+
 # ---------------------------------------------------------------- the laws
 
 
@@ -502,7 +796,7 @@ def test_the_tails_are_the_ideal_ones_up_to_a_factor_and_a_cell(law):
 def test_the_smallest_delta_is_ten_times_what_the_cells_add():
     for draws, cell in ((0, CELL), (11_000, CELL), (1_812_000, CELL), (11_000, COARSE_CELL)):
         with mpmath.workdps(30):
-            added = (draws * mpmath.mpf(cell) + 10_000 * mpmath.mpf(2) ** -64) * (
+            added = (draws * mpmath.mpf(cell) + RELEASES * mpmath.mpf(2) ** -64) * (
                 1 + mpmath.exp(10)
             )
             least = smallest_delta(draws, cell=cell)

@@ -356,7 +356,7 @@ def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[
     smooth = smooth_sensitivity(
         ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
     )
-    value = plan.value(float(ledger.rdp[row]), smooth, float(noise.normal(1)[0]))
+    value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
     value += sum(draw.rdp(plan.order) for draw in prior)
     return Sanitized(
         release=plan.kind.value,

@@ -13,6 +13,7 @@ from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.checks import check_delta, check_order
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw
+from pate_cli.noise import NARROWEST
 from pate_cli.words import Analysis, ReleaseKind
 
 __all__ = ["ReleasePlan", "failure_delta"]
@@ -108,12 +109,19 @@ class ReleasePlan:
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
         """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats."""
-        return rdp + smooth * (self.shift + self.sigma * deviate) + self.overhead
+        return rdp + self._scale(smooth) * (self.shift + self.sigma * deviate) + self.overhead
 
     def moments(self, price: Price) -> tuple[float, float]:
         """(mean, standard deviation) of the published ε over the draw, nats. SECRET."""
         smooth = price.smooth(self.beta)
-        return self.value(price.rdp, smooth), smooth * self.sigma
+        return self.value(price.rdp, smooth), self._scale(smooth) * self.sigma
+
+    def _scale(self, smooth: float) -> float:
+        """SS, or more where the noise would be so narrow that round-off tells beside it.
+
+        The greater of SS and a constant is as smooth as SS (accounting/THEORY.md, 12.4).
+        """
+        return max(smooth, NARROWEST / self.sigma)
 
     def headline(self, sanitized: float | None, for_all_votes: float) -> float:
         """The smaller of the sanitized ε, if there is one, and the ε that holds for all votes."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from pate_cli.entropy import random_name
 from pate_cli.errors import OutputError
 from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
@@ -58,7 +58,7 @@ class LocalFolder:
             self._refuse_filled(self._target, force=force)
         except OSError as error:
             raise OutputError(cause(self._name, error)) from error
-        probe = self._staging(secrets.token_hex(16))
+        probe = self._staging(random_name(16))
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
             probe.mkdir(0o700)
@@ -75,7 +75,7 @@ class LocalFolder:
         folder = self._staging(run)
         folder.mkdir(0o700, exist_ok=True)
         # Two writers of one part never share a file: the last to finish replaces the other's.
-        temporary = folder / f".{name}.{secrets.token_hex(8)}"
+        temporary = folder / f".{name}.{random_name(8)}"
         try:
             with on_disk(os.open(temporary, CREATE, 0o644)) as draft:
                 yield draft

@@ -15,9 +15,10 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 from pathlib import Path
 from typing import Final
+
+from pate_cli.entropy import random_name
 
 __all__ = ["CREATE", "Claim", "hidden_names", "sweep"]
 
@@ -33,7 +34,7 @@ _LOOK: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBL
 
 def hidden_names() -> tuple[str, str]:
     """Names of the draft of a file and of the file that it will replace, like no others."""
-    run = f"{os.getpid()}-{_system()}-{secrets.token_hex(8)}"
+    run = f"{os.getpid()}-{_system()}-{random_name(8)}"
     return f"{_UNFINISHED}{run}.tmp", f"{_REPLACED}{run}.tmp"
 
 

@@ -12,6 +12,7 @@ other; the release; the target) is drawn run by run.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from abc import ABC, abstractmethod
@@ -20,12 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import pate_cli as pate
 from audit.bounds import INTERVALS, Scores, by_bins, by_outcome, by_row, joint, lower_bound
 
-__all__ = ["LABELS", "RELEASES", "RUNS", "Case", "Finding", "charged_epsilon"]
+__all__ = ["LABELS", "RELEASES", "RUNS", "VOTES", "Case", "Finding", "charged_epsilon"]
 
 _ANY_DELTA = 0.5  # where a run's own δ has no say in what it gives
 
@@ -160,6 +162,54 @@ class LabelCase(DrawnCase):
             values = np.repeat(np.array(self.predictions), times, axis=0)
             given["predictions"] = pate.StudentPredictions(values)
         return given
+
+
+@dataclass(frozen=True)
+class VoteCase(LabelCase):
+    """The same where it matters how votes are read: `one` and `other` say who voted what.
+
+    `reading` is all that `open_votes` is told. Votes are [k, teachers], or [k, teachers, labels]
+    for several labels a query; of texts they are columns of a table. The two differ in what one
+    record's teachers say.
+
+    Attributes:
+        voters: whose votes the record has a part in, by place.
+        pairs: rows of votes that a query is.
+    """
+
+    voters: tuple[int, ...] = ()
+    pairs: int = 1
+
+    def claim(self) -> float:
+        """What `quote` says of the k queries."""
+        epsilons = set()
+        for votes in (self.one, self.other):
+            with self._opened(np.array(votes)) as file:
+                price = pate.quote(file, self.mechanism, delta=self.delta, **self.parameters)
+            epsilons.add(price.epsilon if price.sound else np.nan)
+        if len(epsilons) > 1:
+            raise ValueError(f"{self.name}: no claim, or one that depends on the votes")
+        return epsilons.pop()
+
+    def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
+        """By row, and whole transcripts where a run has two rows only."""
+        sides = tuple(self._labels(np.array(votes), draws) for votes in (self.one, self.other))
+        ways = [by_row(*sides)]
+        if sides[0].shape[1] == 2:
+            ways.append(by_outcome(*(joint(side, 3) for side in sides)))
+        return ways
+
+    def _labels(self, votes: NDArray[Any], draws: int) -> NDArray[np.int64]:
+        with self._opened(np.repeat(votes, draws, axis=0)) as file:
+            done = pate.aggregate(file, self.mechanism, delta=_ANY_DELTA, **self.parameters)
+        found = done.labels.labels.reshape(len(votes), draws, self.pairs)
+        return found.swapaxes(0, 1).reshape(draws, -1).astype(np.int64) + 1
+
+    def _opened(self, votes: NDArray[Any]) -> contextlib.AbstractContextManager[Any]:
+        if votes.dtype.kind != "U":
+            return pate.open_votes(votes, **self.reading)
+        names = [f"teacher_{place}" for place in range(votes.shape[1])]
+        return pate.open_votes(pa.table(dict(zip(names, votes.T, strict=True))), **self.reading)
 
 
 @dataclass(frozen=True)
@@ -596,6 +646,83 @@ def _distances(distances: list[int], teachers: int) -> list[list[int]]:
     """Histograms of two classes so far from instability."""
     return [[(teachers + 2 * d + 2) // 2, (teachers - 2 * d - 2) // 2] for d in distances]
 
+
+def _ballots(*turned: Any) -> list[list[Any]]:
+    """Nine of each class, and what others say."""
+    return [[*([0] * 9), *([1] * 9), *turned]]
+
+
+VOTES = (
+    # Two teachers of weight 3, of three in their group, come from one record: 6 votes move.
+    VoteCase(
+        "groups: six votes of one record",
+        "gnmax",
+        {"sigma2": 6 * _S},
+        _ballots(0, 0, 0) * _K,
+        _ballots(1, 1, 0) * _K,
+        0.01,
+        reading={
+            "layout": "labels",
+            "classes": 2,
+            "groups": pate.TeacherGroups(
+                groups=(*["a"] * 18, *["b"] * 3),
+                weights=(*[1] * 18, 3, 3, 1),
+                teachers_per_record=(*[1] * 18, 2, 2, 2),
+            ),
+        },
+        voters=(18, 19),
+    ),
+    # One teacher turns both labels, in opposite directions: gaps 1 and 1, or 3 and -1. Answers
+    # would be the same on one side had the labels of a query the same noise.
+    VoteCase(
+        "binary: two labels a query",
+        "gnmax",
+        {"sigma2": _S},
+        [[*[[0, 0]] * 10, *[[1, 1]] * 9, [1, 0], [0, 1]]],
+        [[*[[0, 0]] * 10, *[[1, 1]] * 9, [0, 1], [0, 1]]],
+        0.01,
+        draws=1 << 18,
+        reading={"layout": "multilabel", "teachers": 21},
+        voters=(19,),
+        pairs=2,
+    ),
+    # A set of labels that nobody gave gets its first vote.
+    VoteCase(
+        "powerset: a set's first vote",
+        "gnmax",
+        {"sigma2": _S},
+        [[*[[0, 0]] * 10, *[[1, 0]] * 10, [0, 0]]] * _K,
+        [[*[[0, 0]] * 10, *[[1, 0]] * 10, [0, 1]]] * _K,
+        0.01,
+        draws=1 << 14,
+        reading={"layout": "multilabel", "voting": "powerset", "teachers": 21},
+        voters=(20,),
+    ),
+    # The same of 12,000 classes, of which those without votes are drawn together.
+    VoteCase(
+        "many classes: a first vote",
+        "gnmax",
+        {"sigma2": 1.5},
+        [[5, 5, 5]],
+        [[5, 5, 9]],
+        0.01,
+        draws=1 << 18,
+        reading={"layout": "labels", "classes": 12_000, "teachers": 3},
+        voters=(2,),
+    ),
+    # What is no name is a vote that went missing.
+    VoteCase(
+        "names: a vote goes missing",
+        "gnmax",
+        {"sigma2": _S},
+        [["cat", "cat", "dog"]] * _K,
+        [["cat", "?", "dog"]] * _K,
+        0.01,
+        draws=1 << 14,
+        reading={"layout": "labels", "label_names": ("cat", "dog"), "teachers": 3},
+        voters=(1,),
+    ),
+)
 
 RUNS = (
     # T is 36.3. The rows answered come closer to refusal while the one refused moves away from it.

@@ -165,9 +165,53 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "noise: used again from batch to batch",
             "noise.py",
-            'self._noise("labels", first * draws)',
+            'self._noise("labels", operator.index(first) * operator.index(draws))',
             'self._noise("labels", 0)',
             "gnmax: two rows in different batches",
+        ),
+        Planted(
+            "groups: one teacher of a record counts",
+            "votes/groups.py",
+            "k, sum(weights[:k])",
+            "k, weights[0]",
+            "groups: six votes of one record",
+        ),
+        Planted(
+            "binary: the labels of a query share a draw",
+            "mechanisms/gnmax.py",
+            "noise.normal(counts.shape)",
+            "noise.normal((len(counts) // 2, 2)).repeat(2, axis=0)",
+            "binary: two labels a query",
+        ),
+        Planted(
+            "powerset: sets without votes never win",
+            "mechanisms/gnmax.py",
+            "return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))",
+            "draws = self.sigma2 * noise.normal(counts.shape)\n"
+            "        return noisy_argmax(counts, np.where(counts > 0, draws, -np.inf))",
+            "powerset: a set's first vote",
+        ),
+        Planted(
+            "many classes: those without votes never win",
+            "mechanisms/gnmax.py",
+            "best_normal_from_words(words[:, -2], zeros)",
+            "best_normal_from_words(words[:, -2], 0 * zeros)",
+            "many classes: a first vote",
+        ),
+        Planted(
+            "many classes: a thousandth of those without votes",
+            "mechanisms/gnmax.py",
+            "best_normal_from_words(words[:, -2], zeros)",
+            "best_normal_from_words(words[:, -2], zeros // 1000)",
+            "many classes: a first vote",
+        ),
+        Planted(
+            "names: no noise where a vote is missing",
+            "mechanisms/gnmax.py",
+            "self.sigma2 * noise.normal(counts.shape)",
+            "self.sigma2 * noise.normal(counts.shape)\n"
+            "            * (counts.sum(axis=1, keepdims=True) == self.teachers)",
+            "names: a vote goes missing",
         ),
         Planted(
             "release: sensitivity at distance 0 only",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from audit.cases import LABELS, RELEASES, RUNS, Case, Finding
+from audit.cases import LABELS, RELEASES, RUNS, VOTES, Case, Finding
 from audit.exact import ExactReleaseCase
 
 __all__ = ["CASES", "head", "line"]
@@ -18,7 +18,7 @@ _EXACT = (
 )
 
 CASES: Final[Mapping[str, Case]] = {
-    case.name: case for case in (*LABELS, *RUNS, *RELEASES, *_EXACT)
+    case.name: case for case in (*LABELS, *VOTES, *RUNS, *RELEASES, *_EXACT)
 }
 """By name, in the order of the table."""
 

@@ -18,7 +18,7 @@ import pate_cli
 from audit import __main__ as program
 from audit import bounds
 from audit.bounds import by_bins, by_outcome, by_row, joint, lower_bound, proven
-from audit.cases import LABELS, RUNS, Case, Finding, ReleaseCase, TargetCase
+from audit.cases import LABELS, RUNS, Case, Finding, ReleaseCase, TargetCase, VoteCase
 from audit.exact import gaussian_pair_delta
 from audit.planted import PLANTED, find_planted
 from audit.table import CASES
@@ -91,13 +91,21 @@ def test_a_table_cries_wolf_once_in_a_million_at_most():
 
 def test_every_mechanism_and_both_releases_are_audited():
     audited = {name.partition(":")[0] for name in CASES}
-    assert audited == {*(word.value for word in CLASSES), "release", "target"}
+    votes = {"groups", "binary", "powerset", "many classes", "names"}
+    assert audited == {*(word.value for word in CLASSES), *votes, "release", "target"}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_pairs_are_neighbours(case):
     """One record moves votes, adds some or takes some away: k of them on each query at most."""
     if not hasattr(case, "one"):
+        return
+    if isinstance(case, VoteCase):
+        moved = np.array(case.other) != np.array(case.one)
+        moved = moved.reshape(*moved.shape[:2], -1).any(axis=2)
+        others = [place for place in range(moved.shape[1]) if place not in case.voters]
+        assert not moved[:, others].any()
+        assert moved[:, list(case.voters)].all()
         return
     k = getattr(case, "parameters", {}).get("teachers_per_record", 1)
     change = np.atleast_2d(np.array(case.other) - np.array(case.one))

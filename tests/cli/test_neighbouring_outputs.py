@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -49,8 +48,8 @@ def same_noise():
     """One secret for all runs: private, as `--seed` is not, so that reports say all they can."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
-        constant = SimpleNamespace(token_hex=lambda size: "0" * 2 * size)
-        patch.setattr("pate_cli.ledger.secrets", constant)  # names of draws in a spend record
+        # Names of draws in a spend record.
+        patch.setattr("pate_cli.ledger.random_name", lambda size: "0" * 2 * size)
         yield
 
 

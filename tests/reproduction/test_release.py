@@ -44,6 +44,9 @@ class Fixed:
     def normal(self, shape):
         return np.full(shape, self.value)
 
+    def fine_normal(self):
+        return self.value
+
 
 def test_what_is_offered_is_what_aggregate_publishes(asked):
     """At N = 0 a run publishes the mean, at N = 1 a standard deviation more, rounded up."""

@@ -27,6 +27,9 @@ class Given:
 
     laplace = normal
 
+    def fine_normal(self):
+        return float(self.normal(1)[0])
+
 
 def batches(counts, sizes, ids=None):
     """Histograms as batches of the given sizes, over and over."""

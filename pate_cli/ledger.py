@@ -30,7 +30,7 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
-from pate_cli.errors import LedgerError, ParameterError, VoteError
+from pate_cli.errors import LedgerError, ParameterError, VoteError, quoted, shortened
 from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
 from pate_cli.sealed import Form, content_of, named
@@ -105,14 +105,14 @@ class Round:
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
             raise LedgerError(
-                f"round {self.id}: answers, max_answers and queries must satisfy "
+                f"round {shortened(self.id)}: answers, max_answers and queries must satisfy "
                 f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
             )
         moved = max((group.votes_per_record for group in self.groups), default=None)
         if moved not in (None, self.teachers_per_record):
             raise LedgerError(
-                f"round {self.id}: a record of its groups moves up to {moved} votes, but it was "
-                f"charged for {self.teachers_per_record}"
+                f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
+                f"but it was charged for {self.teachers_per_record}"
             )
 
     @property
@@ -155,7 +155,7 @@ class Ledger(Result):
     def __post_init__(self) -> None:
         if self.analysis not in ("tight", "paper"):
             raise LedgerError(
-                f"unknown analysis {self.analysis!r}; this tool knows tight and paper"
+                f"unknown analysis {quoted(self.analysis)}; this tool knows tight and paper"
             )
         try:
             check_delta(self.delta)
@@ -456,8 +456,9 @@ class SpendRecord:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """The record in a file, nothing where there is no such file; LedgerError, naming it."""
-        if Path(path).exists() and not Path(path).is_file():
-            raise LedgerError(f"{Path(path)} is no regular file, so it cannot keep a record")
+        with named(path):
+            if Path(path).exists() and not Path(path).is_file():
+                raise LedgerError("is no regular file, so it cannot keep a record")
         with named(path), contextlib.suppress(FileNotFoundError):
             return cls.from_json(content_of(path))
         return cls()
@@ -485,9 +486,13 @@ def record_beside(ledger: str | PathLike[str]) -> Path:
         LedgerError: a pipe or a device, beside which nothing can be kept.
     """
     path = Path(ledger)
-    if path.exists() and not path.is_file():
-        raise LedgerError(f"{path}: no regular file, so no record of releases goes beside it")
-    at = path.resolve()
+    with named(path):
+        if path.exists() and not path.is_file():
+            raise LedgerError("no regular file, so no record of releases goes beside it")
+        try:
+            at = path.resolve()
+        except (RuntimeError, ValueError):  # links in a circle; a null
+            raise LedgerError("is no name of a file") from None
     return at.with_name(f"{at.name}.spent.json")
 
 

@@ -52,6 +52,8 @@ def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
     if values.size == 0:
         return np.zeros(values.shape, dtype=np.int64)
     if values.dtype.kind == "f":
+        # Numbers of 16 bits cannot even be compared with LARGEST, which overflows in them.
+        values = values.astype(np.result_type(values, np.float32), copy=False)
         _check_floats(values, first_row, where)
     # In the file's own type: a large unsigned number would turn negative in the conversion.
     if values.max() > LARGEST:

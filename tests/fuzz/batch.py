@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import os
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import pate_cli
 from fuzz.trial import limited, look
 
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds until an input counts as a hang, on however busy a machine."""
 
 
@@ -36,18 +35,20 @@ class Found:
 
 def trials(case: str, start: int, stop: int) -> None:
     """Try seeds start..stop-1 and write to stdout, for each, its number and how it went."""
-    os.environ["TMPDIR"] = os.environ.get("TMPDIR") or tempfile.gettempdir()
-    with tempfile.TemporaryDirectory(prefix="pate-fuzz-") as folder, contextlib.chdir(folder):
-        look(case, start)  # imports, and starts threads
-        limited()
-        for seed in range(start, stop):
+    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    sys.stdout.write(f"{start} ")
+    sys.stdout.flush()
+    look(case, start)  # imports, and starts threads
+    limited()
+    for seed in range(start, stop):
+        if seed > start:
             sys.stdout.write(f"{seed} ")
             sys.stdout.flush()
-            faulthandler.dump_traceback_later(PATIENCE, exit=True)
-            fault, refused = look(case, seed)
-            faulthandler.cancel_dump_traceback_later()
-            sys.stdout.write(f"{fault or ('refused' if refused else 'read')}\n")
-        sys.stdout.flush()
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)  # instead of the one before
+        fault, refused = look(case, seed)
+        sys.stdout.write(f"{fault or ('refused' if refused else 'read')}\n")
+    faulthandler.cancel_dump_traceback_later()
+    sys.stdout.flush()
 
 
 def run(case: str, start: int, stop: int) -> Found:
@@ -78,8 +79,15 @@ def _lines(case: str, start: int, stop: int) -> Iterator[tuple[int, str]]:
     command = [sys.executable, "-m", "fuzz", "batch", case, str(start), str(stop)]
     with (
         tempfile.TemporaryFile("w+") as said,
+        tempfile.TemporaryDirectory(prefix="pate-fuzz-") as folder,
         subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=said, text=True, errors="replace"
+            command,
+            cwd=folder,
+            env={**environment, "TMPDIR": folder},
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            errors="replace",
         ) as process,
     ):
         seed = start

@@ -58,18 +58,27 @@ def seeded(case: str, seed: int) -> Generator:
 # Readers.
 
 
-def read_votes(name: str, rng: Generator) -> None:
-    """As histograms, told as much as may be."""
+_SUITABLE: dict[Layout, dict[str, Any]] = {
+    Layout.LABELS: {"label_names": ["cat", "dog", "bird"]},
+    Layout.LONG: {"label_names": ["cat", "dog", "bird"]},
+    Layout.SPARSE: {"classes": 6},
+}
+
+
+def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
+    """As histograms, told as much as may be; mostly told `layout`."""
     words: dict[str, Any] = {}
-    if rng.integers(0, 3):
+    if layout is not None and rng.integers(0, 8):
+        words |= {"layout": layout, **_SUITABLE.get(layout, {})}
+    elif rng.integers(0, 3):
         words["layout"] = list(Layout)[rng.integers(0, len(Layout))]
-    if rng.integers(0, 3) == 0:
+    if rng.integers(0, 9) == 0:
         words["classes"] = int(rng.choice([2, 3, 4, 40]))
-    if rng.integers(0, 3) == 0:
+    if rng.integers(0, 9) == 0:
         words["teachers"] = int(rng.choice([1, 3, 5, 6, 2**31]))
-    if rng.integers(0, 4) == 0:
+    if rng.integers(0, 9) == 0:
         words["label_names"] = ["cat", "dog", "bird"]
-    if rng.integers(0, 8) == 0:
+    if rng.integers(0, 12) == 0:
         words["id_column"] = ("query_id", "label", "a\nb", "n" * 5000)[rng.integers(0, 4)]
     if rng.integers(0, 8) == 0 and words.get("layout", Layout.COUNTS).multilabel:
         words["voting"] = list(Voting)[rng.integers(0, 2)]
@@ -144,7 +153,15 @@ def _long_names() -> tuple[str, ...]:
             "hdfs://", "x://y", "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
 
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev", "/proc/self/mem", "/proc")
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/urandom",
+    "/dev",
+    "/proc/self/mem",
+    "/proc",
+)
 
 
 @contextlib.contextmanager
@@ -276,10 +293,10 @@ def _read_options(_name: str, rng: Generator) -> None:
             value = _WORDS[option][rng.integers(0, len(_WORDS[option]))]
         given += [f"--{option}", value]
     code, said = run(given)
-    Refused.check(code, said, given)
+    RefusalError.check(code, said, given)
 
 
-class Refused(AssertionError):
+class RefusalError(AssertionError):
     """An exit code that is not documented, or none of the lines one refusal should be."""
 
     @classmethod
@@ -305,6 +322,21 @@ def _odd_state(kind: str, versions: int, rng: Generator) -> bytes:
     return odd_json(whole(kind), rng, versions)
 
 
+_LAYOUTS = {
+    "npy of words": Layout.LABELS,
+    "npy of scores": Layout.SCORES,
+    "npy of labels": Layout.MULTILABEL,
+    "parquet, long": Layout.LONG,
+    "parquet, sparse": Layout.SPARSE,
+    "parquet, words": Layout.LABELS,
+}
+
+
+def _as_it_is(kind: str) -> Callable[[str, Generator], object]:
+    """The reader of a kind of votes, told what they are."""
+    return partial(read_votes, layout=_LAYOUTS.get(kind, Layout.COUNTS))
+
+
 _MAKERS: dict[str, Callable[[Generator], bytes]] = {
     "odd headers": odd.odd_header,
     "odd arrays": odd.odd_array,
@@ -317,7 +349,7 @@ _MAKERS: dict[str, Callable[[Generator], bytes]] = {
 
 CASES: dict[str, Case] = {
     **{
-        kind: Case(partial(_damaged, kind), READERS.get(kind.split(",")[0], read_votes))
+        kind: Case(partial(_damaged, kind), READERS.get(kind.split(",")[0], _as_it_is(kind)))
         for kind in WHOLE
     },
     **{kind: Case(make, read_votes) for kind, make in _MAKERS.items()},

@@ -43,7 +43,9 @@ def odd_header(rng: Generator) -> bytes:
         return choices[rng.integers(0, len(choices))]
 
     descr = one(_DESCRS) if rng.integers(0, 2) else repr(one(_DTYPES))
-    sides = [one(_EXTENTS[:8] if rng.integers(0, 2) else _EXTENTS) for _ in range(rng.integers(0, 4))]
+    sides = [
+        one(_EXTENTS[:8] if rng.integers(0, 2) else _EXTENTS) for _ in range(rng.integers(0, 4))
+    ]
     if rng.integers(0, 40) == 0:
         sides = ["1"] * int(rng.integers(30, 900))
     shape = f"({''.join(f'{side}, ' for side in sides)})"
@@ -78,7 +80,21 @@ def odd_header(rng: Generator) -> bytes:
 
 def odd_array(rng: Generator) -> bytes:
     """An array of extreme numbers, or of many sides."""
-    kinds = ("f2", "f4", "f8", "longdouble", "i1", "i8", "u8", ">f2", ">i4", "U3", "?", "c8", "M8[s]")
+    kinds = (
+        "f2",
+        "f4",
+        "f8",
+        "longdouble",
+        "i1",
+        "i8",
+        "u8",
+        ">f2",
+        ">i4",
+        "U3",
+        "?",
+        "c8",
+        "M8[s]",
+    )
     kind = np.dtype(kinds[rng.integers(0, len(kinds))])
     shape = tuple(int(n) for n in rng.choice([1, 2, 3, 5, 9], size=rng.integers(0, 5)))
     with np.errstate(all="ignore"):
@@ -88,7 +104,9 @@ def odd_array(rng: Generator) -> bytes:
             array = rng.integers(0, 3, size=shape).astype(kind)
         elif rng.integers(0, 2) and kind.kind in "fiu":
             info: Any = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
-            odd = np.array([0, 1, 2, 3, info.max, info.min, *([np.nan] if kind.kind == "f" else [])])
+            odd = np.array(
+                [0, 1, 2, 3, info.max, info.min, *([np.nan] if kind.kind == "f" else [])]
+            )
             array = rng.choice(odd, size=shape).astype(kind)
     return npy(np.asarray(array, order="F" if rng.integers(0, 3) == 0 else "C"))
 
@@ -126,7 +144,7 @@ def _column(rng: Generator, rows: int) -> Any:
         case 9:
             return pa.array(lists)
         case 10:
-            return pa.array(lists, pa.large_list(pa.float32()))
+            return pa.array(lists, pa.large_list(pa.float64()))
         case 11:
             return pa.array([[int(v)] * 3 for v in whole], pa.list_(pa.int8(), 3))
         case 12:
@@ -219,7 +237,10 @@ def odd_text(rng: Generator) -> bytes:
         names = [json.dumps(_NAMES[rng.integers(0, len(_NAMES))]) for _ in names]
     odd = int(rng.integers(1, 5))
     rows = [
-        [fields[rng.integers(0, 2 if rng.integers(0, odd) else len(fields))] for _ in range(min(size, 9))]
+        [
+            fields[rng.integers(0, 2 if rng.integers(0, odd) else len(fields))]
+            for _ in range(min(size, 9))
+        ]
         + ["1"] * (size - 9)
         for _ in range(int(rng.integers(0, 6)))
     ]
@@ -234,7 +255,9 @@ def odd_lines(rng: Generator) -> bytes:
               "9" * 400, f"{MARK}", f"[{MARK}, 1]", "{}", '{"a": {"b": 1}}', "true", "1.5", '"2020-01-01"',
               "[" * 70 + "]" * 70, "[1, null]", '["a", 1]', '"' + "w" * 9000 + '"', "[{}]")  # fmt: skip
     size = 2000 if rng.integers(0, 80) == 0 else int(rng.integers(1, 5))
-    names = [_NAMES[rng.integers(0, len(_NAMES))] if size < 9 else f"c{place}" for place in range(size)]
+    names = [
+        _NAMES[rng.integers(0, len(_NAMES))] if size < 9 else f"c{place}" for place in range(size)
+    ]
     odd = int(rng.integers(1, 5))
     lines = []
     for _ in range(int(rng.integers(1, 6))):
@@ -249,10 +272,21 @@ def odd_lines(rng: Generator) -> bytes:
 def odd_archive(rng: Generator) -> bytes:
     """A ZIP with anything in it, under any name, however it is packed."""
     file = io.BytesIO()
-    names = ("arr_0.npy", "a\nb.npy", "x" * 3000 + ".npy", "../v.npy", "data.pkl", "sub/", "é.npy", "v.txt")
+    names = (
+        "arr_0.npy",
+        "a\nb.npy",
+        "x" * 3000 + ".npy",
+        "../v.npy",
+        "data.pkl",
+        "sub/",
+        "é.npy",
+        "v.txt",
+    )
     ways = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
     with zipfile.ZipFile(file, "w", ways[rng.integers(0, 4)]) as archive:
         several = int(rng.choice([0, 1, 1, 1, 2, 9]))
         for place in rng.permutation(len(names))[:several]:
-            archive.writestr(names[place], odd_header(rng) if rng.integers(0, 2) else odd_array(rng))
+            archive.writestr(
+                names[place], odd_header(rng) if rng.integers(0, 2) else odd_array(rng)
+            )
     return file.getvalue()

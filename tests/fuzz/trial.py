@@ -18,7 +18,7 @@ SECONDS = 5.0
 MEMORY = 1 << 30
 """Bytes of address space that a process may take beyond what it has after its first input."""
 LONGEST = 320
-"""Characters of a message."""
+"""Characters of a message about a file of a short name."""
 
 
 def fault_of(case: str, seed: int) -> str | None:
@@ -39,7 +39,7 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
             CASES[case].try_on("v", seeded(case, seed))
     except PateError as error:
         refused = True
-        fault = fault_in(error)
+        fault = fault_in(error, LONGEST if CASES[case].make else 2 * LONGEST)
         if fault is not None:
             return fault, refused
     except Exception as error:
@@ -48,14 +48,14 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
     return (f"took {spent:.1f} s" if spent > SECONDS else None), refused
 
 
-def fault_in(error: PateError) -> str | None:
+def fault_in(error: PateError, longest: int) -> str | None:
     """What is wrong with a refusal."""
     text = str(error)
     if not 2 <= error.exit_code <= 9:
         return f"{type(error).__name__} has exit code {error.exit_code}"
     if not text.isprintable():
         return f"not one printable line: {text!r:.200}"
-    if len(text) > LONGEST:
+    if len(text) > longest:
         return f"{len(text)} characters: {text:.200}"
     if str(MARK) in text:
         return f"a vote is shown: {text:.300}"
@@ -70,7 +70,9 @@ def _told(error: Exception) -> str:
 
 
 def limited() -> None:
-    """From now on this process may take MEMORY more."""
+    """From now on this process may take MEMORY more, and write files of that size."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + MEMORY, hard))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY, hard))

@@ -50,6 +50,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 
+_MOST_ROWS: Final = 2**63 - 1
 _LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=2, unsealed=(1,))
 _RECORD: Final = Form(
     "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
@@ -112,7 +113,7 @@ class Round:
         if moved not in (None, self.teachers_per_record):
             raise LedgerError(
                 f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
-                f"but it was charged for {self.teachers_per_record}"
+                f"but it was charged for {shortened(str(self.teachers_per_record))}"
             )
 
     @property
@@ -180,7 +181,8 @@ class Ledger(Result):
         charged = sorted({str(done.teachers_per_record) for done in self.rounds})
         if len(charged) > 1:
             raise LedgerError(
-                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
+                "rounds charged for different `teachers_per_record` "
+                f"({shortened(', '.join(charged))}) have "
                 "no common cost; release each by itself"
             )
         if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
@@ -505,7 +507,8 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     _of_type(str, data["id"])
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
-        _of_type(int, data[count])
+        if _of_type(int, data[count]) > _MOST_ROWS:
+            raise OverflowError("more rows than any file has")
     groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
     several = None
     if "label_set" in data:

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 # What zipfile raises over damage, a password, or a compression it does not know.
 _DAMAGED = (
     EOFError,
-    KeyError,
+    LookupError,
     MemoryError,
     NotImplementedError,
     RuntimeError,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.copies import Part
@@ -142,7 +142,9 @@ def read_side(
             queries = () if nested else tuple(table.column(query).to_pylist())
             table = table.drop_columns([query])
     if nested:
-        raise VoteError(f"{located.name}: column {query} is no column of ids; use numbers or texts")
+        raise VoteError(
+            f"{located.name}: column {quoted(query)} holds no ids; use numbers or texts"
+        )
     if None in queries:
         raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
     if located.digits:

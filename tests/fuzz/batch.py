@@ -16,6 +16,8 @@ from fuzz.trial import limited, look
 
 PATIENCE = 20.0
 """Seconds until an input counts as a hang, on however busy a machine."""
+COMMAND = ("-m", "fuzz", "batch")
+"""What Python is asked to run, before the case and its seeds."""
 
 
 @dataclass
@@ -76,7 +78,7 @@ def _lines(case: str, start: int, stop: int) -> Iterator[tuple[int, str]]:
         "MALLOC_ARENA_MAX": "2",
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "fuzz", "batch", case, str(start), str(stop)]
+    command = [sys.executable, *COMMAND, case, str(start), str(stop)]
     with (
         tempfile.TemporaryFile("w+") as said,
         tempfile.TemporaryDirectory(prefix="pate-fuzz-") as folder,

@@ -92,7 +92,7 @@ def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
 
 def _read_student(name: str, rng: Generator) -> None:
     found = load_predictions(name, pairs=bool(rng.integers(0, 2)))
-    found.named(("a", "b")).of(np.arange(2), 0)
+    found.named(("a", "b")).of(np.arange(2) if found.ids is None else found.ids[:2], 0)
 
 
 def _read_truth(name: str, rng: Generator) -> None:
@@ -150,7 +150,8 @@ _BESIDE = ("student", "truth", "queries", "groups")
 def _long_names() -> tuple[str, ...]:
     return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
             "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
-            "hdfs://", "x://y", "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
+            "hdfs://", "x://y",
+            "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
 
 
 _DEVICES = (

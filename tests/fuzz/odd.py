@@ -188,6 +188,8 @@ def odd_table(rng: Generator) -> Any:
         names = [f"{stem}{place}" for place in range(size)]
     if size > 10:
         column = _column(rng, rows)
+        while column.nbytes > 1 << 12:
+            column = _column(rng, rows)
         columns = [column] * size
     else:
         columns = [_column(rng, rows) for _ in names]
@@ -230,7 +232,8 @@ def odd_text(rng: Generator) -> bytes:
     """CSV of odd fields under odd names."""
     between = (",", ";", "\t")[rng.integers(0, 3)]
     fields = ("1", "0", "-1", "", " 2 ", "1e999", "nan", "9" * 400, '"a""b"', '"x\ny"', "é", "007",
-              f"{MARK}", f"{MARK}.5", "\0", '"', "w" * 9000, "1970-01-01", "true", "=1+1")  # fmt: skip
+              f"{MARK}", f"{MARK}.5", "\0", '"', "w" * 9000, "1970-01-01", "true",
+              "=1+1")  # fmt: skip
     size = 4000 if rng.integers(0, 80) == 0 else int(rng.integers(1, 6))
     names = [f"class_{place}" for place in range(size)]
     if rng.integers(0, 2):
@@ -252,7 +255,8 @@ def odd_text(rng: Generator) -> bytes:
 def odd_lines(rng: Generator) -> bytes:
     """JSON lines of odd values under odd names."""
     values = ("1", "0", "-1", "null", "[1, 2]", "[]", "[[1]]", '"a"', '"\\ud800"', "1e999", "NaN",
-              "9" * 400, f"{MARK}", f"[{MARK}, 1]", "{}", '{"a": {"b": 1}}', "true", "1.5", '"2020-01-01"',
+              "9" * 400, f"{MARK}", f"[{MARK}, 1]", "{}", '{"a": {"b": 1}}', "true", "1.5",
+              '"2020-01-01"',
               "[" * 70 + "]" * 70, "[1, null]", '["a", 1]', '"' + "w" * 9000 + '"', "[{}]")  # fmt: skip
     size = 2000 if rng.integers(0, 80) == 0 else int(rng.integers(1, 5))
     names = [
@@ -262,8 +266,9 @@ def odd_lines(rng: Generator) -> bytes:
     lines = []
     for _ in range(int(rng.integers(1, 6))):
         pairs = [
-            f"{json.dumps(name)}: {values[rng.integers(0, 1 if rng.integers(0, odd) else len(values))]}"
+            f"{json.dumps(name)}: {value}"
             for name in names
+            for value in [values[rng.integers(0, 1 if rng.integers(0, odd) else len(values))]]
         ]
         lines.append("{" + ", ".join(pairs) + "}")
     return "\n".join(lines).encode()

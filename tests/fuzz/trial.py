@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
 import traceback
@@ -20,12 +21,11 @@ MEMORY = 1 << 30
 LONGEST = 320
 """Characters of a message about a file of a short name."""
 
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+
 
 def fault_of(case: str, seed: int) -> str | None:
-    """What is wrong with how an input in the current folder is read; None where nothing is.
-
-    What comes out is "" for a success, and the refusal's class else, where nothing is wrong.
-    """
+    """What is wrong with how an input in the current folder is read; None where nothing is."""
     fault, _ = look(case, seed)
     return fault
 
@@ -39,7 +39,9 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
             CASES[case].try_on("v", seeded(case, seed))
     except PateError as error:
         refused = True
-        fault = fault_in(error, LONGEST if CASES[case].make else 2 * LONGEST)
+        # Damage may turn votes into names of columns, and names may be shown.
+        names = _QUOTED if case.startswith("jsonl") else None
+        fault = fault_in(error, LONGEST if CASES[case].make else 2 * LONGEST, names)
         if fault is not None:
             return fault, refused
     except Exception as error:
@@ -48,8 +50,8 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
     return (f"took {spent:.1f} s" if spent > SECONDS else None), refused
 
 
-def fault_in(error: PateError, longest: int) -> str | None:
-    """What is wrong with a refusal."""
+def fault_in(error: PateError, longest: int, names: re.Pattern[str] | None) -> str | None:
+    """What is wrong with a refusal; in `names` it may say what it wants."""
     text = str(error)
     if not 2 <= error.exit_code <= 9:
         return f"{type(error).__name__} has exit code {error.exit_code}"
@@ -57,7 +59,7 @@ def fault_in(error: PateError, longest: int) -> str | None:
         return f"not one printable line: {text!r:.200}"
     if len(text) > longest:
         return f"{len(text)} characters: {text:.200}"
-    if str(MARK) in text:
+    if str(MARK) in (text if names is None else names.sub("", text)):
         return f"a vote is shown: {text:.300}"
     return None
 

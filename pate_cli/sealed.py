@@ -73,7 +73,7 @@ class Form:
                 f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
         checksum = content.pop(_CHECKSUM, None)
-        if version not in self.unsealed and checksum != _checksum(content):
+        if version not in self.unsealed and not _agrees(checksum, content):
             raise LedgerError(
                 f"the {self.noun} is damaged: it is not as pate wrote it; restore it from a copy"
             )
@@ -101,6 +101,13 @@ def named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
     except LedgerError as error:
         raise LedgerError(f"{Path(path)}: {error}") from None
+
+
+def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:
+    try:
+        return checksum == _checksum(content)
+    except RecursionError:  # deep enough to be read, and too deep to be written
+        return False
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

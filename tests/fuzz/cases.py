@@ -148,7 +148,8 @@ _BESIDE = ("student", "truth", "queries", "groups")
 
 
 def _long_names() -> tuple[str, ...]:
-    return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
+    return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a",
+            "**",
             "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
             "hdfs://", "x://y",
             "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
@@ -234,8 +235,9 @@ def _read_thing(_name: str, rng: Generator) -> None:
 
 # Options.
 
-_NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan", "inf",
-            "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0", "4")  # fmt: skip
+_NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan",
+            "inf", "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0",
+            "4")  # fmt: skip
 _NUMERIC = ("threshold", "sigma1", "sigma2", "laplace-scale", "exponential-scale", "confidence",
             "teachers-per-record", "query-epsilon", "query-delta", "refusals", "max-queries",
             "max-answers", "classes", "teachers", "delta", "order", "beta", "sigma-release",

@@ -238,6 +238,12 @@ def test_a_version_that_is_no_number_is_no_second_line(here):
         assert len(refusal_of(LedgerError, reader.from_json, json.dumps(data))) < 300
 
 
+def test_brackets_in_a_ledger(here):
+    for depth in (10, 500, 900, 950, 970, 980, 985, 990, 995, 2000, 100_000):
+        text = record().to_json().rstrip()[:-1] + ', "deep": ' + "[" * depth + "]" * depth + "}"
+        refusal_of(LedgerError, SpendRecord.from_json, text)
+
+
 def test_a_ledger_of_absurd_numbers(here):
     data = json.loads(ledger().to_json()) | {"schema_version": 1}
     for field in ("queries", "max_answers", "answers"):

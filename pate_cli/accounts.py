@@ -34,11 +34,11 @@ from pate_cli.disclosure.worst_case import Spending
 from pate_cli.errors import VoteError
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import Group, VoteBatch
-from pate_cli.words import Bound, PublicFact
+from pate_cli.votes.vote_file import PLAIN, Facts
+from pate_cli.words import Bound
 
 __all__ = [
     "Account",
@@ -181,24 +181,15 @@ class TargetAccount:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
         return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
 
-    def refused(
-        self,
-        *,
-        private: bool,
-        read_off: Sequence[PublicFact] = (),
-        groups: Sequence[Group] = (),
-        label_set: LabelSet | None = None,
-    ) -> Report:
-        """The public report of a refusal; what is read off and about teachers as in `run`."""
+    def refused(self, *, private: bool, facts: Facts = PLAIN) -> Report:
+        """The public report of a refusal; `facts` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._mechanism.parameters(),
             queries=self._queries,
             max_answers=self._max_answers,
             answers=0,
-            read_off=tuple(read_off),
-            groups=tuple(groups),
-            label_set=label_set,
+            **facts.of_round,
         )
         return self._report(done, passed=False, private=private)
 

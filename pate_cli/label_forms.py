@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -50,7 +51,7 @@ def csv_field(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class SetForm:
+class SetForm(ABC):
     """What the forms share.
 
     Attributes:
@@ -61,18 +62,19 @@ class SetForm:
     label_set: LabelSet
     sources: tuple[str, ...]
 
+    @abstractmethod
     def fields(self) -> list[Any]:
         """The fields of a schema after the id."""
-        raise NotImplementedError
 
     def ids(self, ids: NDArray[Any]) -> NDArray[Any]:
         """The ids of rows, given those of queries."""
         return ids
 
+    @abstractmethod
     def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
         """Arrow arrays of those fields; what is said of queries, and by whom [queries, labels]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(
         self,
         ids: NDArray[Any],
@@ -81,7 +83,6 @@ class SetForm:
         label_format: LabelFormat,
     ) -> str:
         """The same as lines of CSV or JSONL."""
-        raise NotImplementedError
 
     def header(self, label_format: LabelFormat) -> bytes:
         """What a file of lines begins with."""

@@ -21,12 +21,12 @@ from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.labels import NO_LABEL, SOURCES, Labels, LabelWriter
 from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Labeller, Mechanism
-from pate_cli.multilabel import LabelSet
 from pate_cli.noise import RunKey
 from pate_cli.passes import FilePasses, Passes, nothing_seen
-from pate_cli.votes import Group, VoteBatch
+from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
-from pate_cli.words import LabelFormat, LabelsAs, PublicFact
+from pate_cli.votes.vote_file import PLAIN, Facts
+from pate_cli.words import LabelFormat, LabelsAs
 
 __all__ = [
     "Aggregation",
@@ -71,10 +71,7 @@ def run(
     write: Callable[[Labels], None],
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
-    read_off: Sequence[PublicFact] = (),
-    label_names: tuple[str, ...] | None = None,
-    groups: Sequence[Group] = (),
-    label_set: LabelSet | None = None,
+    facts: Facts = PLAIN,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
 
@@ -92,10 +89,7 @@ def run(
             returns.
         progress: called with the number of rows of each finished part.
         warnings: what else a reader of the report should know.
-        read_off: facts that are taken as public and were read off the votes.
-        label_names: what the classes are called, in labels and report; None for their numbers.
-        groups: of the teachers, where they count differently.
-        label_set: the labels of a query, where it has several.
+        facts: what else is public about the votes.
 
     Raises:
         VoteError: from the passes, at the first row that is no vote, or when there are fewer
@@ -103,7 +97,7 @@ def run(
     """
     cap = min(max_answers, queries)
     private = key.private
-    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
+    metadata = _metadata(mechanism, facts, queries=queries, max_answers=cap, private=private)
     asked = answers = 0
     for drawn, kept in label_batches(
         passes,
@@ -112,16 +106,14 @@ def run(
         max_answers=cap,
         keep=account.keep,
         metadata=metadata,
-        label_names=label_names,
-        label_set=label_set,
+        facts=facts,
         progress=progress,
     ):
         account.add(kept)
         asked, answers = asked + len(drawn), answers + drawn.answers
         write(drawn)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
-    return _named(account.settle(done, key, warnings), label_names)
+    return _settled(account, done, facts, key, warnings)
 
 
 def run_in_parts(
@@ -134,10 +126,7 @@ def run_in_parts(
     key: RunKey,
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
-    read_off: Sequence[PublicFact] = (),
-    label_names: tuple[str, ...] | None = None,
-    groups: Sequence[Group] = (),
-    label_set: LabelSet | None = None,
+    facts: Facts = PLAIN,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
 
@@ -148,11 +137,11 @@ def run_in_parts(
     """
     cap = min(max_answers, queries)
     private = key.private
-    metadata = _metadata(mechanism, label_set, queries=queries, max_answers=cap, private=private)
+    metadata = _metadata(mechanism, facts, queries=queries, max_answers=cap, private=private)
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}
-    gather = _WritePart(place, metadata, label_names, label_set, numbers, {}, place.staged())
+    gather = _WritePart(place, metadata, facts, numbers, {}, place.staged())
     receipts = []
     found = passes.gathered(
         mechanism, look, gather, ranges=ranges, progress=progress, in_order=look.in_order
@@ -179,14 +168,15 @@ def run_in_parts(
     asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    done = replace(done, read_off=tuple(read_off), groups=tuple(groups), label_set=label_set)
-    settled = _named(account.settle(done, key, ()), label_names)
+    settled = _settled(account, done, facts, key)
     return settled, [receipt.part for receipt in receipts]
 
 
-def _named(settled: Settlement, label_names: tuple[str, ...] | None) -> Settlement:
-    """With the names in the report, which are as public as the number of classes."""
-    return replace(settled, report=replace(settled.report, label_names=label_names))
+def _settled(
+    account: Account, done: Round, facts: Facts, key: RunKey, warnings: Sequence[str] = ()
+) -> Settlement:
+    settled = account.settle(replace(done, **facts.of_round), key, warnings)
+    return replace(settled, report=replace(settled.report, label_names=facts.label_names))
 
 
 def _round(
@@ -262,8 +252,7 @@ class _WritePart:
 
     place: PartPlace
     metadata: Mapping[str, str]
-    label_names: tuple[str, ...] | None
-    label_set: LabelSet | None
+    facts: Facts
     numbers: Mapping[int, int]
     allowed: Mapping[int, int]
     """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
@@ -272,7 +261,7 @@ class _WritePart:
     def __call__(self, rows: tuple[int, int], found: list[_Labelled]) -> _Receipt:
         start, stop = rows
         left = self.allowed.get(start, stop - start + 1)
-        answers, place, names = 0, self.place, self.label_names
+        answers, place, facts = 0, self.place, self.facts
         suffix = f".{place.label_format}"
         with (
             place.folder.open_part(place.run, self.numbers[start], suffix) as file,
@@ -281,13 +270,13 @@ class _WritePart:
                 place.label_format,
                 self.metadata,
                 rows=stop - start,
-                label_names=names,
-                label_set=self.label_set,
+                label_names=facts.label_names,
+                label_set=facts.label_set,
                 labels_as=place.labels_as,
             ) as writer,
         ):
             for drawn in found:
-                table = drawn.until(left - answers, self.metadata, names, self.label_set)
+                table = drawn.until(left - answers, self.metadata, facts)
                 answers += table.answers
                 writer.write(table)
         part = file.part(rows=writer.rows)
@@ -300,7 +289,7 @@ class _WritePart:
 
 def _metadata(
     mechanism: Mechanism,
-    label_set: LabelSet | None,
+    facts: Facts,
     *,
     queries: int,
     max_answers: int,
@@ -309,7 +298,7 @@ def _metadata(
     """The public parameters that a file of labels carries."""
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
-    metadata |= {} if label_set is None else label_set.texts()
+    metadata |= {} if facts.label_set is None else facts.label_set.texts()
     return metadata | {"private": str(private).lower()}
 
 
@@ -321,8 +310,7 @@ def label_batches(
     max_answers: int,
     keep: Keep | None = None,
     metadata: Mapping[str, str] | None = None,
-    label_names: tuple[str, ...] | None = None,
-    label_set: LabelSet | None = None,
+    facts: Facts = PLAIN,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[tuple[Labels, Any]]:
     """Labels of all rows, a batch at a time, until the cap on answers is reached; none thereafter.
@@ -333,7 +321,7 @@ def label_batches(
     look = _Label.of(mechanism, key, keep)
     answered = 0
     for drawn in passes.over(mechanism, look, progress=progress, in_order=look.in_order):
-        table = drawn.until(max_answers - answered, metadata or {}, label_names, label_set)
+        table = drawn.until(max_answers - answered, metadata or {}, facts)
         answered += table.answers
         yield table, drawn.kept
 
@@ -347,13 +335,7 @@ class _Labelled:
     sources: NDArray[np.uint8]
     kept: Any
 
-    def until(
-        self,
-        left: int,
-        metadata: Mapping[str, str],
-        label_names: tuple[str, ...] | None,
-        label_set: LabelSet | None,
-    ) -> Labels:
+    def until(self, left: int, metadata: Mapping[str, str], facts: Facts) -> Labels:
         """The labels until so many answers were given; none thereafter."""
         labels, sources = self.labels, self.sources
         hits = sources == _TEACHERS
@@ -362,7 +344,12 @@ class _Labelled:
             labels = np.where(stopped, np.int32(NO_LABEL), labels)
             sources = np.where(stopped, np.uint8(_NOBODY), sources)
         return Labels(
-            np.asarray(self.ids), labels, sources, metadata, label_names, label_set=label_set
+            np.asarray(self.ids),
+            labels,
+            sources,
+            metadata,
+            facts.label_names,
+            label_set=facts.label_set,
         )
 
 

@@ -118,8 +118,7 @@ class Asked:
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.read_off, self.groups),
-            (self.file.label_names, self.file.label_set),
+            (self.queries, self.max_answers, self.delta, self.file.facts),
             settings,
             self.passes.fingerprint(),
         )

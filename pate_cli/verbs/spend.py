@@ -195,10 +195,7 @@ def aggregate(
                     key=key,
                     place=place,
                     progress=progress,
-                    read_off=asked.file.read_off,
-                    label_names=asked.file.class_names,
-                    groups=asked.groups,
-                    label_set=asked.file.label_set,
+                    facts=asked.file.facts,
                 )
             except BaseException:
                 if resumed is None:
@@ -216,10 +213,7 @@ def aggregate(
             key=key,
             write=kept.append if write is None else write,
             progress=progress,
-            read_off=asked.file.read_off,
-            label_names=asked.file.class_names,
-            groups=asked.groups,
-            label_set=asked.file.label_set,
+            facts=asked.file.facts,
         )
         labels = NOTHING if write is not None else concatenate(kept)
         return Aggregation(labels, settled.report, settled.ledger, resumed)
@@ -399,12 +393,7 @@ class _Target:
             raise RefusedError(
                 f"the labels did not pass the test of the target {plan.epsilon:g}; none are "
                 f"released. This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-                tested.refused(
-                    private=key.private,
-                    read_off=asked.file.read_off,
-                    groups=asked.groups,
-                    label_set=asked.file.label_set,
-                ),
+                tested.refused(private=key.private, facts=asked.file.facts),
             )
 
 

@@ -17,6 +17,8 @@ LABEL = "label"
 COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
 SPARSE_COLUMNS = (LABEL, COUNT)
+FROM_TEXT = "pate:from_text"
+"""In the metadata of a column of numbers that were found as such in a file of text."""
 ODD_ROW = "pate:odd_row"
 """In the metadata of a column of text that holds numbers, too: the first row without one."""
 
@@ -329,8 +331,10 @@ def _wide_columns(
                 f"{name}: column {quoted(column)} does not look like votes; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a teacher"
             )
-        # A teacher who never voted may leave a column that has no type.
-        kind = "text" if texts and kinds[column] == "null" else kinds[column]
+        # A teacher who never voted may leave a column that has no type, and one who gave numbers
+        # for words, of which there are none, a column of numbers.
+        digits = FROM_TEXT.encode() in (schema.field(column).metadata or {})
+        kind = "text" if texts and (digits or kinds[column] == "null") else kinds[column]
         if {"text"} <= held <= {"text", "null"}:
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
             hint = "" if plain else f"; if it names the queries, `id_column` {quoted(column)}"

@@ -40,12 +40,12 @@ def from_cube(cube: NpyCube, told: Told) -> VoteFile:
     teachers, width = cube.sides
     weights = told.weights(teachers, cube.where.name)
     if layout.multilabel:
-        ballots = Ballots(cube=cube, missing_allowed=missing, weights=weights)
+        ballots = Ballots(source=cube, missing_allowed=missing, weights=weights)
         several = _label_set(told, width, cube.where.name, None)
         if several.voting is Voting.BINARY:
             return _pairs(ballots, cube.where.name, cube.rows, several, told, teachers=teachers)
         entries = max(teachers * width, several.classes)
-        sets = SetsReader(ballots=ballots, size=told.size(entries))
+        sets = SetsReader(source=ballots, size=told.size(entries))
         return _several(cube.where.name, cube.rows, several, told, sets, teachers=teachers)
     if told.classes not in (None, width):
         raise VoteError(
@@ -62,7 +62,7 @@ def from_cube(cube: NpyCube, told: Told) -> VoteFile:
         classes=width,
         teachers=teachers,
         reader=ScoresReader(
-            cube=cube,
+            source=cube,
             size=told.size(teachers * width),
             missing_allowed=missing,
             weights=weights,
@@ -141,7 +141,7 @@ def _pairs(
     answers: Answers, name: str, queries: int, several: LabelSet, told: Told, *, teachers: int
 ) -> VoteFile:
     size = told.size(answers.width)
-    pairs = PairsReader(answers=answers, size=size)
+    pairs = PairsReader(source=answers, size=size)
     return _several(name, queries, several, told, pairs, teachers=teachers)
 
 
@@ -154,7 +154,7 @@ def counted_yes(matrix: Matrix, told: Told, names: tuple[str, ...] | None) -> Vo
             f"{name}: counts of yes do not tell how many teachers said no; give `teachers` N"
         )
     several = _label_set(told, matrix.width, name, names)
-    answers = CountedYes(matrix=matrix, teachers=told.teachers)
+    answers = CountedYes(source=matrix, teachers=told.teachers)
     return _pairs(answers, name, matrix.rows, several, told, teachers=told.teachers)
 
 
@@ -172,6 +172,6 @@ def _counted_both(cube: NpyCube, told: Told) -> VoteFile:
     if teachers is None:
         _, first = next(cube.blocks(1, 0, 1))
         teachers = first_total(first, cube.where)
-    answers = CountedBoth(cube=cube, teachers=teachers, missing_allowed=missing)
+    answers = CountedBoth(source=cube, teachers=teachers, missing_allowed=missing)
     next(answers.blocks(1, 0, 1))
     return _pairs(answers, name, cube.rows, several, told, teachers=teachers)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.columns import ODD_ROW
+from pate_cli.votes.columns import FROM_TEXT, ODD_ROW
 from pate_cli.votes.copies import Part
 from pate_cli.votes.text import refuse_other_bytes
 
@@ -171,10 +171,9 @@ class _Seen:
         """The field of the schema; a column without any value has no type."""
         if self.empty:
             return pa.field(self.name, pa.string() if is_id else pa.null())
-        if self.whole:
-            return pa.field(self.name, pa.int64())
-        if self.number and not is_id:
-            return pa.field(self.name, pa.float64())
+        if self.whole or (self.number and not is_id):
+            found = pa.int64() if self.whole else pa.float64()
+            return pa.field(self.name, found, metadata={FROM_TEXT: ""})
         odd = {} if is_id or not self.numbers else {ODD_ROW: str(self.odd_row)}
         return pa.field(self.name, pa.string(), metadata=odd)
 

@@ -42,6 +42,11 @@ def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     return column.fill_null(0).to_numpy(zero_copy_only=False), absent
 
 
+def in_words(column: Any) -> Any:
+    """Return an Arrow column of texts; what has no type, or numbers among words, as texts."""
+    return column if is_text(column.type) else column.cast(pa.string())
+
+
 def named(column: Any, names: Sequence[str]) -> Any:
     """Return the places of an Arrow column of texts among `names`, null where they are none."""
     if pa.types.is_dictionary(column.type):

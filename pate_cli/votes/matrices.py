@@ -183,7 +183,7 @@ def _counts(matrix: Matrix, told: Told, names: tuple[str, ...] | None = None) ->
     check_counts(first, 0, where, teachers=teachers, missing_allowed=missing)
 
     reader = CountsReader(
-        matrix=matrix,
+        source=matrix,
         size=told.size(classes),
         width=classes,
         teachers=teachers,
@@ -219,7 +219,7 @@ def _labels(
     entries = max(teachers, told.drawn(classes, teachers))
     read = entries if strays is None else max(entries, teachers * _WIDTH_OF_TEXT)
     reader = LabelsReader(
-        matrix=matrix,
+        source=matrix,
         size=told.size(read),
         width=entries,
         classes=classes,
@@ -248,7 +248,7 @@ def _sparse(parts: Parts, told: Told) -> VoteFile:
     if parts.columns.has_ids:
         refuse_repeats(parts)
     look = SparseReader(
-        parts=parts,
+        source=parts,
         size=1,
         width=1,
         classes=classes,

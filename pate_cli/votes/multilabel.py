@@ -26,11 +26,11 @@ from pate_cli.votes.checks import (
 )
 from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.ranges import Stretch
-from pate_cli.votes.reading import Matrix, VoteBatch, row_numbers
+from pate_cli.votes.reading import Extent, Matrix, ReadFrom, VoteBatch, row_numbers
 
 
-class Answers(Protocol):
-    """What teachers said of every label, query by query."""
+class Answers(Extent, Protocol):
+    """What teachers said of every label, query by query; rows of its files are queries."""
 
     @property
     def labels(self) -> int:
@@ -40,53 +40,39 @@ class Answers(Protocol):
     def width(self) -> int:
         """Entries that one label of one query takes while it is read."""
 
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind it, in order; their rows are queries."""
-
-    @property
-    def portable(self) -> bool:
-        """Whether it pickles as names of files, without votes."""
-
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, Ids, Counts]]:
         """Yield queries start..stop-1 as (first query, ids, counts [queries, labels, 2])."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PairsReader:
+class PairsReader(ReadFrom[Answers]):
     """Histograms (no, yes) of pairs, all labels of a query one after the other, at most `size`."""
 
-    answers: Answers
     size: int
 
     @property
     def width(self) -> int:
         """See Reader."""
-        return self.answers.width
+        return self.source.width
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
         """See Reader; their rows are pairs."""
-        labels = self.answers.labels
+        labels = self.source.labels
         return tuple(
             Stretch(
                 stretch.name,
                 stretch.rows * labels,
                 stretch.groups and tuple(rows * labels for rows in stretch.groups),
             )
-            for stretch in self.answers.stretches
+            for stretch in self.source.stretches
         )
-
-    @property
-    def portable(self) -> bool:
-        """See Reader."""
-        return self.answers.portable
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader; a query that a bound falls into is read whole and cut."""
-        labels = self.answers.labels
+        labels = self.source.labels
         queries = max(self.size // labels, 1)
-        for query, ids, counts in self.answers.blocks(queries, start // labels, -(-stop // labels)):
+        for query, ids, counts in self.source.blocks(queries, start // labels, -(-stop // labels)):
             first = query * labels
             pairs = counts.reshape(-1, 2)
             wanted = slice(max(start - first, 0), stop - first)
@@ -102,10 +88,9 @@ def _each(ids: Ids, labels: int, wanted: slice) -> Ids:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CountedYes:
+class CountedYes(ReadFrom[Matrix]):
     """Counts of yes, [queries, labels]; the other teachers said no."""
 
-    matrix: Matrix
     teachers: int
 
     width = 2
@@ -113,21 +98,11 @@ class CountedYes:
     @property
     def labels(self) -> int:
         """See Answers."""
-        return self.matrix.width
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """See Answers."""
-        return self.matrix.stretches
-
-    @property
-    def portable(self) -> bool:
-        """See Answers."""
-        return self.matrix.portable
+        return self.source.width
 
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, Ids, Counts]]:
         """See Answers."""
-        matrix, most = self.matrix, max(self.teachers, self.labels)
+        matrix, most = self.source, max(self.teachers, self.labels)
         for query, ids, yes in matrix.blocks(size, start, stop, absent_limit=most):
             where = matrix.where
             here = yes.shape[1]
@@ -150,10 +125,9 @@ class CountedYes:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CountedBoth:
+class CountedBoth(ReadFrom[NpyCube]):
     """Counts of no and yes, [queries, labels, 2]; missing_allowed as in `check_counts`."""
 
-    cube: NpyCube
     teachers: int
     missing_allowed: bool
 
@@ -162,22 +136,12 @@ class CountedBoth:
     @property
     def labels(self) -> int:
         """See Answers."""
-        return self.cube.sides[0]
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """See Answers."""
-        return self.cube.stretches
-
-    @property
-    def portable(self) -> bool:
-        """See Answers."""
-        return self.cube.portable
+        return self.source.sides[0]
 
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, Ids, Counts]]:
         """See Answers."""
-        where = self.cube.where
-        for query, raw in self.cube.blocks(size, start, stop):
+        where = self.source.where
+        for query, raw in self.source.blocks(size, start, stop):
             _refuse(~_whole(raw).all(axis=2), "an entry that is no count of votes", query, where)
             counts = raw.astype(np.int64)
             total = counts.sum(axis=2)
@@ -200,36 +164,25 @@ class CountedBoth:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ballots:
+class Ballots(ReadFrom[NpyCube]):
     """Votes of every teacher, [queries, teachers, labels]: 1 for yes, 0 for no.
 
     missing_allowed: -1 and NaN are no votes. weights [teachers]: how many votes each teacher's
     counts for; None for one each.
     """
 
-    cube: NpyCube
     missing_allowed: bool
     weights: Ints | None = None
 
     @property
     def labels(self) -> int:
         """See Answers."""
-        return self.cube.sides[1]
+        return self.source.sides[1]
 
     @property
     def width(self) -> int:
         """See Answers."""
-        return max(self.cube.sides[0], 2)
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """See Answers."""
-        return self.cube.stretches
-
-    @property
-    def portable(self) -> bool:
-        """See Answers."""
-        return self.cube.portable
+        return max(self.source.sides[0], 2)
 
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, Ids, Counts]]:
         """See Answers."""
@@ -246,8 +199,8 @@ class Ballots:
 
     def said(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[np.int8]]]:
         """Yield (first query, votes [queries, teachers, labels] 0, 1 or ABSENT)."""
-        where = self.cube.where
-        for query, raw in self.cube.blocks(size, start, stop):
+        where = self.source.where
+        for query, raw in self.source.blocks(size, start, stop):
             said = np.full(raw.shape, ABSENT, dtype=np.int8)
             said[raw == 0] = 0
             said[raw == 1] = 1
@@ -268,42 +221,32 @@ class Ballots:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SetsReader:
+class SetsReader(ReadFrom[Ballots]):
     """Histograms of the sets of labels that teachers said yes to, over all 2^L of them."""
 
-    ballots: Ballots
     size: int
 
     @property
     def width(self) -> int:
         """See Reader."""
-        return max(self.ballots.width * self.ballots.labels, 1 << self.ballots.labels)
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """See Reader."""
-        return self.ballots.stretches
-
-    @property
-    def portable(self) -> bool:
-        """See Reader."""
-        return self.ballots.portable
+        return max(self.source.width * self.source.labels, 1 << self.source.labels)
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
-        labels = self.ballots.labels
-        for first, said in self.ballots.said(self.size, start, stop):
+        labels = self.source.labels
+        for first, said in self.source.said(self.size, start, stop):
             gone = said == ABSENT
             torn = gone.any(axis=2) & ~gone.all(axis=2)
             if torn.any():
+                row = first_bad(torn, first)
                 raise VoteError(
-                    f"{self.ballots.cube.where.at(first_bad(torn, first))} has a teacher who votes "
-                    "on some labels only, which is no set of labels; give `voting` binary"
+                    f"{self.source.source.where.at(row)} has a teacher who votes on some labels "
+                    "only, which is no set of labels; give `voting` binary"
                 )
             sets = np.maximum(said, 0).astype(np.int64) @ (1 << np.arange(labels))
             sets[gone.all(axis=2)] = ABSENT
             ids = row_numbers(first, first + len(sets))
-            yield VoteBatch(first, ids, histograms_of(sets, 1 << labels, self.ballots.weights))
+            yield VoteBatch(first, ids, histograms_of(sets, 1 << labels, self.source.weights))
 
 
 def first_total(first: NDArray[Any], where: Where) -> int:

@@ -18,7 +18,7 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.copies import Part
-from pate_cli.votes.entries import from_columns, from_lists, ids_of, plain_ids, strays
+from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
@@ -150,6 +150,11 @@ class Parts:
     def ids_are_numbers(self) -> bool:
         """What the schema says of the query ids, which there are."""
         return _family(self.pieces[0].schema.field(self.columns.query).type) == "number"
+
+    @property
+    def portable(self) -> bool:
+        """Whether all pieces pickle as names of files."""
+        return all(piece.portable for piece in self.pieces)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -302,7 +307,7 @@ class ParquetMatrix:
     @property
     def portable(self) -> bool:
         """Whether the parts are."""
-        return all(piece.portable for piece in self.parts.pieces)
+        return self.parts.portable
 
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
@@ -329,6 +334,8 @@ class ParquetMatrix:
                 )
             else:
                 votes = [batch.column(column) for column in columns.votes]
+                if columns.texts:
+                    votes = [in_words(vote) for vote in votes]
                 values = from_columns(votes, row, absent_limit, where, self.names)
             yield row, ids, values
 
@@ -342,8 +349,8 @@ class ParquetMatrix:
                     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
                     rows = np.repeat(np.arange(batch.num_rows), lengths)
                     stray[rows[strays(column.flatten(), names)]] = True
-                elif is_text(column.type):
-                    stray |= strays(column, names)
+                else:
+                    stray |= strays(in_words(column), names)
             found += int(np.count_nonzero(stray))
         return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,7 +37,19 @@ def row_numbers(start: int, stop: int) -> Ints:
     return np.arange(start, stop, dtype=np.int64)
 
 
-class Matrix(Protocol):
+class Extent(Protocol):
+    """Where rows of votes are."""
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The files behind it, in order."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether it pickles as names of files, without votes."""
+
+
+class Matrix(Extent, Protocol):
     """A file with one row per query, before its layout gives the entries a meaning."""
 
     @property
@@ -52,14 +64,6 @@ class Matrix(Protocol):
     def width(self) -> int:
         """Number of entries in the first row."""
 
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind it, in order."""
-
-    @property
-    def portable(self) -> bool:
-        """Whether it pickles as names of files, without votes."""
-
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
     ) -> Iterator[tuple[int, Ids, Ints]]:
@@ -70,42 +74,43 @@ class Matrix(Protocol):
         """
 
 
-class Reader(Protocol):
+class Reader(Extent, Protocol):
     """Histograms of an opened file, any rows of it."""
 
     @property
     def width(self) -> int:
         """Entries that one row takes while it is read."""
 
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind it, in order."""
-
-    @property
-    def portable(self) -> bool:
-        """Whether it pickles as names of files, without votes."""
-
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """Yield rows start..stop-1, all of them there; VoteError at the first that is no vote."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _MatrixReader:
-    """Batches of at most `size` rows of a matrix, each of `width` entries."""
+_Source = TypeVar("_Source", bound=Extent)
 
-    matrix: Matrix
-    size: int
-    width: int
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReadFrom(Generic[_Source]):
+    """What is read from a source, and is where that is."""
+
+    source: _Source
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind the matrix."""
-        return self.matrix.stretches
+        """The files behind it, in order."""
+        return self.source.stretches
 
     @property
     def portable(self) -> bool:
-        """Whether the matrix is."""
-        return self.matrix.portable
+        """Whether it pickles as names of files, without votes."""
+        return self.source.portable
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _MatrixReader(ReadFrom[Matrix]):
+    """Batches of at most `size` rows of a matrix, each of `width` entries."""
+
+    size: int
+    width: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,11 +122,11 @@ class CountsReader(_MatrixReader):
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
-        for row, ids, counts in self.matrix.blocks(self.size, start, stop, absent_limit=None):
+        for row, ids, counts in self.source.blocks(self.size, start, stop, absent_limit=None):
             check_counts(
                 counts,
                 row,
-                self.matrix.where,
+                self.source.where,
                 teachers=self.teachers,
                 missing_allowed=self.missing_allowed,
             )
@@ -141,9 +146,9 @@ class LabelsReader(_MatrixReader):
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
-        blocks = self.matrix.blocks(self.size, start, stop, absent_limit=self.absent_limit)
+        blocks = self.source.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
-            check_labels(labels, row, self.matrix.where, classes=self.classes)
+            check_labels(labels, row, self.source.where, classes=self.classes)
             yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
 
 

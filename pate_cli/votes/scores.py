@@ -13,18 +13,16 @@ from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
 from pate_cli.votes.npy import NpyCube
-from pate_cli.votes.ranges import Stretch
-from pate_cli.votes.reading import VoteBatch, row_numbers
+from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ScoresReader:
+class ScoresReader(ReadFrom[NpyCube]):
     """Histograms of the best classes of [queries, teachers, classes].
 
     missing_allowed: a teacher all of whose scores are NaN has no vote. weights: as in `tally`.
     """
 
-    cube: NpyCube
     size: int
     missing_allowed: bool
     weights: Ints | None = None
@@ -32,24 +30,14 @@ class ScoresReader:
     @property
     def width(self) -> int:
         """Scores of one query."""
-        teachers, classes = self.cube.sides
+        teachers, classes = self.source.sides
         return teachers * classes
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """See Reader."""
-        return self.cube.stretches
-
-    @property
-    def portable(self) -> bool:
-        """See Reader."""
-        return self.cube.portable
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
-        _, classes = self.cube.sides
-        for first, scores in self.cube.blocks(self.size, start, stop):
-            votes = _best(scores, first, self.cube.where, missing_allowed=self.missing_allowed)
+        _, classes = self.source.sides
+        for first, scores in self.source.blocks(self.size, start, stop):
+            votes = _best(scores, first, self.source.where, missing_allowed=self.missing_allowed)
             ids = row_numbers(first, first + len(votes))
             yield VoteBatch(first, ids, histograms_of(votes, classes, self.weights))
 

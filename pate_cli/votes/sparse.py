@@ -19,40 +19,28 @@ from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first
 from pate_cli.votes.columns import COUNT, LABEL
 from pate_cli.votes.entries import ids_of, numbers, plain_ids
 from pate_cli.votes.parquet import Parts
-from pate_cli.votes.ranges import Stretch
-from pate_cli.votes.reading import VoteBatch, row_numbers
+from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SparseReader:
+class SparseReader(ReadFrom[Parts]):
     """Rows are histograms by their votes; `teachers` and `missing_allowed` as in `check_counts`."""
 
-    parts: Parts
     size: int
     width: int
     classes: int
     teachers: int
     missing_allowed: bool
 
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The rows of each part."""
-        return self.parts.stretches
-
-    @property
-    def portable(self) -> bool:
-        """Whether the parts are."""
-        return all(piece.portable for piece in self.parts.pieces)
-
     def total(self, row: int) -> int:
         """How many votes a row has."""
-        _, batch = next(self.parts.batches(1, self.parts.columns.needed, row, row + 1))
+        _, batch = next(self.source.batches(1, self.source.columns.needed, row, row + 1))
         return int(self._histograms(batch, row).counts.sum())
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
-        where, columns = self.parts.where, self.parts.columns
-        for row, batch in self.parts.batches(self.size, columns.needed, start, stop):
+        where, columns = self.source.where, self.source.columns
+        for row, batch in self.source.batches(self.size, columns.needed, start, stop):
             ids: Ids = row_numbers(row, row + batch.num_rows)
             if columns.has_ids:
                 query = columns.query
@@ -69,7 +57,7 @@ class SparseReader:
             yield VoteBatch(row, ids, histograms.dense() if few else histograms)
 
     def _histograms(self, batch: Any, row: int) -> SparseCounts:
-        where = self.parts.where
+        where = self.source.where
         labels, counts = (self._rectangle(batch.column(name), name, row) for name in (LABEL, COUNT))
         uneven = (labels != ABSENT).sum(axis=1) != (counts != ABSENT).sum(axis=1)
         if uneven.any():
@@ -95,7 +83,7 @@ class SparseReader:
 
     def _rectangle(self, column: Any, name: str, row: int) -> Ints:
         """A list column as a rectangle, ABSENT beyond a row's own entries, and nowhere else."""
-        where = self.parts.where
+        where = self.source.where
         if column.null_count:
             gone = column.is_null().to_numpy(zero_copy_only=False)
             raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.checks import at_least_one
 from pate_cli.errors import ParameterError
@@ -20,6 +20,32 @@ from pate_cli.words import Layout, PublicFact, Voting
 
 if TYPE_CHECKING:
     pass
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is public about votes beside their shape, and goes with all that is said of a run.
+
+    Attributes:
+        read_off: facts that are taken as public and were read off the votes.
+        groups: of the teachers, where they count differently; none where they do not.
+        label_names: what the classes are called, class 0 first; None for their numbers.
+        label_set: the labels of a query, where it has several.
+    """
+
+    read_off: tuple[PublicFact, ...] = ()
+    groups: tuple[Group, ...] = ()
+    label_names: tuple[str, ...] | None = None
+    label_set: LabelSet | None = None
+
+    @property
+    def of_round(self) -> dict[str, Any]:
+        """Those that a round keeps."""
+        return {"read_off": self.read_off, "groups": self.groups, "label_set": self.label_set}
+
+
+PLAIN: Final = Facts()
+"""Of votes whose classes are numbers and whose teachers count alike."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +142,11 @@ class VoteFile:
             PublicFact.QUERIES: self.rows_from_data,
         }
         return tuple(fact for fact, from_votes in found.items() if from_votes)
+
+    @property
+    def facts(self) -> Facts:
+        """What is public about it beside its shape."""
+        return Facts(self.read_off, self.groups or (), self.class_names, self.label_set)
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

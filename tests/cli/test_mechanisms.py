@@ -171,7 +171,7 @@ def test_predictions_that_cannot_be_read(pate, refused, votes, student, folder, 
     refused(
         pate("aggregate", votes, *STUDENT),
         3,
-        "cannot read student.parquet: No such file or directory",
+        "student.parquet: no such file or folder",
     )
     assert leftovers() == []
 

@@ -258,7 +258,8 @@ def odd_lines(rng: Generator) -> bytes:
     values = ("1", "0", "-1", "null", "[1, 2]", "[]", "[[1]]", '"a"', '"\\ud800"', "1e999", "NaN",
               "9" * 400, f"{MARK}", f"[{MARK}, 1]", "{}", '{"a": {"b": 1}}', "true", "1.5",
               '"2020-01-01"',
-              "[" * 70 + "]" * 70, "[1, null]", '["a", 1]', "[{}]", '"' + "w" * 9000 + '"')  # fmt: skip
+              "[" * 70 + "]" * 70, "[1, null]", '["a", 1]', "[{}]",
+              '"' + "w" * 9000 + '"')  # fmt: skip
     size = 2000 if rng.integers(0, 80) == 0 else int(rng.integers(1, 5))
     names = [
         _NAMES[rng.integers(0, len(_NAMES))] if size < 9 else f"c{place}" for place in range(size)

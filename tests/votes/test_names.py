@@ -303,3 +303,15 @@ def test_names_settle_the_number_of_classes(npy):
         assert ", named World, Sports, Business" in votes.describe()
         with pytest.raises(ParameterError, match="is open already"):
             open_votes(votes, label_names=NAMES).__enter__()
+
+
+@pytest.mark.parametrize("last", ["3", "2.5", "cat", ""])
+def test_a_teacher_who_gives_numbers_for_words_does_not_decide(tmp_path, last):
+    """In CSV the type of a column is only how its entries look; numbers are no names."""
+    path = tmp_path / "votes.csv"
+    path.write_text(f"query_id,a,b,c\n1,cat,1,dog\n2,dog,2,dog\n3,cat,{last},cat\n")
+    with open_votes(path, label_names=["cat", "dog"]) as votes:
+        (batch,) = votes.batches()
+        assert votes.stray_rows() == (3 if last in ("3", "2.5") else 2)
+    wanted = [[1, 1], [0, 2], [3 if last == "cat" else 2, 0]]
+    assert batch.counts.tolist() == wanted

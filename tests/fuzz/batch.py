@@ -14,7 +14,7 @@ from pathlib import Path
 import pate_cli
 from fuzz.trial import limited, look
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until an input counts as a hang, on however busy a machine."""
 COMMAND = ("-m", "fuzz", "batch")
 """What Python is asked to run, before the case and its seeds."""

@@ -21,7 +21,7 @@ from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError, quoted
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.side_files import read_side
+from pate_cli.votes.side_files import read_side, understood
 
 __all__ = ["Group", "Groups", "TeacherGroups", "load_groups", "teacher_groups"]
 
@@ -245,7 +245,8 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
         raise VoteError(
             f"{source}: columns {quoted(teachers[0])} and {quoted(teachers[1])} both name teachers"
         )
-    columns = {name: tuple(table.column(name).to_pylist()) for name in names}
+    with understood(f"{source}: cannot be read as {_HERE}"):
+        columns = {name: tuple(table.column(name).to_pylist()) for name in names}
     try:
         return TeacherGroups(
             groups=columns[_GROUP],

@@ -18,6 +18,7 @@ from fuzz.whole import MARK, WHOLE, ledger, record, whole
 from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError, VoteError, quoted
 from pate_cli.ledger import Ledger, SpendRecord, record_beside
 from pate_cli.votes import open_votes
+from pate_cli.votes.groups import load_groups
 from pate_cli.votes.names import names_of
 from pate_cli.votes.query_list import load_queries
 from pate_cli.votes.student import load_predictions
@@ -206,6 +207,13 @@ def test_a_device_is_no_file_of_votes(device, here):
         assert "is none of NPY" in text or "is empty" in text or "UTF" in text
     if device == "/dev/zero":
         assert "has over 256 MB" in refusal_of(LedgerError, Ledger.read, device)
+
+
+def test_groups_that_are_no_text(here):
+    bad = pa.array([b"\xad", b"a"]).cast(pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"group": bad}), "v")
+    text = refusal_of(VoteError, load_groups, "v")
+    assert text == "v: cannot be read as groups of teachers"
 
 
 def test_names_without_end_are_refused(here, monkeypatch):

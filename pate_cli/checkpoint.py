@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files.addresses import refuse_address
+from pate_cli.files.destinations import CREATE
 from pate_cli.files.transaction import Outputs
 from pate_cli.noise import RunKey
 
@@ -132,7 +133,7 @@ class Pieces:
         with _writable(path):
             # Two processes that go on with one run never share a draft.
             draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(draft, CREATE, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._sealed(start, content))
                 file.write(content)

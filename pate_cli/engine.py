@@ -15,6 +15,7 @@ import os
 import pickle
 import secrets
 import signal
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,8 @@ _AHEAD: Final = 2
 _TRIES: Final = 3
 # A larger task is not worth sending to a process with every item.
 _LARGEST_TASK: Final = 1 << 23
+# Python waits for no more processes there; labels do not depend on how many there are.
+_MOST_ON_WINDOWS: Final = 61
 _PRELOADED: Final = ["pate_cli.passes", "pate_cli.mechanisms.confident", "pate_cli.votes.parquet"]
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20
@@ -172,7 +175,8 @@ class Processes(_Elsewhere):
     def __init__(self, workers: int) -> None:
         """ParameterError for fewer than one."""
         super().__init__()
-        self._workers = check_whole("`workers`", workers)
+        workers = check_whole("`workers`", workers)
+        self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
 
     def _takes(self, payload: bytes, items: Sequence[Any]) -> bool:
         return self._workers > 1 and len(items) > 1 and len(payload) <= _LARGEST_TASK

@@ -52,7 +52,7 @@ class _Commands(TyperGroup):
             say(flagged(f"out of memory; {aftermath(error)}. Fewer `workers` take less of it"))
             raise typer.Exit(PateError.exit_code) from None
         except Exception as error:
-            if type(error).__module__.split(".")[0] in ("typer", "click"):
+            if type(error).__module__.partition(".")[0] == "typer":
                 raise  # wrong usage, which Typer reports itself with exit code 2
             if os.environ.get("PATE_DEBUG"):
                 raise

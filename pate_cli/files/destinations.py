@@ -40,6 +40,7 @@ _NO_LINKS: Final = {
     errno.EOPNOTSUPP,
     errno.ENOSYS,
     errno.EMLINK,
+    errno.EINVAL,  # Windows, of a disk without links
 }
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 _DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
@@ -153,7 +154,7 @@ class File:
     def check(self, *, force: bool) -> None:
         """Refuse now, before any private work, whatever would fail later."""
         folder = self.target.parent
-        if self.target.is_dir() or self.name.endswith(os.sep):
+        if self.target.is_dir() or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {folder}")

@@ -178,7 +178,8 @@ class PrintedTables:
 
 def printed_tables() -> PrintedTables:
     """The tables shipped with the package."""
-    data = json.loads(resources.files(__package__).joinpath("printed_tables.json").read_text())
+    text = resources.files(__package__).joinpath("printed_tables.json").read_text(encoding="utf-8")
+    data = json.loads(text)
     return PrintedTables(
         archive=data["archive"],
         sha256=data["sha256"],

@@ -211,10 +211,9 @@ def check_label_set(
 
 def side_by_side(table: Any, source: str) -> Floats:
     """Return the columns of a table side by side, or its one column of lists as a matrix."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if table.num_columns == 1 and pa.types.is_nested(table.column(0).type):
+    if _is_one_of_lists(table):
         lists = table.column(0)
         lengths = pc.list_value_length(lists).to_pylist()
         for row, length in enumerate(lengths):
@@ -229,11 +228,17 @@ def side_by_side(table: Any, source: str) -> Floats:
 
 def columns_of_labels(table: Any) -> tuple[str, ...] | None:
     """What the columns of a table name; None for one of lists."""
+    return None if _is_one_of_lists(table) else tuple(table.column_names)
+
+
+def _is_one_of_lists(table: Any) -> bool:
     import pyarrow as pa
 
-    if table.num_columns == 1 and pa.types.is_nested(table.column(0).type):
-        return None
-    return tuple(table.column_names)
+    if table.num_columns != 1:
+        return False
+    kind = table.column(0).type
+    # The lists of one size are no nested type to older versions of pyarrow.
+    return pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def as_floats(values: NDArray[Any]) -> Floats:

@@ -45,9 +45,11 @@ def test_ranges_cover_every_row_once_and_cut_where_it_is_cheap(files, rows, limi
             continue
         ends = np.cumsum([begin, *file.groups]).tolist()
         for a, b in pairwise(ends):
+            if a == b:
+                continue  # an empty group is nowhere, or within a range
             pieces = [piece for piece in inside if piece[0] < b and piece[1] > a]
             if b - a <= rows:
-                assert len(pieces) == (b > a)
+                assert len(pieces) == 1
                 assert all(stop - start <= rows for start, stop in pieces)
             else:
                 assert (pieces[0][0], pieces[-1][1]) == (a, b)

@@ -181,16 +181,18 @@ def test_memory_does_not_grow_with_the_rows(monkeypatch):
 
 
 def test_ids_are_not_held(tmp_path):
-    rows = 200_000
-    ids = pa.array([f"a rather long name of query {row}" for row in range(rows)])
-    table = pa.table({"query_id": ids, "class_0": [3] * rows, "class_1": [4] * rows})
-    pa.parquet.write_table(table, tmp_path / "v", row_group_size=5000)
-    size = ids.nbytes
-    del ids, table
-    before = pa.total_allocated_bytes()
-    with open_votes(tmp_path / "v", layout="counts", batch_rows=1000) as file:
-        highest = max(pa.total_allocated_bytes() - before for _ in file.batches())
-    assert highest < size / 5
+    sizes, highest = [], []
+    for rows in (50_000, 200_000):
+        ids = pa.array([f"a rather long name of query {row}" for row in range(rows)])
+        table = pa.table({"query_id": ids, "class_0": [3] * rows, "class_1": [4] * rows})
+        pa.parquet.write_table(table, tmp_path / "v", row_group_size=5000)
+        sizes.append(ids.nbytes)
+        del ids, table
+        before = pa.total_allocated_bytes()
+        with open_votes(tmp_path / "v", layout="counts", batch_rows=1000) as file:
+            highest.append(max(pa.total_allocated_bytes() - before for _ in file.batches()))
+    # What reading takes however long the file is differs between versions of pyarrow.
+    assert highest[1] - highest[0] < (sizes[1] - sizes[0]) / 20
 
 
 def test_a_repeat_is_no_error_of_the_names(parquet):

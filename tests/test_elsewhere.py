@@ -1,0 +1,153 @@
+"""What Windows and macOS lack is done without: locks, links, modes, owners, signals, forks."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pate_cli import checkpoint, engine
+from pate_cli.cli.app import app
+from pate_cli.cli.options import EngineOptions
+from pate_cli.cli.terminal import stoppable
+from pate_cli.engine import Processes
+from pate_cli.files import destinations
+from pate_cli.files.lock import alone
+from pate_cli.synthetic import SyntheticEnsemble
+from tasks import squared
+
+LACKING = ["fchmod", "getuid", "geteuid", "sched_getaffinity", "O_NOCTTY", "O_DIRECTORY"]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """This process without what other systems lack."""
+    del tmp_path  # made before: pytest asks who owns it
+    opened = os.open
+
+    def no_folders(path, *words, **rest):
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *words, **rest)
+
+    def no_links(*_words, **_rest):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    for module in ("fcntl", "pwd", "grp", "resource", "termios"):
+        monkeypatch.setitem(sys.modules, module, None)
+    for name in LACKING:
+        monkeypatch.delattr(os, name, raising=False)
+    for name in ("SIGHUP", "SIGPIPE", "SIGXFSZ"):
+        monkeypatch.delattr(signal, name, raising=False)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    monkeypatch.setattr(os, "open", no_folders)
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "chmod", lambda *_words, **_rest: None)
+
+
+@pytest.fixture
+def votes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("votes.npy", SyntheticEnsemble(teachers=40, classes=4, queries=60).draw(3)[0])
+    return "votes.npy"
+
+
+def done(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words], prog_name="pate")
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_rounds_and_their_release(votes):
+    done("aggregate", votes, "-o", "labels.csv", "--ledger", "a.ledger", "--checkpoint", "run",
+         "--report", "report.json", "--order", 8, "--release", "none")  # fmt: skip
+    assert not Path("run").exists()
+    assert len(Path("labels.csv").read_text().splitlines()) == 61
+    done("release", "a.ledger")
+    again = CliRunner().invoke(app, ["release", "a.ledger"], prog_name="pate")
+    assert again.exit_code == 7  # the record is kept and read without a lock, too
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_folders_and_what_is_replaced(votes):
+    for _ in range(2):
+        done("aggregate", votes, "-o", "labels/", "--format", "parquet", "--report", "report.json",
+             "--max-queries", 50, "--force")  # fmt: skip
+    assert Path("labels/_SUCCESS").exists()
+    assert not list(Path().glob(".*"))
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_a_target_and_votes_from_a_pipe(votes):
+    words = ["aggregate", "-", "--layout", "counts", "--target-epsilon", "20", "--spend", "s.json"]
+    result = CliRunner().invoke(
+        app, [*words, "-o", "labels.npy"], input=Path(votes).read_bytes(), prog_name="pate"
+    )
+    assert result.exit_code in (0, 8), result.stderr
+    assert Path("s.json").exists()
+
+
+def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, monkeypatch):
+    import fcntl
+
+    taken = []
+    monkeypatch.setattr(fcntl, "flock", lambda _file, how: taken.append(how))
+    with alone([tmp_path / "one.json", tmp_path / "two.json"]):
+        assert taken == [fcntl.LOCK_EX]
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with alone([tmp_path / "one.json"]):
+        assert taken == [fcntl.LOCK_EX]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_processors_signals_and_owners(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        stoppable()
+        assert EngineOptions().wanted["workers"] == (os.cpu_count() or 1)
+        tmp_path.chmod(0o755)
+        assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("lacking", sorted(destinations._NO_FOLDER_SYNC))
+def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
+    def fails(*_words):
+        raise OSError(lacking, os.strerror(lacking))
+
+    for name in ("fsync", "open"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fails)
+            destinations.sync_folder(tmp_path)
+    monkeypatch.setattr(os, "fsync", fails)
+    lacking = errno.EIO  # a disk that fails is another matter
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        destinations.sync_folder(tmp_path)
+
+
+def test_processes_where_nothing_can_be_forked(monkeypatch):
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    asked = []
+    known = multiprocessing.get_context
+    monkeypatch.setattr(
+        multiprocessing, "get_context", lambda method: asked.append(method) or known("spawn")
+    )
+    with Processes(2) as two:
+        assert [square for square, _ in two.map(squared, range(4))] == [0, 1, 4, 9]
+    assert asked == [None]  # the system's own
+
+
+def test_no_more_processes_than_windows_waits_for(monkeypatch):
+    assert Processes(200)._size() == 200
+    monkeypatch.setattr(engine.sys, "platform", "win32")
+    assert [Processes(workers)._size() for workers in (200, 61, 3)] == [61, 61, 3]

@@ -101,10 +101,11 @@ class Copies:
                 file = stack.enter_context(path.open("wb"))
             while True:
                 try:
-                    chunk = opened.read(_CHUNK)
+                    # read() would lose the memory of a chunk that turns out damaged.
+                    chunk = opened.read_buffer(_CHUNK)
                 except (pa.ArrowException, OSError) as error:
                     raise _torn(name, kind) from error
-                if not chunk:
+                if not chunk.size:
                     break
                 with self.making(name):
                     file.write(chunk)

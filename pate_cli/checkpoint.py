@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -22,8 +23,8 @@ from typing import Any, Final
 
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files.addresses import refuse_address
-from pate_cli.files.destinations import CREATE
 from pate_cli.files.transaction import Outputs
+from pate_cli.files.unfinished import CREATE
 from pate_cli.noise import RunKey
 
 __all__ = ["Checkpoint"]
@@ -32,6 +33,7 @@ _KIND: Final = "pate-checkpoint"
 _VERSION: Final = 1
 _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
+_OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _SEAL: Final = 32
 
 
@@ -92,9 +94,12 @@ class Checkpoint:
         try:
             # Without the key nobody could tell what the rest belongs to.
             entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
-            for entry in entries:
+            ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
+            for entry in ours:
                 entry.unlink(missing_ok=True)
-            self.folder.rmdir()
+            # Whatever else was put here, such as the labels, stays.
+            if len(ours) == len(entries):
+                self.folder.rmdir()
         except FileNotFoundError:
             pass  # another process has ended the same run
         except OSError as error:

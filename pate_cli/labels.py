@@ -1,7 +1,8 @@
 """Labels out: one row per query, in the file format that its reader asks for.
 
 Whatever the format, the same table gives the same bytes: there is no clock, no host name and no
-random identifier in them, so a seeded run can be compared by checksum.
+random identifier in them, so a seeded run can be compared by checksum. Pages of
+Parquet carry checksums of their own.
 """
 
 from __future__ import annotations
@@ -440,7 +441,12 @@ class _Parquet:
         self._schema = _schema(self._metadata, self._names, self._form, whole=whole)
         encoded = ["source"] if self._names is None else ["label", "source"]
         encoded = encoded if self._form is None else _REPEATED
-        options = {"version": "2.6", "compression": "zstd", "use_dictionary": encoded}
+        options = {
+            "version": "2.6",
+            "compression": "zstd",
+            "use_dictionary": encoded,
+            "write_page_checksum": True,  # of the page as it is stored: a bit that flips is told
+        }
         self._writer = self._call(pq.ParquetWriter, self._tap, self._schema, **options)
 
     def _flush(self) -> None:

@@ -31,6 +31,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.errors import LedgerError, ParameterError, VoteError, quoted, shortened
+from pate_cli.files.inputs import note
 from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
 from pate_cli.sealed import Form, content_of, named
@@ -318,6 +319,7 @@ class Ledger(Result):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
         """The ledger in a file; LedgerError, naming the file, where there is none."""
+        note("one of the ledgers", (path, None))
         with named(path):
             return cls.from_json(content_of(path))
 

@@ -143,5 +143,5 @@ def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelForma
     if table_format is LabelFormat.CSV:
         csv.write_csv(table, sink)
     else:
-        parquet.write_table(table, sink)
+        parquet.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()

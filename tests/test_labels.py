@@ -360,6 +360,27 @@ def test_how_rows_are_cut_leaves_no_trace(rows, cuts):
         assert file.getvalue() == encode_labels(whole, label_format)
 
 
+@pytest.mark.parametrize("names", [None, ("cat", "dog", "owl", "emu")])
+def test_a_flipped_bit_in_a_page_of_labels_is_told(names):
+    """Whatever is accepted is the same; only the footer has no checksum."""
+    table = replace(table_of(ROWS * 40), label_names=names)
+    whole = encode_labels(table, LabelFormat.PARQUET)
+    expected = pq.read_table(pa.BufferReader(whole)).to_pylist()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    told = 0
+    for place in range(footer):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        source = pa.BufferReader(bytes(damaged))
+        try:
+            found = pq.read_table(source, page_checksum_verification=True).to_pylist()
+        except (OSError, pa.ArrowException):
+            told += 1
+        else:
+            assert found == expected, place
+    assert told > footer // 2
+
+
 @pytest.mark.usefixtures("small_groups")
 def test_no_more_than_a_row_group_is_held_back():
     file = io.BytesIO()

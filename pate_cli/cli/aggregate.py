@@ -23,12 +23,11 @@ from pate_cli.cli.options import (
     Votes,
     Without,
     in_panel,
-    refuse_overwriting,
     spread,
     stem_of,
 )
 from pate_cli.errors import RefusedError, UsageError
-from pate_cli.files.addresses import is_address, place_of, public_name
+from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
 
 if TYPE_CHECKING:
@@ -116,7 +115,6 @@ def aggregate(
     folder = _folder(labels_path)
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
-        _refuse_votes_folder(votes, folder)
     label_format = label_format or LabelFormat.from_path(public_name(labels_path))
     if labels_path == "-" and report.report == "-":
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
@@ -124,10 +122,6 @@ def aggregate(
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     if engine.checkpoint is not None and dry_run:
         raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
-    targets = (labels_path, report.report, ledger, view.plot)
-    reading.refuse_overwriting(votes, *targets)
-    if described.student is not None:
-        refuse_overwriting(described.student, *targets, what="the student's predictions")
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(
@@ -142,15 +136,14 @@ def aggregate(
                 "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
             )
         record = target.spend or Path(f"{stem_of(votes)}.spent.json")
-        if record.resolve() in [Path(at).resolve() for at in targets if at is not None]:
-            raise UsageError(f"{record} is the record of attempts; give the output another name")
-        reading.refuse_overwriting(votes, record)
         asked["record"] = record
     elif target.spend is not None:
         raise UsageError("--spend goes with --target-epsilon")
     refused: RefusedError | None = None
 
     with contextlib.ExitStack() as undo, output.outputs() as out:
+        if "record" in asked:
+            out.protect(asked["record"], "the record of attempts")
         # The record of what is spent is put in place before what spends it.
         if ledger is not None:
             out.reserve(ledger, mode=0o600)
@@ -236,16 +229,6 @@ def _folder(labels: str) -> PartFolder | None:
     from pate_cli.files.part_folder import PartFolder
 
     return PartFolder(labels)
-
-
-def _refuse_votes_folder(votes: str, folder: PartFolder) -> None:
-    """UsageError for labels in the folder of the votes: not even --force may replace votes."""
-    labels = folder.address
-    same = place_of(votes).rstrip("/") == place_of(labels).rstrip("/")
-    with contextlib.suppress(OSError):
-        same = same or Path(votes).samefile(labels) or Path(votes).resolve().parent.samefile(labels)
-    if same:
-        raise UsageError(f"{folder.name} holds the votes; give the labels a folder of their own")
 
 
 def _unless_done(staged: Staged) -> Callable[..., None]:

@@ -16,7 +16,7 @@ from pate_cli.cli.cost import cost
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, refuse_closed, say
+from pate_cli.cli.terminal import aftermath, command, refuse_closed, say
 from pate_cli.cli.tune import tune
 from pate_cli.errors import OutputError, PateError
 
@@ -30,13 +30,17 @@ class _Commands(TyperGroup):
     """The one catch site: a domain error is one line on stderr and its documented exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        with command():
+            return self._caught(ctx)
+
+    def _caught(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except PateError as error:
             say(flagged(str(error)))
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as error:
-            say(f"interrupted; {aftermath(error)}")
+            say(f"interrupted; {aftermath()}")
             raise typer.Exit(getattr(error, "exit_code", _INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -46,10 +50,10 @@ class _Commands(TyperGroup):
             raise
         except OSError as error:
             # No defect: what files, folders and devices do to a program.
-            say(f"{_what_happened(error)}; {aftermath(error)}")
+            say(f"{_what_happened(error)}; {aftermath()}")
             raise typer.Exit(OutputError.exit_code) from None
-        except MemoryError as error:
-            say(flagged(f"out of memory; {aftermath(error)}. Fewer `workers` take less of it"))
+        except MemoryError:
+            say(flagged(f"out of memory; {aftermath()}. Fewer `workers` take less of it"))
             raise typer.Exit(PateError.exit_code) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "typer":
@@ -57,7 +61,7 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             say(
-                f"internal failure ({type(error).__name__}); {aftermath(error)}. "
+                f"internal failure ({type(error).__name__}); {aftermath()}. "
                 "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
             )
             raise typer.Exit(PateError.exit_code) from None

@@ -134,7 +134,6 @@ def cost(
     question.check(described, reading, account, view)
     if target != TargetOptions() and (question.compare or question.accuracy):
         raise UsageError("--target-epsilon does not go with --compare or --accuracy")
-    reading.refuse_overwriting(votes, question.per_query, view.plot)
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     delta = account.delta
     with output.outputs() as out:

@@ -6,9 +6,7 @@ groups; `spread` shows their fields to Typer as parameters and hands the groups 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import fnmatch
 import functools
 import inspect
 import os
@@ -23,7 +21,7 @@ import typer
 
 from pate_cli.cli import terminal
 from pate_cli.errors import UsageError
-from pate_cli.files.addresses import is_address, place_of, public_name
+from pate_cli.files.addresses import public_name
 from pate_cli.words import (
     CONFIDENCE,
     DELTA,
@@ -65,7 +63,6 @@ __all__ = [
     "Without",
     "flagged",
     "in_panel",
-    "refuse_overwriting",
     "spread",
     "stem_of",
 ]
@@ -270,16 +267,6 @@ class VoteOptions:
         """Whether rows will be pairs of a query and a label."""
         several = self.layout is not None and self.layout.multilabel
         return several and self.voting is not Voting.POWERSET
-
-    def refuse_overwriting(self, votes: str, *outputs: str | os.PathLike[str] | None) -> None:
-        """UsageError for an output that is an input: votes, or a file beside them."""
-        refuse_overwriting(votes, *outputs)
-        if self.queries is not None:
-            refuse_overwriting(self.queries, *outputs, what="the list of queries")
-        if self.label_names is not None and self.label_names.startswith("@"):
-            refuse_overwriting(self.label_names[1:], *outputs, what="the names of the labels")
-        if self.groups is not None:
-            refuse_overwriting(self.groups, *outputs, what="the groups of the teachers")
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""
@@ -721,45 +708,3 @@ def stem_of(source: str) -> str:
     stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
     return "votes" if nameless else stem
-
-
-def refuse_overwriting(
-    source: str | os.PathLike[str],
-    *outputs: str | os.PathLike[str] | None,
-    what: str = "among the votes",
-) -> None:
-    """Refuse an output that is an input or a part of it: not even --force may replace votes.
-
-    Args:
-        source: the input, a file, or a folder or glob of parts.
-        outputs: paths that are to be written.
-        what: the input in words, "... is {what}".
-
-    Raises:
-        UsageError: naming the output.
-    """
-    read = os.fspath(source)
-    for output in outputs:
-        if output is None:
-            continue
-        written = os.fspath(output)
-        if is_address(written):
-            same = _within(place_of(written), place_of(read))
-            written = public_name(written)
-        else:
-            same = Path(written).is_file() and (
-                _same_file(read, written) or _within(place_of(written), place_of(read))
-            )
-        if same:
-            raise UsageError(f"{written} is {what}; give the output another name")
-
-
-def _same_file(source: str, output: str) -> bool:
-    with contextlib.suppress(OSError):  # a URI or a pipe is no file here, so not the same one
-        return any(Path(source).samefile(at) for at in (output, Path(output).resolve().parent))
-    return False
-
-
-def _within(output: str, source: str) -> bool:
-    """Whether a place is another one, in its folder, or matched by its glob."""
-    return fnmatch.fnmatchcase(output, source) or output.startswith(f"{source.rstrip('/')}/")

@@ -13,7 +13,6 @@ from pate_cli.cli.options import (
     OutputOptions,
     ReleaseOptions,
     ReportOptions,
-    refuse_overwriting,
     spread,
 )
 from pate_cli.errors import UsageError
@@ -69,8 +68,6 @@ def release(
     if no_spend and (again or spend is not None):
         other = "--again" if spend is None else "--spend"
         raise UsageError(f"{other} goes with a record of earlier draws; leave out --no-spend")
-    for path in ledgers:
-        refuse_overwriting(path, report.report, what="one of the ledgers")
     rounds = [Ledger.read(path) for path in ledgers]
     beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
     shared = [] if spend is None or spend.resolve() in beside else [spend]

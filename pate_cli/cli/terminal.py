@@ -8,9 +8,10 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pate_cli.errors import OutputError
+from pate_cli.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
@@ -19,6 +20,7 @@ __all__ = [
     "Advance",
     "Stopped",
     "aftermath",
+    "command",
     "outputs",
     "progress",
     "refuse_closed",
@@ -63,7 +65,7 @@ def stoppable() -> None:
             signal.signal(number, stop)
 
 
-_RELEASED = "pate: outputs were released"
+_OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 
 
 def show(
@@ -100,22 +102,41 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
-    """A transaction of outputs that marks what interrupts it once something has left for good."""
+    """A transaction of outputs, of which `aftermath` knows whether something has left for good."""
     from pate_cli.files.transaction import Outputs
 
     out = Outputs(force=force)
+    _OUTPUTS.get().append(out)
+    with out:
+        yield out
+
+
+@contextlib.contextmanager
+def command() -> Iterator[None]:
+    """One command: what it reads is known to its outputs, and what these released to `aftermath`.
+
+    UsageError where a file that is read is standard output, too: what is printed goes there.
+    """
+    from pate_cli.files.inputs import places_of_descriptor, watched
+
+    token = _OUTPUTS.set([])
     try:
-        with out:
-            yield out
-    except BaseException as error:
-        if out.released:
-            error.add_note(_RELEASED)
-        raise
+        with watched() as read:
+
+            def printed() -> None:
+                what = read.what(places_of_descriptor(1))
+                if what is not None:
+                    raise UsageError(f"standard output is {what}; give the output another name")
+
+            read.guard(printed)
+            yield
+    finally:
+        _OUTPUTS.reset(token)
 
 
-def aftermath(error: BaseException) -> str:
+def aftermath() -> str:
     """What an interruption left behind, for a message about it."""
-    if _RELEASED in getattr(error, "__notes__", ()):
+    if any(out.released for out in _OUTPUTS.get()):
         return "part of the outputs left already: count this run as spent"
     return "nothing was released"
 

@@ -19,7 +19,6 @@ from pate_cli.cli.options import (
     VoteOptions,
     Without,
     in_panel,
-    refuse_overwriting,
     spread,
 )
 from pate_cli.cli.tables import print_rule, print_tuned
@@ -219,8 +218,6 @@ def tune(
     }
     del asked["rule_of_thumb"]
     with output.outputs() as out:
-        if votes is not None:
-            refuse_overwriting(votes, view.plot)
         view.reserve(out, mode=0o600 if secret else 0o644)
         if votes is None and safe.synthetic is not None:
             output.note("made-up votes: with other votes a sanitized epsilon differs")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pate_cli.errors import PateError, UsageError
 
@@ -20,7 +20,6 @@ __all__ = [
     "is_address",
     "is_flat",
     "listing",
-    "place_of",
     "public_name",
     "reachable",
     "refuse_address",
@@ -56,19 +55,6 @@ def public_name(uri: str) -> str:
         return uri
     bits = urlsplit(uri)
     return f"{bits.scheme}://{bits.netloc.rpartition('@')[2]}{bits.path}"
-
-
-def place_of(name: str) -> str:
-    """What is equal for two names of the same place: an address without what it is reached by.
-
-    A path, and an address of this disk, as an absolute path.
-    """
-    if not is_address(name):
-        return os.path.abspath(name)  # noqa: PTH100 - links stay
-    bits = urlsplit(name)
-    if bits.scheme.lower() == "file":
-        return unquote(bits.path)
-    return f"{bits.scheme.lower()}://{bits.netloc.rpartition('@')[2]}{bits.path}"
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:

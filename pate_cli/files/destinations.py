@@ -12,7 +12,6 @@ import errno
 import io
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -28,11 +27,12 @@ from pate_cli.files.addresses import (
     refuse_address,
 )
 from pate_cli.files.draft import Draft, Held, on_disk
+from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
 from pate_cli.files.stored_file import StoredFile
+from pate_cli.files.unfinished import CREATE, Claim, sweep
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
-CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_LINKS: Final = {
     errno.EPERM,
     errno.EACCES,
@@ -66,6 +66,11 @@ class Stream:
     def written(self) -> bool:
         """Whether the content was staged."""
         return self._held is not None
+
+    @property
+    def places(self) -> set[Place]:
+        """The file behind it, if there is one."""
+        return set() if self.descriptor is None else places_of_descriptor(self.descriptor)
 
     def check(self, *, force: bool) -> None:
         """Refuse what cannot be written; nothing is replaced here, so `force` has no say."""
@@ -140,8 +145,10 @@ class File:
         self.name = name
         self.target = target
         self._mode = mode
-        self._temporary = self._neighbour()
-        self._backup = self._neighbour()
+        # Named before they exist, so that no interruption can orphan them, and in the same folder,
+        # so that they are on the same file system.
+        self._claim = Claim(target, mode)
+        self._temporary, self._backup = self._claim.temporary, self._claim.backup
         self._identity: tuple[int, int] | None = None
         self._placed = False
         self._irreplaceable = False  # an old file goes, and no link to it could be kept
@@ -150,6 +157,11 @@ class File:
     def written(self) -> bool:
         """Whether the content was staged."""
         return self._identity is not None
+
+    @property
+    def places(self) -> set[Place]:
+        """What is there under the name now, and the name itself."""
+        return places_of_path(self.target)
 
     def check(self, *, force: bool) -> None:
         """Refuse now, before any private work, whatever would fail later."""
@@ -162,17 +174,18 @@ class File:
             raise OutputError(f"{self.name} exists already; use `force` to replace it")
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
-            os.close(self._create())
+            os.close(self._claim.create())
         except OSError as error:
             reason = f"no file can be made in {folder} ({error.strerror})"
             raise OutputError(f"cannot write {self.name}: {reason}") from error
         finally:
             self.clean()
+        sweep(folder)
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Draft]:
         """Take the content into the temporary file and, in the end, to the disk under it."""
-        descriptor = self._create()
+        descriptor = self._claim.create()
         with on_disk(descriptor) as draft:
             found = os.fstat(descriptor)
             yield draft
@@ -227,18 +240,7 @@ class File:
 
     def clean(self) -> None:
         """Remove the temporary and the link to the replaced file, if they are there."""
-        for path in (self._temporary, self._backup):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-
-    def _create(self) -> int:
-        # The mode holds from the first instant: a secret is never readable, however briefly.
-        return os.open(self._temporary, CREATE, self._mode)
-
-    def _neighbour(self) -> Path:
-        # Named before it exists, so that no interruption can orphan it, and in the same folder,
-        # so that it is on the same file system.
-        return self.target.with_name(f".pate-{secrets.token_hex(8)}.tmp")
+        self._claim.clean()
 
 
 def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pate_cli.errors import OutputError
-from pate_cli.files.destinations import CREATE, cause, sync_folder
+from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
+from pate_cli.files.inputs import Place, places_of_path, stored_place
 from pate_cli.files.part_names import MARKER, refuse_filled
+from pate_cli.files.unfinished import CREATE
 
 __all__ = ["LocalFolder"]
 
@@ -27,6 +29,18 @@ class LocalFolder:
             self._target = Path(name).resolve()
         except (OSError, RuntimeError) as error:  # a loop of links
             raise OutputError(f"cannot write {name}: {error}") from error
+
+    @property
+    def root(self) -> str:
+        """The folder, as files that are read are known by theirs."""
+        return stored_place("local", str(self._target))
+
+    @property
+    def places(self) -> set[Place]:
+        """What lies in it now, links followed."""
+        with contextlib.suppress(OSError):
+            return set().union(*map(places_of_path, self._target.iterdir()))
+        return set()
 
     def check(self, *, force: bool) -> None:
         """Refuse whatever would fail later."""

@@ -21,6 +21,7 @@ from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause
 from pate_cli.files.draft import Draft, told
+from pate_cli.files.inputs import Place, current
 from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import PART
 from pate_cli.files.stored_folder import StoredFolder
@@ -67,6 +68,12 @@ class PartFile(Draft):
 
 class _Place(Protocol):
     """A folder and what is staged for it."""
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def places(self) -> set[Place]: ...
 
     def check(self, *, force: bool) -> None: ...
 
@@ -115,9 +122,13 @@ class PartFolder:
 
         OutputError when the folder holds anything (with `force`: anything but parts and their
         marker, which are replaced), is none, lies in a folder that is missing, cannot be written
-        or cannot be reached.
+        or cannot be reached; UsageError when anything in it is read by the same command, now or
+        when that is opened.
         """
-        self._place().check(force=force)
+        place = self._place()
+        self._refuse_read(place)
+        place.check(force=force)
+        current().guard(lambda: self._refuse_read(place))
 
     @contextlib.contextmanager
     def open_part(self, run: str, number: int, suffix: str) -> Iterator[PartFile]:
@@ -151,7 +162,7 @@ class PartFolder:
 
         `force` as in `check`. OutputError when a part is missing or not of its size, when the
         folder was filled meanwhile, or when it cannot be written; PateError when a part was
-        staged that is not among `parts`.
+        staged that is not among `parts`; UsageError as in `check`.
         """
         place = self._place()
         listed = sorted(parts, key=lambda part: part.name)
@@ -160,6 +171,7 @@ class PartFolder:
             if staged.get(part.name) != part.size:
                 state = "is missing" if part.name not in staged else "is not whole"
                 raise OutputError(f"cannot write {self.name}: {part.name} {state}; run again")
+        self._refuse_read(place)
         if len(listed) != len(staged):
             raise PateError(f"internal error: {len(staged)} parts staged and {len(listed)} listed")
         place.place(run, [part.name for part in listed], _marker(listed), force=force)
@@ -170,6 +182,12 @@ class PartFolder:
         OutputError when the store cannot be reached: what was staged is then still there.
         """
         self._place().abort(_checked(run))
+
+    def _refuse_read(self, place: _Place) -> None:
+        read = current()
+        what = read.within(place.root) or read.what(place.places)
+        if what is not None:
+            raise UsageError(f"{self.name} holds a file that is {what}; name another folder")
 
     def _place(self) -> _Place:
         if not is_address(self.address):

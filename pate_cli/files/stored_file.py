@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pate_cli.errors import OutputError
 from pate_cli.files.addresses import is_flat
 from pate_cli.files.draft import Draft, Held
+from pate_cli.files.inputs import Place, stored_place
+from pate_cli.files.unfinished import hidden_names
 
 __all__ = ["StoredFile"]
 
@@ -29,12 +30,15 @@ class StoredFile:
         self.written = False
         self._filesystem, self._path = filesystem, path
         folder, _, _ = path.rpartition("/")
-        self._temporary, self._backup = (
-            f"{folder}/.pate-{secrets.token_hex(8)}.tmp" for _ in range(2)
-        )
+        self._temporary, self._backup = (f"{folder}/{hidden}" for hidden in hidden_names())
         self._placed = False
         self._kept = False  # what was there before is in the backup
         self._left: set[str] = set()  # temporary names that may be in use
+
+    @property
+    def places(self) -> set[Place]:
+        """The key, which is all that a store knows of a file."""
+        return {stored_place(self._filesystem.type_name, self._path)}
 
     def check(self, *, force: bool) -> None:
         """Refuse now, before any private work, whatever would fail later."""

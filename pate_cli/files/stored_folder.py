@@ -14,6 +14,7 @@ from typing import Any, Final
 from pate_cli.errors import OutputError
 from pate_cli.files.addresses import is_flat, listing, reachable
 from pate_cli.files.draft import Draft, Held
+from pate_cli.files.inputs import Place, stored_place
 from pate_cli.files.part_names import MARKER, refuse_filled
 
 __all__ = ["StoredFolder"]
@@ -29,6 +30,16 @@ class StoredFolder:
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         """`path` on `filesystem`; `name` is for messages."""
         self._name, self._filesystem, self._path = name, filesystem, path
+
+    @property
+    def root(self) -> str:
+        """The folder, as files that are read are known by theirs."""
+        return stored_place(self._filesystem.type_name, self._path)
+
+    @property
+    def places(self) -> set[Place]:
+        """Nothing more: a store has no second names."""
+        return set()
 
     def check(self, *, force: bool) -> None:
         """Refuse whatever would fail later."""

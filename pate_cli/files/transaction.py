@@ -24,6 +24,7 @@ from pate_cli.files.destinations import (
     sync_folder,
 )
 from pate_cli.files.draft import Draft, told
+from pate_cli.files.inputs import Inputs, current, places_of_path
 from pate_cli.files.stored_file import StoredFile
 
 Data: TypeAlias = bytes | bytearray | memoryview
@@ -41,6 +42,9 @@ class Outputs:
 
     Files appear in the order in which they were reserved: reserve the record of what is spent
     before what spends it, and a crash in between errs on the side of caution.
+
+    What the command reads is never replaced (`inputs`), nor what is protected here: not even with
+    `force`, under another name or through a descriptor.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -51,6 +55,9 @@ class Outputs:
         self._targets: set[str] = set()
         self._replaced: set[str] = set()
         self._released = False
+        self._protected = Inputs()
+        self._read = current()
+        self._read.guard(self._refuse_read)
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +86,8 @@ class Outputs:
         `replace` allows this one to exist, whatever `force` says, as a record that grows must.
         `-` is standard output; an address is a file on a store, which takes no output that is its
         owner's alone. OutputError when it exists and `force` is off, is a folder, or lies in a
-        folder that is missing or not writable; UsageError when it is reserved already, or secret.
+        folder that is missing or not writable; UsageError when it is reserved already, or secret,
+        or read by the same command: then, or when that is opened.
         """
         name = os.fspath(path)
         if not name:
@@ -88,6 +96,7 @@ class Outputs:
         # Discarding two outputs is no conflict: the null device may be named twice.
         if target in self._targets and target != os.devnull:
             raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
+        self._refuse_read(output)
         # Noted before it is checked: the check makes a file, which an interruption could leave.
         if isinstance(output, Stream):
             self._streams[name] = output
@@ -102,6 +111,14 @@ class Outputs:
         self._targets.add(target)
         if replace:
             self._replaced.add(output.name)
+
+    def protect(self, path: str | os.PathLike[str], what: str) -> None:
+        """Refuse any output to this file; `what` completes "the output is ...".
+
+        UsageError when it is reserved already.
+        """
+        self._protected.add(places_of_path(path), what)
+        self._refuse_read()
 
     def write(self, path: str | os.PathLike[str], data: Data) -> None:
         """Give a reserved output its whole content, once; files are on disk when this returns.
@@ -137,12 +154,15 @@ class Outputs:
         streams = [stream for stream in self._streams.values() if stream.written]
         at = ""
         try:
+            # Files change, and so does what names stand for.
+            self._refuse_read()
             for stream in streams:
                 if stream.descriptor != STDOUT:
                     at = stream.name
                     stream.send()
             for file in files:
                 at = file.name
+                self._refuse_read(file)
                 file.place(force=self._force or file.name in self._replaced)
             on_disk = [file.target.parent for file in files if isinstance(file, File)]
             for folder in dict.fromkeys(on_disk):
@@ -156,6 +176,8 @@ class Outputs:
             self._released = bool(left)
             if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 raise OutputError(_report(at, error, left)) from error
+            if isinstance(error, UsageError):
+                raise UsageError(f"{error}; {_after(left)}") from error
             raise
         try:
             self._forget()
@@ -180,6 +202,14 @@ class Outputs:
             finally:
                 self._released = self._released or stream.sent
 
+    def _refuse_read(self, *outputs: File | StoredFile | Stream) -> None:
+        """UsageError for an output that is read by the command, or protected; all by default."""
+        for output in outputs or (*self._files.values(), *self._streams.values()):
+            places = output.places
+            what = self._read.what(places) or self._protected.what(places)
+            if what is not None:
+                raise UsageError(f"{output.name} is {what}; give the output another name")
+
     def _discard(self) -> None:
         """Let go of what was held back, too."""
         streams = list(self._streams.values())
@@ -203,5 +233,8 @@ class Outputs:
 
 
 def _report(name: str, error: OSError, left: list[str]) -> str:
-    after = f"what went to {', '.join(left)} stays" if left else "nothing was released"
-    return f"{cause(name, error)}; {after}"
+    return f"{cause(name, error)}; {_after(left)}"
+
+
+def _after(left: list[str]) -> str:
+    return f"what went to {', '.join(left)} stays" if left else "nothing was released"

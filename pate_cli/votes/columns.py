@@ -17,6 +17,9 @@ LABEL = "label"
 COUNT = "count"
 LONG_COLUMNS = (QUERY, TEACHER, LABEL)
 SPARSE_COLUMNS = (LABEL, COUNT)
+MOST_COLUMNS = 1 << 16
+"""A table has no more: each column costs a few kB to open, and a buffer to read. Votes of more
+classes or teachers are a list column, or an array; of very many classes, sparse lists."""
 FROM_TEXT = "pate:from_text"
 """In the metadata of a column of numbers that were found as such in a file of text."""
 ODD_ROW = "pate:odd_row"
@@ -73,6 +76,15 @@ class Columns:
         return [self.query, *self.votes] if self.has_ids else list(self.votes)
 
 
+def check_columns(count: int, name: str) -> None:
+    """VoteError for a table of more than MOST_COLUMNS columns."""
+    if count > MOST_COLUMNS:
+        raise VoteError(
+            f"{name}: has more than {MOST_COLUMNS} columns; store the votes of a row in one list "
+            "column, or in an NPY array"
+        )
+
+
 def find_columns(
     schema: Any,
     name: str,
@@ -90,9 +102,10 @@ def find_columns(
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
     """
     names: list[str] = list(schema.names)
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    check_columns(len(names), name)
+    twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:
-        raise VoteError(f"{name}: two columns are named {quoted(twice[0])}")
+        raise VoteError(f"{name}: two columns are named {quoted(min(twice))}")
     kinds = {field.name: _kind(field.type) for field in schema}
     query = QUERY if id_column is None else id_column
     if query not in names and id_column is not None:
@@ -308,7 +321,7 @@ def _wide_columns(
     # Names of labels go with what is said of them, so they may be any, in any order.
     free = layout is Layout.MULTILABEL_COUNTS
     numbered = set() if free else {n for n in rest if _NUMBERED.fullmatch(n)}
-    held = set(map(kinds.get, rest))
+    only_texts = {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
@@ -335,7 +348,7 @@ def _wide_columns(
         # for words, of which there are none, a column of numbers.
         digits = FROM_TEXT.encode() in (schema.field(column).metadata or {})
         kind = "text" if texts and (digits or kinds[column] == "null") else kinds[column]
-        if {"text"} <= held <= {"text", "null"}:
+        if only_texts:
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
             hint = "" if plain else f"; if it names the queries, `id_column` {quoted(column)}"
             _check_texts(f"column {quoted(column)} is text", name, layout, named=named, remedy=hint)

@@ -1,11 +1,15 @@
 """Files of votes, and temporary copies of those that cannot be read from anywhere, again and again.
 
 Copies have mode 0600, lie where temporary files do, and are removed when the votes are closed.
+Whatever a packed file grows to, memory is bounded, and its size limited by the disk alone: there
+is no limit on how many times larger it is than what it came in, for votes do pack a thousand times
+smaller. A disk that fills ends the reading with a VoteError, and the copies are removed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 import zipfile
@@ -33,6 +37,8 @@ _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
 )
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ROOM = "make room, or set TMPDIR to a folder that has some"
 _CODECS = {Format.GZIP: "gzip", Format.ZSTD: "zstd", Format.BZIP2: "bz2"}
 
 
@@ -137,10 +143,14 @@ class Copies:
                     raise VoteError(
                         f"{name}: holds {len(inside)} arrays ({names}{more}); save the votes alone"
                     )
-                with archive.open(inside[0]) as member, copy.open("wb") as file:
+                with archive.open(inside[0]) as member, contextlib.ExitStack() as held:
+                    with self.making(name):
+                        file = held.enter_context(copy.open("wb"))
                     while chunk := member.read(_CHUNK):
                         with self.making(name):
                             file.write(chunk)
+                    with self.making(name):
+                        file.flush()
         except _DAMAGED as error:
             raise VoteError(f"{name}: the NPZ file is truncated or damaged") from error
         except OSError as error:
@@ -154,6 +164,8 @@ class Copies:
             yield
         except OSError as error:
             reason = error.strerror or type(error).__name__
+            if error.errno in _NO_ROOM:  # in the words of the system, whoever raised it
+                reason = f"{os.strerror(error.errno)}; {_ROOM}"
             raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
 
     def _remove(self) -> None:

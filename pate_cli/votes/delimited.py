@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.columns import FROM_TEXT, ODD_ROW
+from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
 from pate_cli.votes.copies import Part
 from pate_cli.votes.text import refuse_other_bytes
 
@@ -116,6 +116,7 @@ def _sheet(part: Part) -> _Sheet:
         names = next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise VoteError(f"{part.name}: the first line must name the columns") from error
+    check_columns(len(names), part.name)
     names = [name.strip() for name in names]
     numeric = [name for name in names if _NUMERIC.fullmatch(name)]
     if numeric != [str(place) for place in range(len(numeric))]:
@@ -126,12 +127,14 @@ def _sheet(part: Part) -> _Sheet:
         )
     # As pandas calls them: the index of a data frame has no name.
     names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
-    twice = next((place for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise VoteError(
-            f"{part.name}: the first line names columns {names.index(names[twice])} and {twice} "
-            "alike; it must name the columns, each by another name"
-        )
+    places: dict[str, int] = {}
+    for place, name in enumerate(names):
+        first_place = places.setdefault(name, place)
+        if first_place != place:
+            raise VoteError(
+                f"{part.name}: the first line names columns {first_place} and {place} alike; it "
+                "must name the columns, each by another name"
+            )
     return _Sheet(part, tuple(names), delimiter, only_header=not b"".join(rest).strip())
 
 

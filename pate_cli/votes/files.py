@@ -24,6 +24,7 @@ from pate_cli.files.addresses import (
     public_name,
     reachable,
 )
+from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
 from pate_cli.votes.copies import Copies, Part, begun_with
 from pate_cli.votes.formats import HEAD, Format, format_of, plain_suffix, suffix_format
@@ -55,13 +56,16 @@ def locate(
     stack: contextlib.ExitStack,
     *,
     ids: Collection[str] = LONG_COLUMNS[:2],
+    what: str = "among the votes",
 ) -> Located:
     """Find the files behind `source`; temporary copies live until `stack` is closed.
 
     ids: columns whose values are names, and become numbers only if each is written as one.
+    what: completes "the output is ...", which these files must not be.
 
     Raises:
         VoteError: nothing there, not readable, empty, or none of the formats.
+        UsageError: one of them is an output of the command, too.
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
@@ -73,25 +77,35 @@ def locate(
         stream = sys.stdin.buffer if stdin is None else stdin
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")
+        note_stream(what, stream)
         return search.piped(stream, name)
     if is_address(source):
         name = public_name(source)
         with reachable(name, VoteError):
             several, parts = _behind(source, name, search.ids)
+        _noted(parts, what)
         return search.together(name, parts) if several else search.alone(name, parts[0])
     path = Path(source)
     with _readable(source):
         if not path.exists():
             if _GLOB.search(source):
-                return search.together(source, _matching(source))
+                return search.together(source, _noted(_matching(source), what))
             raise VoteError(f"{source}: no such file or folder")
         if path.is_dir():
             inside = _walked(source, (), _entries_of(path), search.ids)
-            return search.together(source, [_local_part(path.joinpath(*at)) for at in inside])
+            parts = [_local_part(path.joinpath(*at)) for at in inside]
+            return search.together(source, _noted(parts, what))
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
                 return search.piped(stream, source)
-    return search.alone(source, _local_part(path, source))
+    (part,) = _noted([_local_part(path, source)], what)
+    return search.alone(source, part)
+
+
+def _noted(parts: list[Part], what: str) -> list[Part]:
+    """The same files, of which it is known that they are read."""
+    note(what, *((part.path, part.filesystem) for part in parts))
+    return parts
 
 
 @contextlib.contextmanager

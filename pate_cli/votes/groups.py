@@ -225,7 +225,9 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    side = read_side(path, _HERE, ids=(_GROUP, *_TEACHER_COLUMNS))
+    side = read_side(
+        path, _HERE, what="the groups of the teachers", ids=(_GROUP, *_TEACHER_COLUMNS)
+    )
     source, table, ids = side.name, side.values, side.ids
     known = (_GROUP, _WEIGHT, _PER_RECORD, *_TEACHER_COLUMNS)
     if isinstance(table, np.ndarray):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.json as pjson
 import pyarrow.types as t
 
 from pate_cli.errors import VoteError, quoted
+from pate_cli.votes.columns import check_columns
 from pate_cli.votes.copies import Part
 from pate_cli.votes.text import refuse_other_bytes
 
@@ -32,6 +34,12 @@ _LONGEST = 1 << 26
 _DEEPEST = 64
 """Brackets within brackets; the parser and its types take stack for each."""
 
+_CELLS = 1 << 23
+"""Rows times columns parsed at once: a name that one line brings is a column of all the lines, so
+that a block of many short lines, each with another name, would be as large as its square."""
+
+# A text, and the colon behind it if it is a name.
+_TEXT = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*:)?')
 # What a byte adds to the number of open brackets.
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
@@ -60,19 +68,34 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
 def _batches(part: Part, schema: Any) -> Iterator[Any]:
     row = 0
     for block in _blocks(part):
-        with _Diagnosis(block, row, part.name, {}):
-            table = _parsed(block, schema)
-            table.validate(full=True)
-        row += table.num_rows
-        yield from table.select(schema.names).to_batches()
+        for piece in _pieces(block, len(schema)):
+            with _Diagnosis(piece, row, part.name, {}):
+                table = _parsed(piece, schema)
+                table.validate(full=True)
+            row += table.num_rows
+            yield from table.select(schema.names).to_batches()
 
 
-def _parsed(block: bytes, schema: Any = None) -> Any:
+def _parsed(block: bytes, schema: Any = None, *, known: bool = False) -> Any:
+    """A block as a table; `known`: pa.ArrowInvalid for a column that is not in `schema`."""
     return pjson.read_json(
         pa.BufferReader(block),
         read_options=pjson.ReadOptions(use_threads=False, block_size=len(block)),
-        parse_options=pjson.ParseOptions(explicit_schema=schema),
+        parse_options=pjson.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="error" if known else "infer"
+        ),
     )
+
+
+def _pieces(block: bytes, columns: int) -> Iterator[bytes]:
+    """The lines of a block, as many at once as have _CELLS cells."""
+    most = max(1, _CELLS // max(1, columns))
+    if block.count(b"\n") < most:
+        yield block
+        return
+    lines = _lines(block)
+    for start in range(0, len(lines), most):
+        yield b"\n".join(lines[start : start + most])
 
 
 def _blocks(part: Part) -> Iterator[bytes]:
@@ -95,13 +118,33 @@ def _learn(seen: dict[str, Any], block: bytes, row: int, name: str) -> int:
         lines = _lines(block)
         if not all(map(_closed, lines)) or not (_flat(block) or all(map(_flat, lines))):
             raise pa.ArrowInvalid("a line is no object")
-        table = _parsed(block)
-        if table.num_rows != len(lines):
+        if _nothing_new(seen, block, len(lines)):
+            return len(lines)
+        names = {text[1] for text in _TEXT.finditer(block) if text[2]}
+        check_columns(len(names), name)
+        rows = 0
+        for piece in _pieces(block, len(names)):
+            table = _parsed(piece)
+            rows += table.num_rows
+            for part in table.schema:
+                kind = _plain(part.type)
+                seen[part.name] = _united(seen.get(part.name, pa.null()), kind)
+        if rows != len(lines):
             raise pa.ArrowInvalid("several objects in a line")
-        for part in table.schema:
-            kind = _plain(part.type)
-            seen[part.name] = _united(seen.get(part.name, pa.null()), kind)
+    check_columns(len(seen), name)
     return len(lines)
+
+
+def _nothing_new(seen: dict[str, Any], block: bytes, lines: int) -> bool:
+    """Whether these lines hold what was seen before and nothing else: most blocks of a file."""
+    if not seen:
+        return False
+    schema = pa.schema(list(seen.items()))
+    try:
+        pieces = [_parsed(piece, schema, known=True) for piece in _pieces(block, len(seen))]
+    except (pa.ArrowException, ValueError, OSError):
+        return False
+    return lines == sum(piece.num_rows for piece in pieces)
 
 
 def _lines(block: bytes) -> list[bytes]:

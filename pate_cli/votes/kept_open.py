@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.errors import VoteError
+from pate_cli.votes.columns import check_columns
 from pate_cli.votes.copies import Part
 
 KEPT_OPEN = 16
@@ -113,7 +114,17 @@ def _opened(part: Part) -> OpenFile:
 def _reader(part: Part, source: Any, footer: Any = None) -> Any:
     with readable(part.name):
         if part.filesystem is not None:  # far away a few large requests are worth their memory
-            return pq.ParquetFile(source, metadata=footer, buffer_size=_BUFFER, pre_buffer=True)
-        footer = pq.read_metadata(source) if footer is None else footer
-        size = min(_BUFFER, max(_LEAST_BUFFER, _BUFFERS // max(1, footer.num_columns)))
-        return pq.ParquetFile(source, metadata=footer, buffer_size=size, pre_buffer=False)
+            size, ahead = _BUFFER, True
+        else:
+            footer = pq.read_metadata(source) if footer is None else footer
+            check_columns(footer.num_columns, part.name)
+            size = min(_BUFFER, max(_LEAST_BUFFER, _BUFFERS // max(1, footer.num_columns)))
+            ahead = False
+        # Checksums are there where the writer was told so; a page without one passes.
+        return pq.ParquetFile(
+            source,
+            metadata=footer,
+            buffer_size=size,
+            pre_buffer=ahead,
+            page_checksum_verification=True,
+        )

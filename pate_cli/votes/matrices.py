@@ -90,6 +90,7 @@ def from_parts(parts: Parts, told: Told) -> VoteFile:
         gaps_allowed=told.teachers is not None,
         names=told.names,
         placed=told.groups is not None,
+        teachers=told.teachers,
     )
     if told.layout is Layout.MULTILABEL_COUNTS:
         return counted_yes(matrix, told, None if columns.is_list else columns.votes)
@@ -238,7 +239,7 @@ def _labels(
 
 
 def _sparse(parts: Parts, told: Told) -> VoteFile:
-    from pate_cli.votes.parquet import refuse_repeats
+    from pate_cli.votes.parquet import MOST_ENTRIES, refuse_long_lists, refuse_repeats
     from pate_cli.votes.sparse import SparseReader
 
     name, classes = parts.where.name, told.classes
@@ -247,6 +248,7 @@ def _sparse(parts: Parts, told: Told) -> VoteFile:
         raise UsageError(f"{name}: `layout` {Layout.SPARSE} needs `classes`, how many there are")
     if parts.columns.has_ids:
         refuse_repeats(parts)
+    refuse_long_lists(parts, min(classes, told.teachers or classes, MOST_ENTRIES))
     look = SparseReader(
         source=parts,
         size=1,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pate_cli.errors import ParameterError, UsageError, quoted
+from pate_cli.files.inputs import note
 
 LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
@@ -56,6 +57,7 @@ def shown(names: Sequence[str], most: int = 3) -> str:
 
 
 def _lines(path: Path) -> list[str]:
+    note("the names of the labels", (path, None))
     try:
         # With universal newlines; a mark of byte order is no part of the first name.
         with path.open(encoding="utf-8-sig") as file:

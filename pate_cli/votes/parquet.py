@@ -19,6 +19,7 @@ from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.copies import Part
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
+from pate_cli.votes.footers import entries_of
 from pate_cli.votes.kept_open import KeptOpen, readable
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
@@ -26,6 +27,12 @@ from pate_cli.votes.repeats import first_repeat
 from pate_cli.words import Layout
 
 _IDS_AT_ONCE = 1 << 18
+MOST_ENTRIES = 1 << 24
+"""A list has no more entries, where the footers tell: they say how many entries the lists of a row
+group have together, before any is read. A page of a few bytes may stand for a list of 10^9.
+
+What they cannot tell is one long list among many short ones, if all together have no more than as
+many rows might; such a row is refused once it is read."""
 _NOTHING = "nothing"
 """The family of a column without any vote, which goes with every other."""
 
@@ -44,6 +51,9 @@ class Piece(Protocol):
     @property
     def portable(self) -> bool:
         """Whether it pickles as the name of a file."""
+
+    def entries(self, column: str) -> int:
+        """At least as many as all lists of a column have; an empty list may count as one."""
 
     def batches(
         self, size: int, columns: Sequence[str], start: int, stop: int
@@ -72,6 +82,11 @@ class FilePiece:
     def portable(self) -> bool:
         """Files are read by name."""
         return True
+
+    def entries(self, column: str) -> int:
+        """By the footer; see Piece."""
+        with readable(self.part.name):
+            return entries_of(self.kept.file(self.part).source, column)
 
     def batches(
         self, size: int, columns: Sequence[str], start: int, stop: int
@@ -120,6 +135,11 @@ class TablePiece:
     def portable(self) -> bool:
         """A copy carries the votes."""
         return False
+
+    def entries(self, column: str) -> int:
+        """None that are not in memory already; see Piece."""
+        del column
+        return 0
 
     def batches(
         self, size: int, columns: Sequence[str], start: int, stop: int
@@ -361,26 +381,44 @@ def open_matrix(
     gaps_allowed: bool,
     names: tuple[str, ...] | None = None,
     placed: bool = False,
+    teachers: int | None = None,
 ) -> ParquetMatrix:
     """Check the query ids and read the width of the first row, 0 only if `gaps_allowed`.
 
-    `placed`: as in ParquetMatrix.
+    `placed`: as in ParquetMatrix. `teachers`: entries that a list may have if that is more than
+    the first has.
 
     Raises:
-        VoteError: null or repeated query ids, or an empty first row.
+        VoteError: null or repeated query ids, an empty first row, or lists that are too long.
     """
     if parts.columns.has_ids:
         refuse_repeats(parts)
     width = len(parts.columns.votes)
     if parts.columns.is_list:
+        refuse_long_lists(parts, MOST_ENTRIES)
         _, batch = next(parts.batches(1, parts.columns.votes, 0, 1))
         length = pc.list_value_length(batch.column(0))[0].as_py()
         if length is None:
             raise VoteError(f"{parts.where.at(0)} has a null instead of a list")
         width = int(length)
+        refuse_long_lists(parts, max(width, teachers or 0))
     if width == 0 and not gaps_allowed:
         raise VoteError(f"{parts.where.at(0)} has no entries")
     return ParquetMatrix(parts, width, gaps_allowed and not placed, names, placed)
+
+
+def refuse_long_lists(parts: Parts, most: int) -> None:
+    """VoteError where the footers tell that a list has more than `most` entries, by far.
+
+    A few too many are left to whoever reads the rows, and can name the one.
+    """
+    for piece in parts.pieces:
+        spare = piece.stretch.rows * max(most, 1) + (0 if most >= MOST_ENTRIES else MOST_ENTRIES)
+        if any(piece.entries(column) > spare for column in parts.columns.votes):
+            raise VoteError(
+                f"{piece.stretch.name}: has a list of more than {most} entries; a row has one for "
+                "each class or teacher"
+            )
 
 
 def refuse_repeats(parts: Parts) -> None:

@@ -98,7 +98,7 @@ def load_queries(path: str | PathLike[str], *, id_column: str | None = None) -> 
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    side = read_side(path, "a list of queries", id_column)
+    side = read_side(path, "a list of queries", id_column, what="the list of queries")
     name, ids = side.name, side.ids
     if ids is None:
         values = side.values

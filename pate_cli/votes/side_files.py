@@ -106,12 +106,14 @@ def read_side(
     noun: str,
     id_column: str | None = None,
     *,
+    what: str,
     ids: Sequence[str] = (),
 ) -> Side:
     """Read a file of any format that votes come in; `noun` is what messages call it.
 
     The query ids are those in `id_column` if it is there, else in `query_id`. `ids` are other
-    columns of names, which are numbers only if each is written as one.
+    columns of names, which are numbers only if each is written as one; `what` completes "the
+    output is ...", which this file must not be.
 
     Raises:
         VoteError: a file that cannot be read, or a query id that is missing.
@@ -121,7 +123,7 @@ def read_side(
         raise VoteError(f"{noun}: only votes are read from standard input; give a file")
     query_names = (id_column or QUERY, QUERY)
     with contextlib.ExitStack() as stack:
-        located = locate(source, None, stack, ids=(*query_names, *ids))
+        located = locate(source, None, stack, ids=(*query_names, *ids), what=what)
         damaged = f"{located.name}: cannot be read as {noun}"
         with understood(damaged):
             if located.format is Format.NPY:
@@ -162,7 +164,7 @@ def _table(part: Part) -> Any:
             else part.filesystem.open_input_file(part.path)
         )
         with opened:
-            return parquet.ParquetFile(opened).read()
+            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
 
 
 @contextlib.contextmanager

@@ -158,7 +158,7 @@ def load_predictions(
         VoteError: a file that cannot be read as such.
     """
     noun = "student predictions"
-    side = read_side(path, noun, id_column)
+    side = read_side(path, noun, id_column, what="the student's predictions")
     values, columns, names = side.values, None, None
     if not isinstance(values, np.ndarray):
         columns = tuple(values.column_names) if values.num_columns > 1 else None

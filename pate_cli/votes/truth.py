@@ -149,7 +149,7 @@ def load_truth(
         VoteError: a file that cannot be read as such.
     """
     noun = "true labels"
-    side = read_side(path, noun, id_column)
+    side = read_side(path, noun, id_column, what="the truth")
     name, values, ids = side.name, side.values, side.ids
     if label_set is not None:
         if not isinstance(values, np.ndarray):

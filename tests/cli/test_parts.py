@@ -109,8 +109,8 @@ def test_the_folder_of_the_votes_is_refused(pate, tmp_path, counts):
     home.mkdir()
     np.save(home / "votes.npy", counts)
     done = pate("aggregate", home / "votes.npy", "-o", f"{home}/", "--force", *CONFIDENT)
-    assert done.exit_code == 2
-    assert "holds the votes" in done.stderr
+    assert done.exit_code == 6
+    assert "'votes.npy', which is no part and would be lost" in done.stderr
     assert [path.name for path in home.iterdir()] == ["votes.npy"]
 
 

@@ -101,19 +101,29 @@ def test_a_file_on_a_store(store, pate):
 
 
 @pytest.mark.parametrize(
-    ("votes", "labels"),
+    ("votes", "labels", "said"),
     [
-        ("s3://b/v.csv", "s3://k:sesame@b/v.csv?region=eu"),
-        ("s3://b/votes", "s3://b/votes/l.csv"),
-        ("s3://b/*/p-*.csv", "s3://b/x/p-1.csv"),
-        ("s3://b/votes", "s3://b/votes"),
+        ("votes/part-0.parquet", "votes/part-0.parquet", "is among the votes; give"),
+        ("votes", "votes/part-1.parquet", "is among the votes; give"),
+        ("*/part-*.parquet", "votes/part-1.parquet", "is among the votes; give"),
+        ("more", "more", "holds a file that is among the votes; name"),
     ],
 )
-def test_votes_on_a_store_are_never_replaced(votes, labels, pate):
-    done = pate("aggregate", votes, "-o", labels, "--report", "r.json", "--force", *NOISE)
-    assert done.exit_code == 2
-    assert "is among the votes; give" in done.stderr or "holds the votes; give" in done.stderr
+def test_votes_on_a_store_are_never_replaced(votes, labels, said, store, pate):
+    address, client, bucket, _ = store
+    client.copy_file(f"{bucket}/votes/part-0.parquet", f"{bucket}/more/part-00000.parquet")
+    inside = FileSelector(bucket, recursive=True)
+
+    def sizes():
+        return {info.path: info.size for info in client.get_file_info(inside) if info.is_file}
+
+    before = sizes()
+    words = ["-o", address(labels), "--report", "r.json", "--force", *NOISE]
+    done = pate("aggregate", address(votes), *words)
+    assert done.exit_code == 2, done.stderr
+    assert said in done.stderr
     assert "sesame" not in done.stderr
+    assert sizes() == before
 
 
 @pytest.mark.parametrize("flag", ["--ledger", "--plot", "--checkpoint"])

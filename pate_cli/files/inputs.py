@@ -1,0 +1,152 @@
+"""What a command reads, which no output replaces: under whatever name, and whatever is forced.
+
+Readers tell every file they open (`note`); outputs ask before anything is spent, again whenever
+another file is opened, and last when they are put in place (`current`). A file is known by its
+device and inode and by its path without links, one on a store by its key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+__all__ = [
+    "Inputs",
+    "Place",
+    "current",
+    "note",
+    "note_stream",
+    "places_of_descriptor",
+    "places_of_path",
+    "stored_place",
+    "watched",
+]
+
+Place: TypeAlias = tuple[int, int] | str
+"""Device and inode, or a path behind the kind of its filesystem."""
+
+_LOCAL: Final = "local"
+
+
+class Inputs:
+    """Files that are read, and those who want to know of each."""
+
+    def __init__(self) -> None:
+        """No file yet."""
+        self._known: dict[Place, str] = {}
+        self._guards: list[Callable[[], None]] = []
+
+    def add(self, places: Iterable[Place], what: str) -> None:
+        """One more file, by all its places; `what` it is, in words."""
+        for place in places:
+            self._known.setdefault(place, what)
+
+    def check(self) -> None:
+        """Ask the guards, who may raise."""
+        for guard in self._guards:
+            guard()
+
+    def guard(self, check: Callable[[], None]) -> None:
+        """Have `check` called whenever files are opened from now on."""
+        self._guards.append(check)
+
+    def what(self, places: Iterable[Place]) -> str | None:
+        """What is read from any of these places, if anything is."""
+        return next((self._known[place] for place in places if place in self._known), None)
+
+    def within(self, folder: str) -> str | None:
+        """What is read from this folder, given as a place, or from below it."""
+        prefix = f"{folder.rstrip('/')}/"
+        return next(
+            (
+                what
+                for place, what in self._known.items()
+                if isinstance(place, str) and f"{place}/".startswith(prefix)
+            ),
+            None,
+        )
+
+
+_WATCH: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Inputs]:
+    """Remember, until the block is left, every file that is read."""
+    inputs = Inputs()
+    token = _WATCH.set(inputs)
+    try:
+        yield inputs
+    finally:
+        _WATCH.reset(token)
+
+
+def current() -> Inputs:
+    """What has been read in the innermost block of `watched`; nothing outside of one."""
+    watch = _WATCH.get()
+    return Inputs() if watch is None else watch
+
+
+def note(what: str, *files: tuple[str | os.PathLike[str], Any]) -> None:
+    """Files are read: paths, each with its pyarrow filesystem, or None for one of the system.
+
+    `what` completes "the output is ...".
+
+    Raises:
+        UsageError: one of them is an output of the command, too.
+    """
+    watch = _WATCH.get()
+    if watch is None:
+        return
+    for path, filesystem in files:
+        if filesystem is None:
+            watch.add(places_of_path(path), what)
+        else:
+            watch.add({stored_place(filesystem.type_name, os.fspath(path))}, what)
+    watch.check()
+
+
+def note_stream(what: str, stream: Any) -> None:
+    """The same of an open file, where one of the system is behind it."""
+    watch = current()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        watch.add(places_of_descriptor(stream.fileno()), what)
+    watch.check()
+
+
+def places_of_path(path: str | os.PathLike[str]) -> set[Place]:
+    """Where a regular file is, or will be; nothing for a device or a pipe."""
+    places: set[Place] = set()
+    try:
+        found = Path(path).stat()
+    except OSError:
+        pass
+    else:
+        places = _identity(found)
+        if not places:
+            return places
+    with contextlib.suppress(OSError, RuntimeError):
+        places.add(stored_place(_LOCAL, str(Path(path).resolve())))
+    return places
+
+
+def places_of_descriptor(descriptor: int) -> set[Place]:
+    """The regular file behind a descriptor; nothing for anything else."""
+    try:
+        return _identity(os.fstat(descriptor))
+    except OSError:
+        return set()
+
+
+def stored_place(kind: str, path: str) -> str:
+    """The place of a path on a filesystem of a kind."""
+    return f"{kind} {path}"
+
+
+def _identity(found: os.stat_result) -> set[Place]:
+    return {(found.st_dev, found.st_ino)} if stat.S_ISREG(found.st_mode) else set()

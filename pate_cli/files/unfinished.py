@@ -1,0 +1,136 @@
+"""Temporary files beside an output, and those that a killed run has left.
+
+A file is held by a lock (flock) for as long as its writer needs it. The lock ends with the writer,
+however that ends, so that whoever gets it finds a file that belongs to nobody. A lock is believed
+only on the system that made the file and only until that restarts, which its name tells: a disk
+that is shared may not share its locks.
+
+What was to be replaced keeps a second name until the new file is in place. That name is removed
+after a dead run only while the first one is there; otherwise it is all that is left of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Final
+
+__all__ = ["CREATE", "Claim", "hidden_names", "sweep"]
+
+CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_UNFINISHED: Final = ".pate-unfinished-"
+_REPLACED: Final = ".pate-replaced-"
+_NAME: Final = re.compile(
+    re.escape(_UNFINISHED) + r"(?P<run>[0-9]+-(?P<system>[0-9a-f]{8})-[0-9a-f]{16})\.tmp"
+)
+_NOWHERE: Final = "00000000"
+_LOOK: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def hidden_names() -> tuple[str, str]:
+    """Names of the draft of a file and of the file that it will replace, like no others."""
+    run = f"{os.getpid()}-{_system()}-{secrets.token_hex(8)}"
+    return f"{_UNFINISHED}{run}.tmp", f"{_REPLACED}{run}.tmp"
+
+
+class Claim:
+    """The two hidden names beside a file, and the lock on the draft under the first."""
+
+    def __init__(self, target: Path, mode: int) -> None:
+        """Nothing is made yet; a draft will have `mode`."""
+        self.temporary, self.backup = map(target.with_name, hidden_names())
+        self._mode = mode
+        self._lock: int | None = None
+
+    def create(self) -> int:
+        """The draft, empty and open for writing; held until `clean`."""
+        while True:
+            # The mode holds from the first instant: a secret is never readable, however briefly.
+            descriptor = os.open(self.temporary, CREATE, self._mode)
+            try:
+                _lock(descriptor, wait=True)
+                self._release()
+                self._lock = os.dup(descriptor)
+                if self.temporary.exists():
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # it was swept before it was held
+
+    def clean(self) -> None:
+        """Remove whatever is there under the two names, the draft last, and let go of it."""
+        # A draft that outlives its backup tells the next run whose both were.
+        for path in (self.backup, self.temporary):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        self._release()
+
+    def _release(self) -> None:
+        held, self._lock = self._lock, None
+        if held is not None:
+            os.close(held)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what dead runs have left in a folder; whatever may be somebody's stays."""
+    system = _system()
+    if system == _NOWHERE:
+        return
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        found = _NAME.fullmatch(entry.name)
+        if found is not None and found["system"] == system:
+            with contextlib.suppress(OSError):
+                _remove(Path(entry.path), folder / f"{_REPLACED}{found['run']}.tmp", entries)
+
+
+def _remove(draft: Path, backup: Path, entries: list[os.DirEntry[str]]) -> None:
+    """Remove a draft that nobody holds, and its backup if the same file has another name here."""
+    descriptor = os.open(draft, _LOOK)
+    try:
+        if not _lock(descriptor, wait=False):
+            return
+        with contextlib.suppress(FileNotFoundError):
+            kept = backup.lstat()
+            names = [
+                entry
+                for entry in entries
+                if not entry.name.startswith(_REPLACED) and entry.inode() == kept.st_ino
+            ]
+            # Asked anew, for the list was made before: the other name must be there now.
+            if not any(os.path.samestat(Path(entry.path).lstat(), kept) for entry in names):
+                return
+            backup.unlink()
+        draft.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool) -> bool:
+    """Whether the file is held now; never where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held by another, or a file system without locks
+        return False
+    return True
+
+
+def _system() -> str:
+    """A system since it was started, in eight digits; `_NOWHERE` where that cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    except OSError:
+        return _NOWHERE
+    return hashlib.blake2b(boot, digest_size=4).hexdigest()

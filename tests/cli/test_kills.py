@@ -1,0 +1,201 @@
+"""Runs that are killed or interrupted anywhere, and releases of one ledger at one moment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from pate_cli.cli.app import app
+from pate_cli.cli.terminal import stoppable
+from pate_cli.ledger import Ledger, SpendRecord
+
+# A slice of the three hundred, and of the two hundred races, that have been tried.
+KILLS = int(os.environ.get("PATE_KILLS", "2"))
+RACES = int(os.environ.get("PATE_RACES", "3"))
+SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+RELEASE = ["--order", 5, "--beta", 0.05, "--sigma-release", 20]
+GNMAX = ["--mechanism", "gnmax", "--sigma2", "4", "--release", "none", "--workers", 1, "--quiet"]
+NAMES = ["ledger.json", "labels.npy", "report.json"]
+OLD = b"old"
+
+
+def started(line, folder, *, until=None):
+    """A run in a process of its own, from when it can be told to stop, or sees the file `until`."""
+    ready, tell = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of this process are idle
+        process = os.fork()
+    if process:
+        os.close(tell)
+        os.read(ready, 1)
+        os.close(ready)
+        return process
+    code = 70
+    try:
+        os.chdir(folder)
+        said = os.open(folder.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        sys.stdout = sys.stderr = os.fdopen(said, "w")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stoppable()
+        os.write(tell, b"x")
+        os.close(tell)
+        while until is not None and not until.exists():
+            pass
+        app([str(word) for word in line], prog_name="pate")
+    except SystemExit as done:
+        code = done.code
+        # From here on the command has ended and has said what it says.
+        for number in SIGNALS[1:]:
+            signal.signal(number, signal.SIG_IGN)
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def ended(process):
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def stopped(line, folder, number, wait, *, first=None):
+    """The exit code of a run that is sent a signal after so many seconds, and what it said.
+
+    With `first`, a file, the seconds begin when that is put in place.
+    """
+    before = identity(first) if first else None
+    process = started(line, folder)
+    while first and identity(first) == before and not zombie(process):
+        pass
+    time.sleep(wait)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
+    return ended(process), (folder.parent / "said").read_text()
+
+
+def identity(path):
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_ino
+    return None
+
+
+def zombie(process):
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def moment(chance, length, run, first):
+    """When to send a signal: anywhere, and every other time while outputs are put in place."""
+    if run % 2:
+        return {"wait": chance.uniform(0.0, 1.1 * length)}
+    return {"wait": chance.uniform(0.0, 2e-3), "first": first}
+
+
+def timed(line, folder):
+    began = time.monotonic()
+    assert ended(started(line, folder)) == 0
+    return time.monotonic() - began
+
+
+def hidden(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def check_whole(folder, rows):
+    """Names of what is new, each of which is whole."""
+    new = [
+        name for name in NAMES if (folder / name).exists() and (folder / name).read_bytes() != OLD
+    ]
+    if "ledger.json" in new:
+        assert Ledger.read(folder / "ledger.json").rounds
+    if "labels.npy" in new:
+        assert len(np.load(folder / "labels.npy")) == rows
+    if "report.json" in new:
+        assert json.loads((folder / "report.json").read_text())["queries"] == rows
+    return new
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_labels_never_appear_without_what_records_them(number, votes, tmp_path, pate):
+    rows = len(np.load(votes))
+    line = ["aggregate", votes, "-o", "labels.npy", "--report", "report.json"]
+    line += ["--ledger", "ledger.json", *GNMAX, "--force"]
+    assert pate(*line).exit_code == 0  # with everything loaded that a fork needs
+    (tmp_path / "timed").mkdir()
+    length = timed(line, tmp_path / "timed")
+    chance = np.random.default_rng(number)
+    for run in range(KILLS):
+        folder = tmp_path / f"run{run}"
+        folder.mkdir()
+        replaces = run % 4 in (0, 3)
+        for name in NAMES if replaces else ():
+            (folder / name).write_bytes(OLD)
+        code, said = stopped(line, folder, number, **moment(chance, length, run, folder / NAMES[0]))
+        new = check_whole(folder, rows)
+        assert new == NAMES[: len(new)]
+        if number != signal.SIGKILL:
+            assert hidden(folder) == []
+            assert code in (0, 128 + number, 1), said
+            assert len(new) in (0, 3)
+            if code == 128 + number:
+                assert ("nothing was released" in said) == (new == [])
+                assert ("left already" in said) == (new == NAMES)
+        elif replaces:
+            # An old file is under its name or, once another has that, complete under a hidden one.
+            kept = [path for path in folder.iterdir() if path.read_bytes() == OLD]
+            assert len({path.name for path in kept} & set(NAMES)) == 3 - len(new)
+        if run % 5:
+            continue
+        assert ended(started(line, folder)) == 0
+        assert check_whole(folder, rows) == NAMES
+        assert [name for name in hidden(folder) if "unfinished" in name] == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_record_never_forgets_a_draw(number, votes, tmp_path, folder, pate):
+    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
+    assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
+    line = ["release", "a.json", *RELEASE]
+    line += ["--report", "report.json", "--quiet", "--again", "--force"]
+    assert pate(*line).exit_code == 0
+    length = timed(line, folder)
+    chance = np.random.default_rng(number)
+    record, report = folder / "a.json.spent.json", folder / "report.json"
+    for run in range(KILLS):
+        before, published = len(SpendRecord.read(record).releases), report.read_bytes()
+        code, said = stopped(line, folder, number, **moment(chance, length, run, record))
+        after = len(SpendRecord.read(record).releases)
+        json.loads(report.read_text())
+        assert after in (before, before + 1)
+        assert report.read_bytes() == published or after == before + 1
+        if number != signal.SIGKILL:
+            assert hidden(folder) == []
+            assert (report.read_bytes() != published) == (after == before + 1)
+            if code == 128 + number:
+                assert ("nothing was released" in said) == (after == before)
+    assert ended(started(line, folder)) == 0
+    assert [name for name in hidden(folder) if "unfinished" in name] == []
+
+
+def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder, pate):
+    made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
+    assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
+    line = ["release", "a.json", *RELEASE, "--quiet"]
+    assert pate(*line, "--no-spend").exit_code == 0
+    for race in range(RACES):
+        (folder / "a.json.spent.json").unlink(missing_ok=True)
+        go = tmp_path / f"go{race}"
+        names = [f"r{race}.{runner}.json" for runner in range(3)]
+        runs = [started([*line, "--report", name], folder, until=go) for name in names]
+        go.touch()
+        assert sorted(map(ended, runs)) == [0, 7, 7]
+        assert len([name for name in names if (folder / name).exists()]) == 1
+        assert len(SpendRecord.read(folder / "a.json.spent.json").releases) == 1

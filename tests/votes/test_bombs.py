@@ -1,0 +1,247 @@
+"""Small files that stand for much: memory follows what is read, and limits are told.
+
+Lists, columns and packed files come from people who did not mean harm, too: a column of the wrong
+type, a file turned round. Each is refused before it is in memory, or read piece by piece.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.errors import VoteError
+from pate_cli.votes import copies, delimited, json_lines, open_votes
+from pate_cli.votes import parquet as parquet_module
+from pate_cli.votes.columns import MOST_COLUMNS
+from pate_cli.votes.copies import Part
+from pate_cli.votes.footers import entries_of
+
+WIDE = (
+    f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "
+    "NPY array"
+)
+
+
+@pytest.fixture
+def allocated():
+    """Peak bytes of Arrow during a call, in a pool of its own."""
+
+    def peak(call):
+        before = pa.default_memory_pool()
+        pool = pa.proxy_memory_pool(before)
+        pa.set_memory_pool(pool)
+        try:
+            call()
+        finally:
+            pa.set_memory_pool(before)
+        return pool.max_memory()
+
+    return peak
+
+
+def lists(path, lengths, column="labels"):
+    """A Parquet file of lists of zeros, a few hundred bytes for any lengths."""
+    ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64())
+    values = pa.array(np.zeros(sum(lengths), dtype=np.int8))
+    table = pa.table({column: pa.LargeListArray.from_arrays(ends, values)})
+    pq.write_table(table, path, compression="zstd")
+    return path
+
+
+def test_a_giant_list_is_refused_by_the_footer(tmp_path, refusal, allocated, monkeypatch):
+    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
+    path = lists(tmp_path / "v.parquet", [parquet_module.MOST_ENTRIES + 1])
+    assert path.stat().st_size < 10_000
+    said = []
+    assert allocated(lambda: said.append(refusal(path, teachers=250))) < 1 << 19
+    assert said == [
+        "v.parquet: has a list of more than 1048576 entries; a row has one for each class or "
+        "teacher"
+    ]
+
+
+@pytest.mark.parametrize("options", [{"teachers": 4, "classes": 2}, {"layout": "labels"}])
+def test_a_giant_list_among_others(options, tmp_path, refusal, allocated, monkeypatch):
+    """Row 0 or `teachers` say how long the others may be."""
+    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
+    lengths = [4] * 10 + [parquet_module.MOST_ENTRIES] + [4] * 10
+    path = lists(tmp_path / "v.parquet", [*lengths, 100])
+    said = []
+    assert allocated(lambda: said.append(refusal(path, **options))) < 1 << 19
+    assert said[0].startswith("v.parquet: has a list of more than 4 entries; ")
+
+
+def test_a_list_that_is_a_little_too_long_is_named(tmp_path, refusal):
+    path = lists(tmp_path / "v.parquet", [4, 4, 4000])
+    assert refusal(path, layout="labels", teachers=4, classes=2).startswith("v.parquet: row 2 has ")
+
+
+@pytest.mark.parametrize("told", [{}, {"teachers": 3}])
+def test_giant_sparse_lists(told, tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 50)
+    table = pa.table({"label": [list(range(101))], "count": [[1] * 101]})
+    pq.write_table(table, tmp_path / "v.parquet")
+    most = told.get("teachers", 50)
+    assert refusal(tmp_path / "v.parquet", classes=100, **told).startswith(
+        f"v.parquet: has a list of more than {most} entries"
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 3, 100])
+def test_the_footer_counts_as_pyarrow_does(groups, tmp_path):
+    path = tmp_path / "v.parquet"
+    rng = np.random.default_rng(groups)
+    rows = [rng.integers(0, 9, size=n).tolist() for n in rng.integers(0, 40, size=300)]
+    table = pa.table({"a.b": rows, "x": range(300), "a": rows[::-1]})
+    pq.write_table(table, path, row_group_size=300 // groups)
+    footer = pq.read_metadata(path)
+    for column, place in (("a.b", 0), ("a", 2)):
+        chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
+        with pa.OSFile(str(path)) as source:
+            assert entries_of(source, column) == sum(chunk.num_values for chunk in chunks)
+            assert entries_of(source, "x") == 0
+
+
+def test_empty_lists_are_not_counted_as_long(tmp_path):
+    path = lists(tmp_path / "v.parquet", [2, 0, 0, 1])
+    with open_votes(path, layout="labels", teachers=2, classes=2) as votes:
+        assert [int(batch.counts.sum()) for batch in votes.batches()] == [3]
+
+
+def test_a_billion_rows_are_not_read_for_a_few(tmp_path, allocated):
+    """10^7 rows here, in one row group: what is in memory is a batch."""
+    rows = 10**7
+    column = pa.array(np.full(rows, 5, dtype=np.int8))
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"class_0": column, "class_1": column}), path, row_group_size=rows)
+    assert path.stat().st_size < rows // 50
+    del column
+
+    def read():
+        with open_votes(path, layout="counts") as votes:
+            assert votes.queries == rows
+            assert sum(len(batch.ids) for batch in votes.batches(limit=1000)) == 1000
+
+    assert allocated(read) < rows
+
+
+def test_very_many_columns(tmp_path, refusal):
+    names = [f"class_{i}" for i in range(MOST_COLUMNS + 1)]
+    table = pa.table([pa.array([1, 2], pa.int8())] * len(names), names=names)
+    with pytest.raises(VoteError) as caught, open_votes(table):
+        pass
+    assert str(caught.value) == f"table: {WIDE}"
+    (tmp_path / "v.csv").write_text(",".join(names) + "\n" + ",".join("1" for _ in names))
+    assert refusal(tmp_path / "v.csv") == f"v.csv: {WIDE}"
+    (tmp_path / "v.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)))
+    assert refusal(tmp_path / "v.jsonl") == f"v.jsonl: {WIDE}"
+
+
+def test_the_footer_tells_of_very_many_columns(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr("pate_cli.votes.columns.MOST_COLUMNS", 3)
+    pq.write_table(pa.table({f"class_{i}": [1, 2] for i in range(4)}), tmp_path / "v.parquet")
+    assert refusal(tmp_path / "v.parquet").startswith("v.parquet: has more than 3 columns")
+
+
+def test_names_that_come_one_a_line(tmp_path, allocated, monkeypatch):
+    """As one table these lines were as large as their square."""
+    monkeypatch.setattr(json_lines, "_CELLS", 1 << 15)
+    count = 2000
+    path = tmp_path / "v.jsonl"
+    path.write_text("\n".join(json.dumps({f"class_{i}": 1}) for i in range(count)))
+    found = []
+
+    def look():
+        found.extend(next(json_lines.tables([Part("v.jsonl", str(path))], []))[0].names)
+
+    assert allocated(look) < count * count
+    assert found == [f"class_{i}" for i in range(count)]
+
+
+def test_names_that_came_before_are_known_without_a_count(tmp_path, read, monkeypatch):
+    """A block that brings nothing new, one that turns a column into floats, one with a new name."""
+    monkeypatch.setattr(json_lines, "_BLOCK", 64)
+    monkeypatch.setattr(json_lines, "_CELLS", 4)
+    rows = [{"class_0": 1, "class_1": 2}] * 9
+    rows += [{"class_0": 1.0, "class_1": 2}, {"class_1": 3}, {"class_1": 2, "class_2": 1}] * 3
+    path = tmp_path / "v.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(VoteError, match="row 0 has a null"):
+        read(path, layout="counts", teachers=3)
+    rows = [dict.fromkeys(("class_0", "class_1", "class_2"), 1) | row for row in rows]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    counts = read(path, layout="counts", teachers=9)[2]
+    assert counts.tolist() == [[int(value) for value in row.values()] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "end"),
+    [("v.csv", b"class_0,class_1\n1,", b"\n"), ("v.jsonl", b'{"counts":[1', b"]}\n")],
+)
+def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, monkeypatch):
+    """Of a line of 64 MB no more is held than a few blocks."""
+    monkeypatch.setattr(delimited, "_BLOCK", 1 << 20)
+    monkeypatch.setattr(json_lines, "_BLOCK", 1 << 18)
+    monkeypatch.setattr(json_lines, "_LONGEST", 1 << 20)
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(start + b",1" * (1 << 25) + end, 1))
+    assert path.stat().st_size < 1 << 19
+    said = []
+    assert allocated(lambda: said.append(refusal(path))) < 1 << 25
+    assert said[0] in (
+        "v.csv.gz: cannot be read as CSV from row 0 on; a row may be damaged, or longer than 1 MB",
+        "v.jsonl.gz: a line is longer than 1 MB",
+    )
+
+
+def test_a_forged_size_in_an_archive(tmp_path, refusal):
+    """A header that promises more than is there, and one that promises less."""
+    for shape in ((1 << 40, 2), (3, 2)):
+        header = io.BytesIO()
+        form = {"descr": "<i8", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(header, form)
+        path = tmp_path / "v.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("votes.npy", header.getvalue() + bytes(1 << 20))
+        said = refusal(path, layout="counts")
+        assert "truncated" in said or "goes on after its array" in said
+
+
+@pytest.mark.parametrize("packed", ["gzip", "npz", "csv"])
+def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
+    path = tmp_path / "v"
+    if packed == "npz":
+        np.savez(path.with_suffix(".npz"), np.ones((9, 2), dtype=np.int64))
+        path = path.with_suffix(".npz")
+    else:
+        text = b"class_0,class_1\n1,2\n"
+        path.write_bytes(text if packed == "csv" else gzip.compress(text))
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "[Errno 28] Error writing bytes to file")
+
+    if packed == "csv":
+        monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    else:
+        real = copies.Path.open
+
+        def opened(self, *args, **kwargs):
+            return full() if self.parent == folder else real(self, *args, **kwargs)
+
+        monkeypatch.setattr(copies.Path, "open", opened)
+    assert refusal(path) == (
+        f"{path.name}: cannot be copied to a temporary file: No space left on device; make room, "
+        "or set TMPDIR to a folder that has some"
+    )
+    assert not list(folder.iterdir())

@@ -1,9 +1,11 @@
-"""What damage does where files carry checksums; other damage is tried in tests/fuzz."""
+"""Bytes changed at random give votes or a VoteError, never another exception."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,153 @@ import pytest
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.side_files import read_side
+
+
+def write(kind, path, counts):
+    if kind == "npy":
+        with path.open("wb") as file:
+            np.save(file, counts)
+    elif kind == "wide":
+        names = pa.array([f"q{row}" for row in range(len(counts))])
+        columns = {f"class_{c}": counts[:, c] for c in range(counts.shape[1])}
+        pq.write_table(pa.table({"query_id": names, **columns}), path)
+    elif kind == "list":
+        pq.write_table(pa.table({"counts": counts.tolist()}), path)
+    else:
+        votes = np.arange(100)
+        columns = {"query_id": votes // 5, "teacher_id": votes % 5, "label": votes % 3}
+        pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.parametrize("kind", ["npy", "wide", "list", "long"])
+def test_random_damage(kind, tmp_path, histograms):
+    rng = np.random.default_rng(7)
+    path = tmp_path / "v"
+    write(kind, path, histograms)
+    whole = np.frombuffer(path.read_bytes(), dtype=np.uint8)
+    refused = 0
+    for _ in range(150):
+        damaged = whole.copy()
+        # Most of the damage goes where the structure is: the head of NPY, the foot of Parquet.
+        near = rng.integers(0, min(400, len(whole) - 8), size=2)
+        places = near + 6 if kind == "npy" else len(whole) - 1 - near
+        damaged[[*places, rng.integers(6, len(whole))]] = rng.integers(0, 256, size=3)
+        path.write_bytes(damaged.tobytes())
+        try:
+            with open_votes(path) as votes:
+                list(votes.batches())
+        except VoteError:
+            refused += 1
+    assert refused > 75
+
+
+MARK = 4_711_000
+"""Votes of these files are this and a little more, so that a message that shows one is noticed."""
+
+
+def in_zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+def content(kind, votes):
+    names = [f"class_{c}" for c in range(votes.shape[1])]
+    if kind == "csv":
+        rows = [f"q{row}," + ",".join(map(str, line)) for row, line in enumerate(votes)]
+        return "\n".join([",".join(["query_id", *names]), *rows]).encode()
+    if kind == "lists":
+        rows = [{"query_id": f"q{row}", "counts": line.tolist()} for row, line in enumerate(votes)]
+        return "\n".join(map(json.dumps, rows)).encode()
+    if kind == "objects":
+        rows = [dict(zip(names, line.tolist(), strict=True)) for line in votes]
+        return "\n".join(map(json.dumps, rows)).encode()
+    file = io.BytesIO()
+    table = pa.table({name: votes[:, c] for c, name in enumerate(names)})
+    if kind in ("arrow", "feather"):
+        pyarrow.feather.write_feather(table, file, compression={"arrow": "uncompressed"}.get(kind))
+    elif kind == "stream":
+        table = table.append_column("query_id", pa.array(map(str, range(len(votes)))))
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=16)
+    elif kind == "npz":
+        np.savez(file, votes)
+    elif kind == "compressed":
+        np.savez_compressed(file, votes)
+    else:
+        packers = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": in_zstd}
+        return packers[kind](content("csv", votes))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "csv",
+        "lists",
+        "objects",
+        "arrow",
+        "feather",
+        "stream",
+        "npz",
+        "compressed",
+        "gzip",
+        "zstd",
+        "bzip2",
+    ],
+)
+def test_random_damage_of_what_is_converted(kind, tmp_path):
+    """No other exception, and no vote in what is said: structure is struck as often as values."""
+    rng = np.random.default_rng(11)
+    votes = MARK + rng.integers(0, 9, size=(30, 3))
+    votes[:, 2] = 3 * MARK + 20 - votes[:, :2].sum(axis=1)
+    whole = content(kind, votes)
+    path = tmp_path / "v"
+    messages = []
+    for turn in range(80):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), size=1 + turn % 3):
+            step = rng.integers(0, 4)
+            if step == 0:
+                damaged[place] = rng.integers(0, 256)
+            elif step == 1:
+                del damaged[place : place + rng.integers(1, 9)]
+                damaged += bytes(max(len(whole) - len(damaged), 0))
+            elif step == 2:
+                damaged[place] = rng.choice(list(b'",;{}[]\n\r\t :-e.0'))
+            else:
+                damaged[place:place] = damaged[place // 2 : place]
+        path.write_bytes(
+            bytes(damaged[: rng.integers(1, len(damaged))] if turn % 7 == 0 else damaged)
+        )
+        try:
+            with open_votes(path, layout="counts") as opened:
+                list(opened.batches())
+        except VoteError as error:
+            messages.append(str(error))
+    assert len(messages) > 40
+    assert not [text for text in messages if "\n" in text or "4711" in text]
+
+
+def test_brackets_without_end_are_refused(tmp_path):
+    """Each takes stack in the parser, which would end the process and not raise anything."""
+    for start in (b'{"a":', b'{"a":1}\n{"a":'):
+        for inner in (b"[" * 300_000, b'{"a":' * 300_000, b"[" * 300_000 + b"]" * 300_000 + b"}"):
+            path = tmp_path / "v.jsonl"
+            path.write_bytes(start + inner + b"\n")
+            with pytest.raises(VoteError, match=r"row [01] is no JSON object"), open_votes(path):
+                pass
+
+
+def test_what_is_packed_too_often_is_refused(tmp_path):
+    path = tmp_path / "v.csv"
+    packed = b"class_0,class_1\n1,2\n"
+    for _ in range(3):
+        packed = gzip.compress(packed)
+    path.write_bytes(packed)
+    with open_votes(path, layout="counts") as votes:
+        assert votes.queries == 1
+    path.write_bytes(gzip.compress(packed))
+    with pytest.raises(VoteError, match="is packed more than 3 times"), open_votes(path):
+        pass
 
 
 def flipped(path, whole, rng, turns):

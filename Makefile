@@ -42,6 +42,12 @@ audit: $(STAMP)
 audit-planted: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m audit planted '$(CASE)'
 
+# Damaged and odd input of every kind, ROUNDS seeds each; minutes; tests/fuzz/README.md.
+.PHONY: fuzz
+
+fuzz: $(STAMP)
+	PYTHONPATH=.:tests $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
+
 # Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
 .PHONY: bench bench-compare bench-docs
 

@@ -1,17 +1,42 @@
-"""The one error tree: every class carries the exit code the command line returns for it."""
+"""The one error tree: every class carries the exit code the command line returns for it.
+
+What messages show of files and of what users say is escaped and shortened here: a name may hold a
+line feed, a command to the terminal, or thousands of letters.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
 
+_LONGEST_NAME: Final = 60
+_LONGEST_MESSAGE: Final = 600
+
+
+def quoted(value: object) -> str:
+    """A name, or whatever stands in its place, as messages show it: its repr, but never long."""
+    return shortened(repr(value))
+
+
+def shortened(text: str, most: int = _LONGEST_NAME) -> str:
+    """A text of at most so many characters: of a longer one its beginning and its end."""
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
+
 
 class PateError(Exception):
-    """Anything `pate` refuses to do; the message is one line and says what to do about it."""
+    """Anything `pate` refuses to do; the message is one line and says what to do about it.
+
+    Whatever it is given, the line is printable and ends.
+    """
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "") -> None:
+        line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+        super().__init__(shortened(line, _LONGEST_MESSAGE))
 
 
 class UsageError(PateError):

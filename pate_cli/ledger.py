@@ -30,7 +30,7 @@ from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_orders
 from pate_cli.entropy import random_name
-from pate_cli.errors import LedgerError, ParameterError, VoteError
+from pate_cli.errors import LedgerError, ParameterError, VoteError, quoted, shortened
 from pate_cli.files.inputs import note
 from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
@@ -51,6 +51,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 
+_MOST_ROWS: Final = 2**63 - 1
 _LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=2, unsealed=(1,))
 _RECORD: Final = Form(
     "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
@@ -106,14 +107,14 @@ class Round:
     def __post_init__(self) -> None:
         if not 0 <= self.answers <= self.max_answers <= self.queries:
             raise LedgerError(
-                f"round {self.id}: answers, max_answers and queries must satisfy "
+                f"round {shortened(self.id)}: answers, max_answers and queries must satisfy "
                 f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
             )
         moved = max((group.votes_per_record for group in self.groups), default=None)
         if moved not in (None, self.teachers_per_record):
             raise LedgerError(
-                f"round {self.id}: a record of its groups moves up to {moved} votes, but it was "
-                f"charged for {self.teachers_per_record}"
+                f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
+                f"but it was charged for {shortened(str(self.teachers_per_record))}"
             )
 
     @property
@@ -156,7 +157,7 @@ class Ledger(Result):
     def __post_init__(self) -> None:
         if self.analysis not in ("tight", "paper"):
             raise LedgerError(
-                f"unknown analysis {self.analysis!r}; this tool knows tight and paper"
+                f"unknown analysis {quoted(self.analysis)}; this tool knows tight and paper"
             )
         try:
             check_delta(self.delta)
@@ -181,7 +182,8 @@ class Ledger(Result):
         charged = sorted({str(done.teachers_per_record) for done in self.rounds})
         if len(charged) > 1:
             raise LedgerError(
-                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
+                "rounds charged for different `teachers_per_record` "
+                f"({shortened(', '.join(charged))}) have "
                 "no common cost; release each by itself"
             )
         if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
@@ -458,8 +460,9 @@ class SpendRecord:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """The record in a file, nothing where there is no such file; LedgerError, naming it."""
-        if Path(path).exists() and not Path(path).is_file():
-            raise LedgerError(f"{Path(path)} is no regular file, so it cannot keep a record")
+        with named(path):
+            if Path(path).exists() and not Path(path).is_file():
+                raise LedgerError("is no regular file, so it cannot keep a record")
         with named(path), contextlib.suppress(FileNotFoundError):
             return cls.from_json(content_of(path))
         return cls()
@@ -487,9 +490,13 @@ def record_beside(ledger: str | PathLike[str]) -> Path:
         LedgerError: a pipe or a device, beside which nothing can be kept.
     """
     path = Path(ledger)
-    if path.exists() and not path.is_file():
-        raise LedgerError(f"{path}: no regular file, so no record of releases goes beside it")
-    at = path.resolve()
+    with named(path):
+        if path.exists() and not path.is_file():
+            raise LedgerError("no regular file, so no record of releases goes beside it")
+        try:
+            at = path.resolve()
+        except (RuntimeError, ValueError):  # links in a circle; a null
+            raise LedgerError("is no name of a file") from None
     return at.with_name(f"{at.name}.spent.json")
 
 
@@ -502,7 +509,8 @@ def _round_from(data: Mapping[str, Any]) -> Round:
     _of_type(str, data["id"])
     _of_type(dict, data["mechanism"])
     for count in ("queries", "max_answers", "answers"):
-        _of_type(int, data[count])
+        if _of_type(int, data[count]) > _MOST_ROWS:
+            raise OverflowError("more rows than any file has")
     groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
     several = None
     if "label_set" in data:

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.errors import LedgerError
+from pate_cli.errors import LedgerError, shortened
 
 __all__ = ["Form", "content_of", "named"]
 
@@ -69,11 +69,11 @@ class Form:
         # A boolean or 2.0 would pass for a number.
         if type(version) is not int or version not in (*self.unsealed, self.version):
             raise LedgerError(
-                f"the {self.noun} has schema version {version}, this tool reads {self.version}; "
-                "use the version of pate that wrote it, or a newer one"
+                f"the {self.noun} has schema version {shortened(str(version))}, this tool reads "
+                f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
         checksum = content.pop(_CHECKSUM, None)
-        if version not in self.unsealed and checksum != _checksum(content):
+        if version not in self.unsealed and not _agrees(checksum, content):
             raise LedgerError(
                 f"the {self.noun} is damaged: it is not as pate wrote it; restore it from a copy"
             )
@@ -82,8 +82,11 @@ class Form:
 
 def content_of(path: str | PathLike[str]) -> bytes:
     """The bytes of a file; LedgerError where there are more than any ledger or record has."""
-    with Path(path).open("rb") as file:
-        content = file.read(_LARGEST + 1)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except ValueError:
+        raise LedgerError("is no name of a file") from None
     if len(content) > _LARGEST:
         raise LedgerError(f"has over {_LARGEST >> 20} MB, more than any ledger or record")
     return content
@@ -98,6 +101,13 @@ def named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
     except LedgerError as error:
         raise LedgerError(f"{Path(path)}: {error}") from None
+
+
+def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:
+    try:
+        return checksum == _checksum(content)
+    except RecursionError:  # deep enough to be read, and too deep to be written
+        return False
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

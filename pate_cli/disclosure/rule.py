@@ -197,7 +197,7 @@ def _check_given(
 ) -> None:
     """Refuse what is out of range before any work: missing values by harmless stand-ins."""
     at = 1.0001 if order is None else order
-    smooth = 1e-9 / at if beta is None else beta
+    smooth = 1e-9 / max(at, 1.0) if beta is None else beta  # no order is 0: refused below
     ReleasePlan(
         kind=kind, delta=delta, order=at, beta=smooth, sigma=1.0 if sigma is None else sigma
     )

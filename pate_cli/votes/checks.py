@@ -52,6 +52,7 @@ def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
     if values.size == 0:
         return np.zeros(values.shape, dtype=np.int64)
     if values.dtype.kind == "f":
+        values = wide_enough(values)
         _check_floats(values, first_row, where)
     # In the file's own type: a large unsigned number would turn negative in the conversion.
     if values.max() > LARGEST:
@@ -66,6 +67,11 @@ def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
             "(where -1 stands for a missing label, give `teachers` N)"
         )
     return np.array(values, dtype=np.int64, order="C", subok=False)
+
+
+def wide_enough(values: NDArray[Any]) -> NDArray[Any]:
+    """Return floats of at least 32 bits: in 16 the comparison with LARGEST overflows."""
+    return values.astype(np.result_type(values, np.float32), copy=False)
 
 
 def whole_labels(values: NDArray[Any], first_row: int, where: Where) -> Ints:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted, shortened
 from pate_cli.words import Layout
 
 QUERY = "query_id"
@@ -105,11 +105,11 @@ def find_columns(
     check_columns(len(names), name)
     twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:
-        raise VoteError(f"{name}: two columns are named {min(twice)!r}")
+        raise VoteError(f"{name}: two columns are named {quoted(min(twice))}")
     kinds = {field.name: _kind(field.type) for field in schema}
     query = QUERY if id_column is None else id_column
     if query not in names and id_column is not None:
-        raise VoteError(f"{name}: there is no column {query!r}, which `id_column` names")
+        raise VoteError(f"{name}: there is no column {quoted(query)}, which `id_column` names")
     if layout is Layout.LABELS_BY_TEACHER:
         raise VoteError(
             f"{name}: layout {layout} is for NPY files; in a table store one row per query, "
@@ -125,7 +125,9 @@ def find_columns(
     if layout is Layout.LONG or (layout is None and is_long):
         return _long_columns(kinds, name, long, named=named)
     if query in names and kinds[query] not in ("integer", "text"):
-        raise VoteError(f"{name}: column {query!r} is {kinds[query]}; use integers or strings")
+        raise VoteError(
+            f"{name}: column {quoted(query)} is {kinds[query]}; use integers or strings"
+        )
     sparse = all(kinds.get(column, "").startswith("list") for column in SPARSE_COLUMNS)
     if layout is Layout.SPARSE or (layout is None and sparse):
         return _sparse_columns(schema, kinds, name, query)
@@ -176,9 +178,14 @@ def _kind(kind: Any) -> str:
         inner = _kind(kind.value_type)
         # Lists that are all empty have no type; with one vote in them they would.
         return {"integer": "list", "float": "list", "null": "list", "text": "list of text"}.get(
-            inner, f"list of {kind}"
+            inner, shortened(f"list of {kind}")
         )
-    return str(kind)
+    return shortened(str(kind))
+
+
+def _shown_type(schema: Any, column: str) -> str:
+    """The type of a column for a message: that of nested ones has every name within it."""
+    return shortened(str(schema.field(column).type))
 
 
 def _long_columns(
@@ -188,13 +195,13 @@ def _long_columns(
         if column not in kinds:
             raise VoteError(
                 f"{name}: layout {Layout.LONG} needs the columns {long[0]}, teacher_id and label; "
-                f"{column!r} is missing"
+                f"{quoted(column)} is missing"
             )
         texts = column == LABEL and named and kinds[column] == "text"
         allowed = ("integer", "float") if column == LABEL else ("integer", "text")
         if kinds[column] not in allowed and not texts:
             wanted = "integers, or give `label_names`" if column == LABEL else "integers or strings"
-            raise VoteError(f"{name}: column {column!r} is {kinds[column]}; use {wanted}")
+            raise VoteError(f"{name}: column {quoted(column)} is {kinds[column]}; use {wanted}")
     return Columns(
         (TEACHER, LABEL),
         has_ids=True,
@@ -210,17 +217,17 @@ def _sparse_columns(schema: Any, kinds: dict[str, str], name: str, query: str) -
         if column not in kinds:
             raise VoteError(
                 f"{name}: layout {Layout.SPARSE} needs the list columns label and count; "
-                f"{column!r} is missing"
+                f"{quoted(column)} is missing"
             )
         if kinds[column] != "list":
             raise VoteError(
-                f"{name}: column {column!r} holds {schema.field(column).type}; use lists of "
-                "integers"
+                f"{name}: column {quoted(column)} holds {_shown_type(schema, column)}; use lists "
+                "of integers"
             )
     for other, kind in kinds.items():
         if other not in (query, *SPARSE_COLUMNS) and (kind != "text" or other == TEACHER):
             raise VoteError(
-                f"{name}: column {other!r} beside 'label' and 'count' could be votes; drop it"
+                f"{name}: column {quoted(other)} beside 'label' and 'count' could be votes; drop it"
             )
     return Columns(
         SPARSE_COLUMNS,
@@ -235,7 +242,9 @@ def _remedy(column: str, *, has_ids: bool) -> str:
     """What may be done about a column that is none of votes; the file's ids are there or not."""
     index = " (index=False writes a data frame without it)" if _INDEX.fullmatch(column) else ""
     drop = f"drop it{index}"
-    return drop if has_ids else f"{drop}, give `id_column` {column!r} if it names the queries"
+    if has_ids:
+        return drop
+    return f"{drop}, give `id_column` {quoted(column)} if it names the queries"
 
 
 def _list_columns(
@@ -252,27 +261,28 @@ def _list_columns(
     has_ids = query in schema.names
     if len(lists) > 1:
         raise VoteError(
-            f"{name}: the list columns {lists[0]!r} and {lists[1]!r} could both be the votes; "
-            "keep one"
+            f"{name}: the list columns {quoted(lists[0])} and {quoted(lists[1])} could both be the "
+            "votes; keep one"
         )
     column = lists[0]
     texts = kinds[column] == "list of text"
     if texts:
-        _check_texts(f"column {column!r} holds texts", name, layout, named=named)
+        _check_texts(f"column {quoted(column)} holds texts", name, layout, named=named)
     elif kinds[column] != "list":
         raise VoteError(
-            f"{name}: column {column!r} holds {schema.field(column).type}; use lists of integers"
+            f"{name}: column {quoted(column)} holds {_shown_type(schema, column)}; use lists of "
+            "integers"
         )
     for other in rest:
         if other == TEACHER:
             raise VoteError(
-                f"{name}: column {TEACHER!r} beside a list means one row per teacher; "
+                f"{name}: column {quoted(TEACHER)} beside a list means one row per teacher; "
                 "store one row per query, or query_id, teacher_id, label"
             )
         numeric = kinds[other] in ("integer", "float")
         if other != column and numeric and not _TRUTH.fullmatch(other):
             raise VoteError(
-                f"{name}: columns {column!r} and {other!r} could both be votes; "
+                f"{name}: columns {quoted(column)} and {quoted(other)} could both be votes; "
                 + _remedy(other, has_ids=has_ids)
             )
     said = None
@@ -315,23 +325,23 @@ def _wide_columns(
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
-                f"{name}: column {column!r} beside the votes could be an answer or a class; "
+                f"{name}: column {quoted(column)} beside the votes could be an answer or a class; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
         if _OTHER.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} does not look like a class; "
+                f"{name}: column {quoted(column)} does not look like a class; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
-        odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode())
-        if odd is not None and not named:
+        odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode(), b"")
+        if odd.isdigit() and not named:  # a file may come with anything under that name
             raise VoteError(
-                f"{name}: row {odd.decode()} is the first of its file where column {column!r} "
-                "holds no number; votes are integers, or texts with `label_names`"
+                f"{name}: row {shortened(odd.decode())} is the first of its file where column "
+                f"{quoted(column)} holds no number; votes are integers, or texts with `label_names`"
             )
         if texts and _CONTENT.fullmatch(column):
             raise VoteError(
-                f"{name}: column {column!r} does not look like votes; "
+                f"{name}: column {quoted(column)} does not look like votes; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a teacher"
             )
         # A teacher who never voted may leave a column that has no type, and one who gave numbers
@@ -340,11 +350,11 @@ def _wide_columns(
         kind = "text" if texts and (digits or kinds[column] == "null") else kinds[column]
         if only_texts:
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
-            hint = "" if plain else f"; if it names the queries, `id_column` {column!r}"
-            _check_texts(f"column {column!r} is text", name, layout, named=named, remedy=hint)
+            hint = "" if plain else f"; if it names the queries, `id_column` {quoted(column)}"
+            _check_texts(f"column {quoted(column)} is text", name, layout, named=named, remedy=hint)
         if kind not in (("text",) if texts else ("integer", "float", "null")):
             raise VoteError(
-                f"{name}: column {column!r} is {kind}; "
+                f"{name}: column {quoted(column)} is {kind}; "
                 + (
                     "the votes beside it are texts: drop it"
                     if texts
@@ -379,6 +389,6 @@ def _check_order(columns: list[str], name: str) -> None:
         match = _NUMBERED.fullmatch(column)
         if match is None or int(match.group(2)) != position:
             raise VoteError(
-                f"{name}: column {column!r} stands at position {position}; numbered classes must "
-                "be 0, 1, 2, ... in this order"
+                f"{name}: column {quoted(column)} stands at position {position}; numbered classes "
+                "must be 0, 1, 2, ... in this order"
             )

@@ -19,16 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, shortened
 from pate_cli.votes.formats import Format, refuse_closed
 
-__all__ = ["Copies", "Part"]
+__all__ = ["Copies", "Part", "begun_with"]
 
 _CHUNK = 1 << 20
 # What zipfile raises over damage, a password, or a compression it does not know.
 _DAMAGED = (
     EOFError,
-    KeyError,
+    LookupError,
+    MemoryError,
     NotImplementedError,
     RuntimeError,
     UnicodeError,
@@ -73,12 +74,13 @@ class Copies:
                 Path(path).unlink()
             self._paths.discard(Path(path))
 
-    def spooled(self, stream: Any, name: str) -> Path:
-        """Copy all of a stream; errors of reading it are worded by whoever opened it."""
+    def spooled(self, stream: Any, name: str, begun: bytes = b"") -> Path:
+        """Copy all of a stream after what was read of it; errors of reading it are told by name."""
         path = self.new(name)
         with contextlib.ExitStack() as stack:
             with self.making(name):
                 file = stack.enter_context(path.open("wb"))
+                file.write(begun)
             while chunk := _read(stream, name):
                 with self.making(name):
                     file.write(chunk)
@@ -105,10 +107,11 @@ class Copies:
                 file = stack.enter_context(path.open("wb"))
             while True:
                 try:
-                    chunk = opened.read(_CHUNK)
+                    # read() would lose the memory of a chunk that turns out damaged.
+                    chunk = opened.read_buffer(_CHUNK)
                 except (pa.ArrowException, OSError) as error:
                     raise _torn(name, kind) from error
-                if not chunk:
+                if not chunk.size:
                     break
                 with self.making(name):
                     file.write(chunk)
@@ -133,7 +136,9 @@ class Copies:
                         f"{name}: is an archive and no NPZ file; unpack it and give the file in it"
                     )
                 if len(inside) > 1:
-                    names = ", ".join(repr(entry.filename[:-4])[1:-1] for entry in inside[:4])
+                    names = ", ".join(
+                        shortened(repr(entry.filename[:-4])[1:-1]) for entry in inside[:4]
+                    )
                     more = ", ..." if len(inside) > 4 else ""
                     raise VoteError(
                         f"{name}: holds {len(inside)} arrays ({names}{more}); save the votes alone"
@@ -168,9 +173,17 @@ class Copies:
             self.drop(str(path))
 
 
-def _read(stream: Any, name: str) -> bytes:
+def begun_with(stream: Any, size: int, name: str) -> bytes:
+    """The first `size` bytes of a stream, or all it has; a pipe may give fewer at a time."""
+    begun = b""
+    while len(begun) < size and (more := _read(stream, name, size - len(begun))):
+        begun += more
+    return begun
+
+
+def _read(stream: Any, name: str, size: int = _CHUNK) -> bytes:
     try:
-        return bytes(stream.read(_CHUNK))
+        return bytes(stream.read(size))
     except OSError as error:
         reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
         raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error

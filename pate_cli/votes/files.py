@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted
 from pate_cli.files.addresses import (
     filesystem_of,
     is_address,
@@ -26,7 +26,7 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
-from pate_cli.votes.copies import Copies, Part
+from pate_cli.votes.copies import Copies, Part, begun_with
 from pate_cli.votes.formats import HEAD, Format, format_of, plain_suffix, suffix_format
 
 __all__ = ["Located", "locate"]
@@ -128,8 +128,13 @@ class _Search:
     ids: frozenset[str]
 
     def piped(self, stream: Any, name: str) -> Located:
-        """A pipe, which has no end to read from, is spooled."""
-        return self.alone(name, Part(name, str(self.copies.spooled(stream, name))))
+        """A pipe, which has no end to read from, is spooled.
+
+        Its beginning is looked at first: a device may have no end at all.
+        """
+        begun = begun_with(stream, HEAD, name)
+        format_of(begun, name)
+        return self.alone(name, Part(name, str(self.copies.spooled(stream, name, begun))))
 
     def alone(self, name: str, part: Part) -> Located:
         """One file, of any format."""
@@ -297,11 +302,12 @@ def _walked(source: str, at: _Place, entries: _Entries, ids: Collection[str]) ->
         partition = _PARTITION.fullmatch(name)
         if partition is None:
             raise VoteError(
-                f"{source}: holds the sub-folder {name!r}; give a glob of the parts instead"
+                f"{source}: holds the sub-folder {quoted(name)}; give a glob of the parts instead"
             )
         if partition[1] in (*LONG_COLUMNS, *ids):
             raise VoteError(
-                f"{source}: {partition[1]!r} is in the names of folders; write it into the files"
+                f"{source}: {quoted(partition[1])} is in the names of folders; write it into the "
+                "files"
             )
         files += _walked(source, (*at, name), entries, ids)
     return files

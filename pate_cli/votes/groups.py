@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.side_files import read_side
+from pate_cli.votes.side_files import read_side, understood
 
 __all__ = ["Group", "Groups", "TeacherGroups", "load_groups", "teacher_groups"]
 
@@ -59,7 +59,7 @@ class Group:
             and 1 <= w <= most <= min(k * w, self.total_weight) <= self.total_weight <= LARGEST
             and (k < self.teachers or most == self.total_weight)
         ):
-            raise VoteError(f"group {self.group!r}: its numbers contradict each other")
+            raise VoteError(f"group {quoted(self.group)}: its numbers contradict each other")
 
 
 @dataclass(frozen=True)
@@ -236,16 +236,19 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
     for name in ["query_id"] if ids is not None else names:
         if name not in known:
             raise VoteError(
-                f"{source}: column {name!r} is none of {', '.join(known)}; rename or drop it"
+                f"{source}: column {quoted(name)} is none of {', '.join(known)}; rename or drop it"
             )
         if names.count(name) > 1:
-            raise VoteError(f"{source}: two columns are named {name!r}")
+            raise VoteError(f"{source}: two columns are named {quoted(name)}")
     if _GROUP not in names:
         raise VoteError(f"{source}: {_HERE} need a column named {_GROUP}")
     teachers = [name for name in names if name in _TEACHER_COLUMNS]
     if len(teachers) > 1:
-        raise VoteError(f"{source}: columns {teachers[0]!r} and {teachers[1]!r} both name teachers")
-    columns = {name: tuple(table.column(name).to_pylist()) for name in names}
+        raise VoteError(
+            f"{source}: columns {quoted(teachers[0])} and {quoted(teachers[1])} both name teachers"
+        )
+    with understood(f"{source}: cannot be read as {_HERE}"):
+        columns = {name: tuple(table.column(name).to_pylist()) for name in names}
     try:
         return TeacherGroups(
             groups=columns[_GROUP],

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.json as pjson
 import pyarrow.types as t
 
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.copies import Part
 from pate_cli.votes.text import refuse_other_bytes
@@ -224,19 +225,25 @@ class _Diagnosis:
             for name, value in values.pairs:
                 word, before = _word(value), words.get(name, "")
                 if "objects" in word:
-                    return f"row {row} has an object in column {name!r}; votes are lists of numbers"
+                    return (
+                        f"row {row} has an object in column {quoted(name)}; votes are lists of "
+                        "numbers"
+                    )
                 if "mixed" in word:
-                    return f"row {row} has a list in column {name!r} that mixes numbers and others"
+                    return (
+                        f"row {row} has a list in column {quoted(name)} that mixes numbers and "
+                        "others"
+                    )
                 if not (word.startswith(before) or before.startswith(word)):
                     return (
-                        f"row {row} is the first where column {name!r} holds {word}, "
+                        f"row {row} is the first where column {quoted(name)} holds {word}, "
                         f"in earlier rows {before}; a column holds one kind"
                     )
                 words[name] = max(word, before, key=len)
             names = [name for name, _ in values.pairs]
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = next((name for name, times in Counter(names).items() if times > 1), None)
             if twice is not None:
-                return f"row {row} names {twice!r} twice"
+                return f"row {row} names {quoted(twice)} twice"
             row += 1
         return f"cannot be read as JSON lines from row {self._row} on; a row may be damaged"
 

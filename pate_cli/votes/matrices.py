@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pate_cli.arrays import DENSE_CLASSES
-from pate_cli.errors import UsageError, VoteError
+from pate_cli.errors import UsageError, VoteError, quoted
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
 from pate_cli.votes.cubes import counted_yes, from_cube
 from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
@@ -125,8 +125,8 @@ def _check_classes(columns: Columns, told: Told, name: str) -> None:
     others = sorted(set(columns.classes) ^ set(told.names))
     if others:
         raise VoteError(
-            f"{name}: the columns and `label_names` do not name the same classes: {others[0]!r} "
-            "is on one side only"
+            f"{name}: the columns and `label_names` do not name the same classes: "
+            f"{quoted(others[0])} is on one side only"
         )
 
 

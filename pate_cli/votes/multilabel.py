@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Counts, Ints
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import ABSENT, LARGEST, Ids, Where, first_bad, histograms_of
+from pate_cli.votes.checks import (
+    ABSENT,
+    LARGEST,
+    Ids,
+    Where,
+    first_bad,
+    histograms_of,
+    wide_enough,
+)
 from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Extent, Matrix, ReadFrom, VoteBatch, row_numbers
@@ -259,6 +267,8 @@ def first_total(first: NDArray[Any], where: Where) -> int:
 
 def _whole(raw: NDArray[Any]) -> NDArray[np.bool_]:
     """Which entries are counts that a row of votes may hold."""
+    if raw.dtype.kind == "f":
+        raw = wide_enough(raw)
     with np.errstate(invalid="ignore"):
         good: NDArray[np.bool_] = (raw >= 0) & (raw <= LARGEST)
         return good & (raw == np.floor(raw)) if raw.dtype.kind == "f" else good

@@ -12,13 +12,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
 
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import ParameterError, UsageError, quoted
 from pate_cli.files.inputs import note
 
 LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
 
 MOST_NAMES = 1 << 24
+_LONGEST = 1 << 28
 # Half of a pair, which has no UTF-8; and what numpy takes for the end of a text.
 _UNFIT = re.compile("[\ud800-\udfff\0]")
 
@@ -59,11 +60,15 @@ def _lines(path: Path) -> list[str]:
     note("the names of the labels", (path, None))
     try:
         # With universal newlines; a mark of byte order is no part of the first name.
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_LONGEST)
+            more = file.read(1)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
+    except ValueError:  # what is not UTF-8, and a name of a file with a null in it
         raise UsageError(f"{path}: names of labels must be UTF-8 text, one a line") from None
+    if more:
+        raise UsageError(f"{path}: has over {_LONGEST >> 20} million letters, more than any names")
     return text.removesuffix("\n").split("\n")
 
 
@@ -73,7 +78,7 @@ def _checked(names: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or not name or _UNFIT.search(name):
             raise ParameterError(f"`label_names`: name {place} is empty, or no text")
         if name in seen:
-            raise ParameterError(f"`label_names`: {name!r} is there twice")
+            raise ParameterError(f"`label_names`: {quoted(name)} is there twice")
         seen.add(name)
     if not 2 <= len(names) <= MOST_NAMES:
         raise ParameterError(f"`label_names`: at least 2 names are needed, got {len(names)}")

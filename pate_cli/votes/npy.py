@@ -31,6 +31,19 @@ _SIDES = {
 }
 _TEXT_BYTES = 1 << 23
 """So much of an array of texts is looked up at once, however long they are."""
+_LARGEST_SIDE = 1 << 63
+# What numpy raises over a header, which it takes for a Python expression.
+_DAMAGED = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
+)
 _KINDS = {
     "b": "true/false values",
     "c": "complex numbers",
@@ -353,9 +366,9 @@ def _header(path: Path, name: str) -> _Header:
             else:
                 # Version 3 exists for records with non-ASCII names, which are no votes.
                 raise VoteError(f"{name}: NPY format version {version} is not supported")
-        except (ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError) as error:
+        except _DAMAGED as error:
             raise VoteError(f"{name}: the NPY header is truncated or damaged") from error
         shape, fortran, dtype = header
-        if any(extent < 0 for extent in shape):
+        if not all(0 <= extent < _LARGEST_SIDE for extent in shape):
             raise VoteError(f"{name}: the NPY header is truncated or damaged")
         return _Header(shape, fortran, dtype, file.tell())

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.errors import ParameterError, VoteError
+from pate_cli.errors import ParameterError, VoteError, quoted
 from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.files import locate
 from pate_cli.votes.formats import Format
@@ -144,7 +144,7 @@ def _read(
     numeral = next(filter(_NUMERAL.fullmatch, told.names or ()), None) if located.digits else None
     if numeral is not None:
         raise VoteError(
-            f"{located.name}: in CSV {numeral!r} of `label_names` looks like the number of a "
+            f"{located.name}: in CSV {quoted(numeral)} of `label_names` looks like the number of a "
             "class; use Parquet or JSONL, which tell texts from numbers"
         )
     # pyarrow takes a tenth of a second to import: NPY files do without.

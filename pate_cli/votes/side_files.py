@@ -20,20 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, quoted
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.copies import Part
 from pate_cli.votes.files import locate
 from pate_cli.votes.formats import Format
 
-# What numpy and pyarrow raise over damaged files; pyarrow's errors derive from these.
+# What numpy and pyarrow raise over damaged files; nearly all of pyarrow's errors derive from these.
 _DAMAGE = (
+    ArithmeticError,
     EOFError,
     LookupError,
     MemoryError,
-    NotImplementedError,
     OSError,
+    RuntimeError,  # RecursionError and NotImplementedError, too
     SyntaxError,
     TypeError,
     ValueError,
@@ -130,6 +131,7 @@ def read_side(
                 return Side(located.name, array)
         # pyarrow takes a tenth of a second to import: arrays do without.
         from pyarrow import concat_tables
+        from pyarrow.types import is_nested
 
         with understood(damaged):
             table = concat_tables(
@@ -138,8 +140,13 @@ def read_side(
             query = next((name for name in query_names if name in table.column_names), None)
             if query is None:
                 return Side(located.name, table, digits=located.digits)
-            queries = tuple(table.column(query).to_pylist())
+            nested = is_nested(table.column(query).type)
+            queries = () if nested else tuple(table.column(query).to_pylist())
             table = table.drop_columns([query])
+    if nested:
+        raise VoteError(
+            f"{located.name}: column {quoted(query)} holds no ids; use numbers or texts"
+        )
     if None in queries:
         raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
     if located.digits:
@@ -168,6 +175,11 @@ def understood(message: str) -> Iterator[None]:
             warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
             yield
     except _DAMAGE as error:
+        raise VoteError(message) from error
+    except Exception as error:
+        # ArrowException itself, without an import of pyarrow where nothing else needs it.
+        if type(error).__module__.partition(".")[0] != "pyarrow":
+            raise
         raise VoteError(message) from error
 
 
@@ -235,4 +247,6 @@ def as_floats(values: NDArray[Any]) -> Floats:
     """Return numbers as float64; VoteError for anything else."""
     if values.dtype.kind not in "fiu":
         raise VoteError(f"student predictions must be numbers, got {values.dtype}")
-    return values.astype(np.float64)
+    # What float64 cannot hold turns infinite, and is refused for what it then is.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float64)

@@ -1,0 +1,1 @@
+"""Hostile and damaged input: `python -m fuzz`, tests/fuzz/README.md."""

@@ -1,0 +1,369 @@
+"""What is fuzzed: how input is made from a seed, and who reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.random import Generator
+
+from fuzz import odd
+from fuzz.damage import odd_json, struck
+from fuzz.whole import WHOLE, whole
+from pate_cli.ledger import Ledger, SpendRecord, record_beside
+from pate_cli.multilabel import LabelSet
+from pate_cli.votes import open_votes
+from pate_cli.votes.groups import load_groups
+from pate_cli.votes.names import names_of
+from pate_cli.votes.query_list import load_queries
+from pate_cli.votes.student import load_predictions
+from pate_cli.votes.truth import load_truth
+from pate_cli.words import Layout, Voting
+
+
+@dataclass(frozen=True)
+class Case:
+    """Input of one kind.
+
+    Attributes:
+        make: what the file holds; None where `read` makes its own.
+        read: given the name of the file, in the folder it stands in, reads it as a user would.
+    """
+
+    make: Callable[[Generator], bytes] | None
+    read: Callable[[str, Generator], object]
+
+    def try_on(self, name: str, rng: Generator) -> None:
+        """Make and read one; whatever reading raises."""
+        if self.make is not None:
+            Path(name).write_bytes(self.make(rng))
+        self.read(name, rng)
+
+
+def seeded(case: str, seed: int) -> Generator:
+    """The randomness of one trial."""
+    return np.random.default_rng([crc32(case.encode()), seed])
+
+
+# Readers.
+
+
+_SUITABLE: dict[Layout, dict[str, Any]] = {
+    Layout.LABELS: {"label_names": ["cat", "dog", "bird"]},
+    Layout.LONG: {"label_names": ["cat", "dog", "bird"]},
+    Layout.SPARSE: {"classes": 6},
+}
+
+
+def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
+    """As histograms, told as much as may be; mostly told `layout`."""
+    words: dict[str, Any] = {}
+    if layout is not None and rng.integers(0, 8):
+        words |= {"layout": layout, **_SUITABLE.get(layout, {})}
+    elif rng.integers(0, 3):
+        words["layout"] = list(Layout)[rng.integers(0, len(Layout))]
+    if rng.integers(0, 9) == 0:
+        words["classes"] = int(rng.choice([2, 3, 4, 40]))
+    if rng.integers(0, 9) == 0:
+        words["teachers"] = int(rng.choice([1, 3, 5, 6, 2**31]))
+    if rng.integers(0, 9) == 0:
+        words["label_names"] = ["cat", "dog", "bird"]
+    if rng.integers(0, 12) == 0:
+        words["id_column"] = ("query_id", "label", "a\nb", "n" * 5000)[rng.integers(0, 4)]
+    if rng.integers(0, 8) == 0 and words.get("layout", Layout.COUNTS).multilabel:
+        words["voting"] = list(Voting)[rng.integers(0, 2)]
+    if rng.integers(0, 4) == 0:
+        words["batch_rows"] = 7
+    with open_votes(name, **words) as votes:
+        votes.describe()
+        for batch in votes.batches():
+            len(batch.counts)
+
+
+def _read_student(name: str, rng: Generator) -> None:
+    found = load_predictions(name, pairs=bool(rng.integers(0, 2)))
+    found.named(("a", "b")).of(np.arange(2) if found.ids is None else found.ids[:2], 0)
+
+
+def _read_truth(name: str, rng: Generator) -> None:
+    labels = (None, LabelSet(3), LabelSet(3, Voting.POWERSET))[rng.integers(0, 3)]
+    found = load_truth(name, labels)
+    found.named(("0", "1", "q1")).of(np.arange(2), 0, classes=3)
+
+
+def _read_queries(name: str, rng: Generator) -> None:
+    load_queries(name).named_by(numbers=bool(rng.integers(0, 2)))
+
+
+def _read_groups(name: str, rng: Generator) -> None:
+    found = load_groups(name)
+    _ = found.public
+    if rng.integers(0, 2):
+        found.named_by(numbers=bool(rng.integers(0, 2)))
+    else:
+        names = tuple(f"teacher_{t}" for t in range(len(found)))
+        found.in_columns(names if rng.integers(0, 2) else None, len(found), name)
+
+
+def _read_names(name: str, _rng: Generator) -> None:
+    names_of(f"@{name}")
+
+
+def _read_ledger(name: str, _rng: Generator) -> None:
+    found = Ledger.read(name)
+    found.headline()
+    found.to_json()
+    _ = found + Ledger.zero(analysis=found.analysis, delta=1e-5, orders=np.array([4.0, 8.0]))
+
+
+def _read_record(name: str, _rng: Generator) -> None:
+    found = SpendRecord.read(name)
+    _ = found.spent
+    (found | found).to_json()
+
+
+READERS: dict[str, Callable[[str, Generator], object]] = {
+    "student": _read_student,
+    "truth": _read_truth,
+    "queries": _read_queries,
+    "groups": _read_groups,
+    "names": _read_names,
+    "ledger": _read_ledger,
+    "record": _read_record,
+}
+_BESIDE = ("student", "truth", "queries", "groups")
+
+
+# Names of things that are no files.
+
+
+def _long_names() -> tuple[str, ...]:
+    return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a",
+            "**",
+            "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
+            "hdfs://", "x://y",
+            "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
+
+
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/urandom",
+    "/dev",
+    "/proc/self/mem",
+    "/proc",
+)
+
+
+@contextlib.contextmanager
+def _thing(rng: Generator) -> Iterator[str]:
+    """The name of a device, a socket, a pipe with a writer, a folder, a link, or of nothing."""
+    match rng.integers(0, 6):
+        case 0 | 1:
+            names = _long_names()
+            yield names[rng.integers(0, len(names))]
+        case 2:
+            yield _DEVICES[rng.integers(0, len(_DEVICES))]
+        case 3:
+            with socket.socket(socket.AF_UNIX) as listening:
+                Path("socket").unlink(missing_ok=True)
+                listening.bind("socket")
+                yield "socket"
+        case 4:
+            kinds = list(WHOLE)
+            with _pipe(struck(whole(kinds[rng.integers(0, len(kinds))]), rng)) as name:
+                yield name
+        case _:
+            Path("folder").mkdir(exist_ok=True)
+            for old in Path("folder").iterdir():
+                old.unlink()
+            for name in ("a.parquet", "b.csv", "c\nd.parquet", "n" * 250, "loop.npy")[
+                : rng.integers(0, 6)
+            ]:
+                if name == "loop.npy":
+                    (Path("folder") / name).symlink_to(name)
+                else:
+                    kinds = list(WHOLE)
+                    data = whole(kinds[rng.integers(0, len(kinds))])
+                    (Path("folder") / name).write_bytes(data)
+            yield ("folder", "folder/*", "folder/loop.npy")[rng.integers(0, 3)]
+
+
+@contextlib.contextmanager
+def _pipe(data: bytes) -> Iterator[str]:
+    """A named pipe that is written as soon as somebody reads it."""
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                descriptor = os.open("pipe", os.O_WRONLY | os.O_NONBLOCK)
+                os.set_blocking(descriptor, True)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                return
+            time.sleep(0.001)
+
+    Path("pipe").unlink(missing_ok=True)
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield "pipe"
+    finally:
+        over.set()
+        writer.join()
+
+
+def _read_thing(_name: str, rng: Generator) -> None:
+    readers = {"votes": read_votes, **READERS, "record beside": lambda at, _: record_beside(at)}
+    reader = list(readers.values())[rng.integers(0, len(readers))]
+    with _thing(rng) as name:
+        reader(name, rng)
+
+
+# Options.
+
+_NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan",
+            "inf", "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0",
+            "4")  # fmt: skip
+_NUMERIC = ("threshold", "sigma1", "sigma2", "laplace-scale", "exponential-scale", "confidence",
+            "teachers-per-record", "query-epsilon", "query-delta", "refusals", "max-queries",
+            "max-answers", "classes", "teachers", "delta", "order", "beta", "sigma-release",
+            "target-epsilon", "refusal-epsilon", "budget", "seed")  # fmt: skip
+_WORDS = {
+    "mechanism": ("confident", "gnmax", "lnmax", "permute-and-flip", "stability", "sparse-vector",
+                  "interactive", "x", ""),
+    "layout": ("counts", "labels", "long", "sparse", "labels-by-teacher", "x"),
+    "label-names": ("a,b,c", "a", ",", "a,a", " a,b", "@v.npy", "@", "x" * 9000 + ",y", "a\nb,c,d"),
+    "id-column": ("query_id", "", "a\nb", "x" * 5000),
+    "analysis": ("tight", "paper"),
+    "release": ("none", "upper", "unbiased", "target"),
+    "bound": ("two-tail", "conditional"),
+    "voting": ("binary", "powerset"),
+    "groups": ("v.npy", "none", ""),
+    "queries": ("v.npy", "none", ""),
+    "student": ("v.npy", "none", ""),
+}  # fmt: skip
+
+
+def run(arguments: list[str]) -> tuple[int, str]:
+    """The command line in this process: exit code, and what is said on stderr.
+
+    Raises:
+        Exception: what it raises itself under PATE_DEBUG, where it would say `internal failure`.
+    """
+    from typer.testing import CliRunner
+
+    from pate_cli.cli.app import app
+
+    found = CliRunner().invoke(app, arguments, env={"PATE_DEBUG": "1"})
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return found.exit_code, found.stderr
+
+
+def _read_options(_name: str, rng: Generator) -> None:
+    if not Path("v.npy").exists():
+        counts = np.random.default_rng(5).multinomial(100, [0.8, 0.1, 0.1], size=20)
+        np.save("v.npy", counts)
+        Path("led.json").write_bytes(whole("ledger"))
+    verbs = {
+        "aggregate": ["v.npy", "--dry-run"],
+        "cost": ["v.npy"],
+        "smooth-sensitivity": ["v.npy"],
+        "release": ["led.json"],
+    }
+    verb = list(verbs)[rng.integers(0, len(verbs))]
+    given = [verb, *verbs[verb]]
+    for _ in range(int(rng.integers(1, 5))):
+        if rng.integers(0, 3):
+            option = _NUMERIC[rng.integers(0, len(_NUMERIC))]
+            value = _NUMBERS[rng.integers(0, len(_NUMBERS))]
+        else:
+            option = list(_WORDS)[rng.integers(0, len(_WORDS))]
+            value = _WORDS[option][rng.integers(0, len(_WORDS[option]))]
+        given += [f"--{option}", value]
+    code, said = run(given)
+    RefusalError.check(code, said, given)
+
+
+class RefusalError(AssertionError):
+    """An exit code that is not documented, or none of the lines one refusal should be."""
+
+    @classmethod
+    def check(cls, code: int, said: str, given: list[str]) -> None:
+        """Notes may come before a refusal; wrong usage is told by Typer in its own lines."""
+        if code != 0 and not 2 <= code <= 9:
+            raise cls(f"exit code {code} of {given!r:.300}: {said[-300:]!r}")
+        usage = code == 2 and said.startswith("Usage: ")
+        if not usage and any(not line.isprintable() for line in said.split("\n")):
+            raise cls(f"control characters after {given!r:.300}")
+        if not usage and code and not said.splitlines()[-1].startswith("pate: "):
+            raise cls(f"no line of ours after {given!r:.300}: {said[-300:]!r}")
+
+
+# All of them.
+
+
+def _damaged(kind: str, rng: Generator) -> bytes:
+    return struck(whole(kind), rng)
+
+
+def _odd_state(kind: str, versions: int, rng: Generator) -> bytes:
+    return odd_json(whole(kind), rng, versions)
+
+
+_LAYOUTS = {
+    "npy of words": Layout.LABELS,
+    "npy of scores": Layout.SCORES,
+    "npy of labels": Layout.MULTILABEL,
+    "parquet, long": Layout.LONG,
+    "parquet, sparse": Layout.SPARSE,
+    "parquet, words": Layout.LABELS,
+}
+
+
+def _as_it_is(kind: str) -> Callable[[str, Generator], object]:
+    """The reader of a kind of votes, told what they are."""
+    return partial(read_votes, layout=_LAYOUTS.get(kind, Layout.COUNTS))
+
+
+_MAKERS: dict[str, Callable[[Generator], bytes]] = {
+    "odd headers": odd.odd_header,
+    "odd arrays": odd.odd_array,
+    "odd parquet": odd.odd_parquet,
+    "odd arrow": odd.odd_arrow,
+    "odd csv": odd.odd_text,
+    "odd jsonl": odd.odd_lines,
+    "odd npz": odd.odd_archive,
+}
+
+CASES: dict[str, Case] = {
+    **{
+        kind: Case(partial(_damaged, kind), READERS.get(kind.split(",")[0], _as_it_is(kind)))
+        for kind in WHOLE
+    },
+    **{kind: Case(make, read_votes) for kind, make in _MAKERS.items()},
+    **{
+        f"{beside}, {kind}": Case(_MAKERS[kind], READERS[beside])
+        for beside in _BESIDE
+        for kind in ("odd headers", "odd arrays", "odd parquet", "odd csv")
+    },
+    "ledger, fields": Case(partial(_odd_state, "ledger", 2), _read_ledger),
+    "record, fields": Case(partial(_odd_state, "record", 3), _read_record),
+    "names of no file": Case(None, _read_thing),
+    "options": Case(None, _read_options),
+}
+"""Every case, by its name."""

@@ -1,0 +1,292 @@
+"""A slice of `make fuzz`, that it finds what it looks for, and what it found before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fuzz import batch, trial
+from fuzz.cases import CASES, Case, RefusalError, run
+from fuzz.whole import MARK, WHOLE, ledger, record, whole
+from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError, VoteError, quoted
+from pate_cli.ledger import Ledger, SpendRecord, record_beside
+from pate_cli.votes import open_votes
+from pate_cli.votes.groups import load_groups
+from pate_cli.votes.names import names_of
+from pate_cli.votes.query_list import load_queries
+from pate_cli.votes.student import load_predictions
+from pate_cli.votes.truth import load_truth
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"options"}))
+def test_a_slice(case, here):
+    """Other seeds than `make fuzz` begins with would be luck: the same on every machine."""
+    faults = {seed: trial.fault_of(case, seed) for seed in range(12)}
+    assert not {seed: fault for seed, fault in faults.items() if fault is not None}
+
+
+def test_a_slice_of_options(here):
+    faults = {seed: trial.fault_of("options", seed) for seed in range(4)}
+    assert not {seed: fault for seed, fault in faults.items() if fault is not None}
+
+
+@pytest.mark.parametrize("kind", sorted(set(WHOLE) - {"npy of words"}))
+def test_what_is_whole_is_read(kind, here):
+    """Else damage would be refused for something else."""
+    reader = CASES[kind].read
+    Path("v").write_bytes(whole(kind))
+    for seed in range(40):
+        try:
+            reader("v", np.random.default_rng(seed))
+        except PateError:
+            continue
+        break
+    else:
+        pytest.fail("never read")
+
+
+# That faults are seen.
+
+
+def _caught(monkeypatch, read):
+    monkeypatch.setitem(CASES, "planted", Case(lambda _: b"", lambda *_: read()))
+    return trial.fault_of("planted", 0)
+
+
+def _raises(error):
+    def read():
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (KeyError("x"), "KeyError at "),
+        (MemoryError(), "MemoryError at "),
+        (RuntimeWarning("overflow"), "RuntimeWarning at "),
+        (PateError("x"), "PateError has exit code 1"),
+        (VoteError("w" * 400), "400 characters"),
+        (VoteError(f"row 3 has {MARK}001"), "a vote is shown"),
+    ],
+)
+def test_faults_are_seen(error, fault, here, monkeypatch):
+    assert _caught(monkeypatch, _raises(error)).startswith(fault)
+
+
+def test_what_takes_long_is_seen(here, monkeypatch):
+    monkeypatch.setattr(trial, "SECONDS", 0.01)
+
+    def read():
+        end = time.process_time() + 0.05
+        while time.process_time() < end:
+            pass
+
+    assert _caught(monkeypatch, read).startswith("took 0.")
+
+
+def test_a_refusal_is_none(here, monkeypatch):
+    assert _caught(monkeypatch, _raises(VoteError("v: no"))) is None
+    with pytest.raises(RefusalError, match="exit code 1"):
+        RefusalError.check(1, "pate: internal failure", [])
+    with pytest.raises(RefusalError, match="no line of ours"):
+        RefusalError.check(3, "Traceback", [])
+
+
+def test_a_process_that_ends_is_named_with_its_seed(monkeypatch):
+    """Python is asked for something that kills it in the place of the trials."""
+    fatal = (
+        "import os, sys; start = int(sys.argv[-2]); print(start, 'read');"
+        "print(start + 1, end=' ', flush=True); os.abort()"
+    )
+    monkeypatch.setattr(batch, "COMMAND", ("-c", fatal))
+    found = batch.run("npy", 5, 9)
+    assert sorted(found.faults) == [6, 8]
+    assert found.trials == 4
+    assert "the process ended with -6" in found.faults[6]
+
+
+# What was found once.
+
+
+def refusal_of(kind, read, *arguments, **words):
+    with pytest.raises(kind) as caught:
+        read(*arguments, **words)
+    text = str(caught.value)
+    assert text.isprintable()
+    return text
+
+
+def read(path, **words):
+    with open_votes(path, **words) as votes:
+        return [batch.counts for batch in votes.batches()]
+
+
+def test_names_in_messages_are_short_and_on_one_line(here):
+    assert quoted("a\nb") == r"'a\nb'"
+    assert len(quoted("n" * 5000)) == 60
+    assert quoted("n" * 5000).startswith("'nnn")
+    assert quoted("n" * 5000).endswith("nnn'")
+    assert str(VoteError("a\nb\x1b[2J\udcff")) == r"a\nb\x1b[2J\udcff"
+    for name in ("a\nb", "n" * 5000, "\n" * 3000):
+        pq.write_table(pa.table({"teacher_id": [1], name: [[1]], "more": [[1]]}), "v")
+        assert len(refusal_of(VoteError, read, "v")) < 300
+        pq.write_table(pa.table({"c": [1], "d": pa.array([{name: 1}])}), "v")
+        assert len(refusal_of(VoteError, read, "v")) < 300
+
+
+@pytest.mark.parametrize("said", [b"\xff\xfe", b"1\n2", b""])
+def test_metadata_of_others_is_passed_over(said, here):
+    field = pa.field("class_0", pa.int64(), metadata={"pate:odd_row": said})
+    schema = pa.schema([field, pa.field("class_1", pa.int64())])
+    pq.write_table(pa.table([[1, 2], [2, 1]], schema=schema), "v")
+    assert read("v")[0].tolist() == [[1, 2], [2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr"),
+    [
+        (f"({'9' * 4000}, {'9' * 4000})", "'<i8'"),
+        (f"(1{'0' * 40}, 3)", "'<i8'"),
+        ("(-1, 3)", "'<i8'"),
+        ("(3L, 3)", "('<i8', 9999999999)"),
+        ("(3, 3)", "'<U2147483648'"),
+        ("(3, 3)", "'i99999999999999999999'"),
+        ("(3, 3)", "[" * 90 + "]" * 90),
+        ("(" * 300 + "3" + ")" * 300, "'<i8'"),
+    ],
+)
+def test_headers_that_are_no_array(shape, descr, here):
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    Path("v").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
+    )
+    for kind, reader in ((VoteError, read), (VoteError, load_predictions), (VoteError, load_truth)):
+        assert len(refusal_of(kind, reader, "v")) < 300
+
+
+def test_numbers_of_16_bits(here):
+    np.save("v.npy", np.array([[1, 2], [2, 1]], dtype=np.float16))
+    assert read("v.npy", layout="counts")[0].tolist() == [[1, 2], [2, 1]]
+    np.save("v.npy", np.array([[[1, 2], [2, 1]]], dtype=np.float16))
+    assert len(read("v.npy", layout="multilabel-counts")) == 1
+    np.save("v.npy", np.array([[1, np.inf]], dtype=np.float16))
+    assert "has NaN or infinity" in refusal_of(VoteError, read, "v.npy", layout="counts")
+
+
+def test_predictions_that_float64_cannot_hold(here):
+    np.save("v.npy", np.full((2, 2), np.finfo(np.longdouble).max))
+    text = refusal_of(VoteError, load_predictions, "v.npy")
+    assert "row 0: not probabilities" in text
+
+
+def test_ids_that_are_lists(here):
+    pq.write_table(pa.table({"query_id": pa.array([[1], [2]]), "label": [0, 1]}), "v")
+    for reader in (load_truth, load_queries):
+        assert "'query_id' holds no ids" in refusal_of(VoteError, reader, "v")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/null", "/dev/urandom"])
+def test_a_device_is_no_file_of_votes(device, here):
+    for reader in (read, load_truth):
+        text = refusal_of(VoteError, reader, device)
+        assert "is none of NPY" in text or "is empty" in text or "UTF" in text
+    if device == "/dev/zero":
+        assert "has over 256 MB" in refusal_of(LedgerError, Ledger.read, device)
+
+
+def test_groups_that_are_no_text(here):
+    bad = pa.array([b"\xad", b"a"]).cast(pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"group": bad}), "v")
+    text = refusal_of(VoteError, load_groups, "v")
+    assert text == "v: cannot be read as groups of teachers"
+
+
+def test_names_without_end_are_refused(here, monkeypatch):
+    monkeypatch.setattr("pate_cli.votes.names._LONGEST", 9)
+    Path("v").write_text("a\nb\n" * 9)
+    assert "more than any names" in refusal_of(UsageError, names_of, "@v")
+    assert "must be UTF-8" in refusal_of(UsageError, names_of, "@a\0b")
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "a\0b"])
+def test_names_that_no_file_has(name, here):
+    refusal_of(LedgerError, Ledger.read, name)
+    refusal_of(LedgerError, SpendRecord.read, name)
+    refusal_of(VoteError, read, name)
+    refusal_of(VoteError, load_truth, name)
+    if "\0" in name:
+        refusal_of(LedgerError, record_beside, name)
+
+
+def test_a_link_to_itself(here):
+    Path("v").symlink_to("v")
+    refusal_of(LedgerError, Ledger.read, "v")
+    refusal_of(LedgerError, record_beside, "v")
+    refusal_of(VoteError, read, "v")
+
+
+def test_a_version_that_is_no_number_is_no_second_line(here):
+    for whole_one, reader in ((ledger(), Ledger), (record(), SpendRecord)):
+        data = json.loads(whole_one.to_json()) | {"schema_version": "1\n" * 900}
+        assert len(refusal_of(LedgerError, reader.from_json, json.dumps(data))) < 300
+
+
+def test_brackets_in_a_ledger(here):
+    for depth in (10, 500, 900, 950, 970, 980, 985, 990, 995, 2000, 100_000):
+        text = record().to_json().rstrip()[:-1] + ', "deep": ' + "[" * depth + "]" * depth + "}"
+        refusal_of(LedgerError, SpendRecord.from_json, text)
+
+
+def test_a_ledger_of_absurd_numbers(here):
+    data = json.loads(ledger().to_json()) | {"schema_version": 1}
+    for field in ("queries", "max_answers", "answers"):
+        data["rounds"][0][field] = 10**400
+        assert len(refusal_of(LedgerError, Ledger.from_json, json.dumps(data))) < 300
+
+
+def test_an_archive_with_an_entry_of_no_name(here):
+    entry = bytearray(whole("npz"))
+    at = entry.rindex(b"PK\x01\x02")
+    entry[at + 28 : at + 30] = b"\0\0"
+    Path("v").write_bytes(entry)
+    assert "truncated or damaged" in refusal_of(VoteError, read, "v")
+
+
+def test_an_order_of_zero(here):
+    np.save("v.npy", np.array([[5, 1], [1, 5]]))
+    code, said = run(["aggregate", "v.npy", "--layout", "counts", "--dry-run", "--order", "0"])
+    assert code == ParameterError.exit_code
+    assert "order" in said.splitlines()[-1]
+
+
+def test_brackets_without_end_are_refused(here):
+    """Each takes stack in the parser, which would end the process and not raise anything."""
+    for start in (b'{"a":', b'{"a":1}\n{"a":'):
+        for inner in (b"[" * 300_000, b'{"a":' * 300_000, b"[" * 300_000 + b"]" * 300_000 + b"}"):
+            Path("v.jsonl").write_bytes(start + inner + b"\n")
+            assert "is no JSON object" in refusal_of(VoteError, read, "v.jsonl")
+
+
+def test_what_is_packed_too_often_is_refused(here):
+    packed = b"class_0,class_1\n1,2\n"
+    for _ in range(3):
+        packed = gzip.compress(packed)
+    Path("v.csv").write_bytes(packed)
+    assert read("v.csv", layout="counts")[0].tolist() == [[1, 2]]
+    Path("v.csv").write_bytes(gzip.compress(packed))
+    assert "is packed more than 3 times" in refusal_of(VoteError, read, "v.csv")

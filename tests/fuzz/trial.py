@@ -1,0 +1,80 @@
+"""One trial: success, or one refusal as it is documented, soon and within memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+from fuzz.cases import CASES, seeded
+from fuzz.whole import MARK
+from pate_cli.errors import PateError
+
+SECONDS = 5.0
+"""CPU time that one input may take."""
+MEMORY = 1 << 30
+"""Bytes of address space that a process may take beyond what it has after its first input."""
+LONGEST = 320
+"""Characters of a message about a file of a short name."""
+
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+
+
+def fault_of(case: str, seed: int) -> str | None:
+    """What is wrong with how an input in the current folder is read; None where nothing is."""
+    fault, _ = look(case, seed)
+    return fault
+
+
+def look(case: str, seed: int) -> tuple[str | None, bool]:
+    """(what is wrong, whether it was refused)."""
+    start, refused = time.process_time(), False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            CASES[case].try_on("v", seeded(case, seed))
+    except PateError as error:
+        refused = True
+        # Damage may turn votes into names of columns, and names may be shown.
+        names = _QUOTED if case.startswith("jsonl") else None
+        fault = fault_in(error, LONGEST if CASES[case].make else 2 * LONGEST, names)
+        if fault is not None:
+            return fault, refused
+    except Exception as error:
+        return _told(error), refused
+    spent = time.process_time() - start
+    return (f"took {spent:.1f} s" if spent > SECONDS else None), refused
+
+
+def fault_in(error: PateError, longest: int, names: re.Pattern[str] | None) -> str | None:
+    """What is wrong with a refusal; in `names` it may say what it wants."""
+    text = str(error)
+    if not 2 <= error.exit_code <= 9:
+        return f"{type(error).__name__} has exit code {error.exit_code}"
+    if not text.isprintable():
+        return f"not one printable line: {text!r:.200}"
+    if len(text) > longest:
+        return f"{len(text)} characters: {text:.200}"
+    if str(MARK) in (text if names is None else names.sub("", text)):
+        return f"a vote is shown: {text:.300}"
+    return None
+
+
+def _told(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "pate_cli" in frame.filename] or list(frames)
+    at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+    return f"{type(error).__name__} at {at}: {str(error)!r:.300}"
+
+
+def limited() -> None:
+    """From now on this process may take MEMORY more, and write files of that size."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + MEMORY, hard))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY, hard))

@@ -1,0 +1,206 @@
+"""Files as they should be, to be damaged. Every number of votes in them begins with MARK."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+
+from pate_cli.ledger import Attempt, Draw, Ledger, Outcome, PastRelease, Round, SpendRecord
+
+MARK = 47_118
+"""Votes of these files begin so, that a message that shows one is noticed."""
+
+_ROWS = 24
+_NAMES = ("cat", "dog", "bird")
+
+
+def votes() -> np.ndarray[Any, Any]:
+    """Histograms [queries, 3] of one total."""
+    rng = np.random.default_rng(1)
+    found = MARK * 1000 + rng.integers(0, 900, size=(_ROWS, 3))
+    found[:, 2] = MARK * 3000 + 1500 - found[:, :2].sum(axis=1)
+    return found
+
+
+def words() -> np.ndarray[Any, Any]:
+    """Votes [queries, teachers] in words, some of them no name."""
+    rng = np.random.default_rng(2)
+    return np.array([*_NAMES, f"q{MARK}"])[rng.integers(0, 4, size=(_ROWS, 6))]
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def parquet(table: Any, **how: Any) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table, file, **how)
+    return file.getvalue()
+
+
+def _ids() -> list[str]:
+    return [f"q{row}" for row in range(_ROWS)]
+
+
+def wide() -> Any:
+    found = votes()
+    return pa.table({"query_id": _ids(), **{f"class_{c}": found[:, c] for c in range(3)}})
+
+
+def _listed() -> Any:
+    return pa.table({"query_id": _ids(), "counts": votes().tolist()})
+
+
+def _long() -> Any:
+    each = np.arange(60)
+    label = np.array([*_NAMES, f"q{MARK}"])[each % 4]
+    return pa.table({"query_id": each // 6, "teacher_id": each % 6, "label": label})
+
+
+def _sparse() -> Any:
+    return pa.table({"label": [[0, 2, 5]] * _ROWS, "count": votes().tolist()})
+
+
+def _texts() -> Any:
+    found = words()
+    columns = {f"teacher_{t}": found[:, t] for t in range(found.shape[1])}
+    return pa.table({"query_id": _ids(), **columns})
+
+
+def _csv() -> bytes:
+    rows = [f"q{row}," + ",".join(map(str, line)) for row, line in enumerate(votes())]
+    return "\n".join(["query_id,class_0,class_1,class_2", *rows]).encode()
+
+
+def _lists() -> bytes:
+    rows = [{"query_id": f"q{row}", "counts": line} for row, line in enumerate(votes().tolist())]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _objects() -> bytes:
+    names = ("class_0", "class_1", "class_2")
+    rows = [dict(zip(names, line, strict=True)) for line in votes().tolist()]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _feather(compression: str) -> bytes:
+    file = io.BytesIO()
+    pyarrow.feather.write_feather(wide(), file, compression=compression)
+    return file.getvalue()
+
+
+def _stream() -> bytes:
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, wide().schema) as writer:
+        writer.write_table(wide(), max_chunksize=16)
+    return file.getvalue()
+
+
+def _npz(save: Callable[..., None]) -> bytes:
+    file = io.BytesIO()
+    save(file, votes())
+    return file.getvalue()
+
+
+# Files beside the votes.
+
+
+def chances() -> np.ndarray[Any, Any]:
+    """Predictions of a student, [queries, 4]."""
+    return np.full((_ROWS, 4), 0.25)
+
+
+def _groups() -> Any:
+    return pa.table(
+        {
+            "teacher_id": list(range(6)),
+            "group": ["a", "a", "b", "b", "b", "c"],
+            "weight": [1, 2, 3, 1, 1, 5],
+            "teachers_per_record": [1, 1, 2, 2, 2, 1],
+        }
+    )
+
+
+# What runs leave behind. Costs, which are secrets, are all MARK.
+
+
+def ledger() -> Ledger:
+    mechanism = {"name": "gnmax", "sigma2": 20.0, "teachers": 100, "classes": 3}
+    rounds = tuple(
+        Round(f"{name * 32}", mechanism, 100, 50, 40, draws=(Draw(0.02, 9.0, 3.0),))
+        for name in "ab"
+    )
+    secret = MARK / 1e5
+    return Ledger(
+        analysis="tight",
+        delta=1e-5,
+        orders=np.array([4.0, 8.0]),
+        rdp=np.array([secret, secret]),
+        sensitivity=np.full((2, 3), secret),
+        ceiling=np.array([secret, secret]),
+        rounds=rounds,
+    )
+
+
+def record() -> SpendRecord:
+    past = PastRelease(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
+    return SpendRecord((past,), (Attempt("d" * 32, 1.0, 1e-6, 0.1, Outcome.PENDING),))
+
+
+WHOLE: dict[str, Callable[[], bytes]] = {
+    "npy": lambda: npy(votes()),
+    "npy of words": lambda: npy(words()),
+    "npy of scores": lambda: npy(np.full((_ROWS, 5, 3), MARK / 7.0)),
+    "npy of labels": lambda: npy(np.random.default_rng(3).integers(0, 2, size=(_ROWS, 5, 3))),
+    "npz": lambda: _npz(np.savez),
+    "npz, deflated": lambda: _npz(np.savez_compressed),
+    "parquet, wide": lambda: parquet(wide()),
+    "parquet, plain pages": lambda: parquet(wide(), compression="none", use_dictionary=False),
+    "parquet, lists": lambda: parquet(_listed()),
+    "parquet, long": lambda: parquet(_long()),
+    "parquet, sparse": lambda: parquet(_sparse()),
+    "parquet, words": lambda: parquet(_texts()),
+    "csv": _csv,
+    "jsonl, lists": _lists,
+    "jsonl, objects": _objects,
+    "arrow": lambda: _feather("uncompressed"),
+    "arrow, lz4": lambda: _feather("lz4"),
+    "arrow, stream": _stream,
+    "gzip": lambda: gzip.compress(_csv(), mtime=0),
+    "zstd": lambda: pa.compress(_csv(), "zstd", asbytes=True),
+    "bzip2": lambda: bz2.compress(_csv()),
+    "student, npy": lambda: npy(chances()),
+    "student, parquet": lambda: parquet(
+        pa.table({"query_id": _ids(), **{f"class_{c}": chances()[:, c] for c in range(4)}})
+    ),
+    "student, csv": lambda: b"a,b\n" + b"0.25,0.75\n" * _ROWS,
+    "truth, npy": lambda: npy(np.arange(_ROWS) % 3),
+    "truth, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
+    "truth, jsonl": lambda: b'{"query_id": "q", "label": 1}\n{"query_id": "r", "label": 0}\n',
+    "queries, npy": lambda: npy(np.arange(_ROWS)),
+    "queries, csv": lambda: "\n".join(["query_id", *_ids()]).encode(),
+    "groups, parquet": lambda: parquet(_groups()),
+    "groups, csv": lambda: b"teacher,group,weight\n0,a,1\n1,a,2\n2,b,1\n",
+    "names": lambda: "\n".join((*_NAMES, "fish")).encode(),
+    "ledger": lambda: ledger().to_json().encode(),
+    "record": lambda: record().to_json().encode(),
+}
+"""Every kind of file, by the name of its case."""
+
+
+@cache
+def whole(kind: str) -> bytes:
+    """One of them, made once."""
+    return WHOLE[kind]()

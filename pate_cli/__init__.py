@@ -2,7 +2,7 @@
 
     import pate_cli as pate
 
-    done = pate.aggregate("votes.parquet")
+    done = pate.aggregate("votes.sources.parquet")
     done.labels.save("labels.parquet")
     done.report.save("report.json")
 
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
-    from pate_cli.votes.student import StudentPredictions as StudentPredictions
-    from pate_cli.votes.student import YesProbabilities as YesProbabilities
-    from pate_cli.votes.truth import PairTruth as PairTruth
-    from pate_cli.votes.truth import Truth as Truth
+    from pate_cli.votes.beside.student import StudentPredictions as StudentPredictions
+    from pate_cli.votes.beside.student import YesProbabilities as YesProbabilities
+    from pate_cli.votes.beside.truth import PairTruth as PairTruth
+    from pate_cli.votes.beside.truth import Truth as Truth
 
 _HOMES = {
     "Labels": "labels",
     "Ledger": "ledger",
-    "PairTruth": "votes.truth",
+    "PairTruth": "votes.beside.truth",
     "PateError": "errors",
     "RefusedError": "errors",
     "Report": "disclosure.report",
     "SpendRecord": "ledger",
-    "StudentPredictions": "votes.student",
+    "StudentPredictions": "votes.beside.student",
     "SyntheticEnsemble": "synthetic",
     "TeacherGroups": "votes",
-    "Truth": "votes.truth",
-    "YesProbabilities": "votes.student",
+    "Truth": "votes.beside.truth",
+    "YesProbabilities": "votes.beside.student",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",

@@ -40,7 +40,11 @@ _TRIES: Final = 3
 _LARGEST_TASK: Final = 1 << 23
 # Python waits for no more processes there; labels do not depend on how many there are.
 _MOST_ON_WINDOWS: Final = 61
-_PRELOADED: Final = ["pate_cli.passes", "pate_cli.mechanisms.confident", "pate_cli.votes.parquet"]
+_PRELOADED: Final = [
+    "pate_cli.passes",
+    "pate_cli.mechanisms.confident",
+    "pate_cli.votes.sources.parquet",
+]
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20
 # Seconds after which one looks whether it is still there.

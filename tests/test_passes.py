@@ -32,7 +32,7 @@ from pate_cli.pricing.cost import TightCost, measure_cost, rows_at
 from pate_cli.published.account import PublishedCost
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.votes import VoteBatch, open_votes
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.words import Bound, ReleaseKind
 from refusals import refusal
 from runs import aggregated, same_tally

@@ -406,7 +406,7 @@ class MechanismOptions:
             VoteError: the predictions cannot be read.
         """
         from pate_cli.mechanisms import MechanismChoice, mechanism_class
-        from pate_cli.votes.student import load_predictions
+        from pate_cli.votes.beside.student import load_predictions
 
         kind = mechanism_class(self.mechanism)
         takes = [_option(name) for name in kind.options()]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
-    from pate_cli.votes.student import StudentPredictions
+    from pate_cli.votes.beside.student import StudentPredictions
 
 __all__ = [
     "CLASSES",

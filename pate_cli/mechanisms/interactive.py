@@ -11,7 +11,7 @@ from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.votes.student import StudentPredictions, YesProbabilities
+from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities
 from pate_cli.words import CONFIDENCE, MechanismName
 
 __all__ = ["InteractiveGNMax"]

@@ -17,7 +17,7 @@ from pate_cli.passes import Passes
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.results import Result, row_columns
 from pate_cli.votes import VoteBatch
-from pate_cli.votes.truth import UNKNOWN, Truth
+from pate_cli.votes.beside.truth import UNKNOWN, Truth
 
 __all__ = ["NOISE_SHARES", "Accuracy", "AccuracyPoint", "measure_accuracy"]
 

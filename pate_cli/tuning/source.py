@@ -12,7 +12,7 @@ from pate_cli.arrays import stacked
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
-from pate_cli.votes.truth import Truth, truth_of
+from pate_cli.votes.beside.truth import Truth, truth_of
 from pate_cli.words import Layout
 
 __all__ = ["TuneSource"]

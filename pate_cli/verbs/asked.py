@@ -21,7 +21,7 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.passes import FilePasses
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
-from pate_cli.votes.student import check_predictions
+from pate_cli.votes.beside.student import check_predictions
 from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = [

@@ -37,7 +37,7 @@ from pate_cli.verbs.asked import (
     votes_per_record,
 )
 from pate_cli.votes import Queries, open_votes
-from pate_cli.votes.truth import Truth, truth_of
+from pate_cli.votes.beside.truth import Truth, truth_of
 from pate_cli.words import (
     DELTA,
     Analysis,

@@ -13,7 +13,7 @@ from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
-from pate_cli.votes.truth import Truth
+from pate_cli.votes.beside.truth import Truth
 from pate_cli.words import DELTA, MIN_AGREEMENT, Layout, Objective, ReleaseKind
 
 __all__ = ["rule_of_thumb", "tune"]

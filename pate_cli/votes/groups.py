@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError, quoted
+from pate_cli.votes.beside.side_files import read_side, understood
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.side_files import read_side, understood
 
 __all__ = ["Group", "Groups", "TeacherGroups", "load_groups", "teacher_groups"]
 

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError, VoteError, quoted
+from pate_cli.votes.beside.query_list import QueryList, query_list
 from pate_cli.votes.columns import QUERY, TEACHER
-from pate_cli.votes.files import locate
-from pate_cli.votes.formats import Format
 from pate_cli.votes.groups import Groups, teacher_groups
-from pate_cli.votes.matrices import from_array, from_parts
+from pate_cli.votes.layouts.matrices import from_array, from_parts
 from pate_cli.votes.names import LabelNames, names_of
-from pate_cli.votes.npy import open_npy, take_array
-from pate_cli.votes.query_list import QueryList, query_list
+from pate_cli.votes.sources.files import locate
+from pate_cli.votes.sources.formats import Format
+from pate_cli.votes.sources.npy import open_npy, take_array
 from pate_cli.votes.told import Told
 from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout, Voting
@@ -127,7 +127,7 @@ def _read(
         return from_array(take_array(source, "array", told.layout, told.class_names), told)
     arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
     if arrow is not None and isinstance(source, arrow.Table):
-        from pate_cli.votes.parquet import table_parts
+        from pate_cli.votes.sources.parquet import table_parts
 
         held = table_parts(source, "table", told.layout, told.names, id_column=told.id_column)
         return from_parts(held, told)
@@ -148,7 +148,7 @@ def _read(
             "class; use Parquet or JSONL, which tell texts from numbers"
         )
     # pyarrow takes a tenth of a second to import: NPY files do without.
-    from pate_cli.votes.parquet import open_parts
+    from pate_cli.votes.sources.parquet import open_parts
 
     parts = open_parts(
         located.parts, located.name, told.layout, stack, told.names, id_column=told.id_column

@@ -10,8 +10,8 @@ from pate_cli.arrays import DENSE_CLASSES, Ints
 from pate_cli.checks import MOST_CLASSES
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.multilabel import LabelSet
+from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.groups import TeacherGroups
-from pate_cli.votes.query_list import QueryList
 from pate_cli.votes.reading import (
     Reader,
 )

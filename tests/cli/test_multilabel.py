@@ -17,8 +17,8 @@ from pate_cli.disclosure.schema import report_schema
 from pate_cli.errors import VoteError
 from pate_cli.multilabel import LabelSet
 from pate_cli.pricing import accuracy
-from pate_cli.votes.student import YesProbabilities
-from pate_cli.votes.truth import PairTruth, Truth, load_truth
+from pate_cli.votes.beside.student import YesProbabilities
+from pate_cli.votes.beside.truth import PairTruth, Truth, load_truth
 from pate_cli.words import Voting
 from refusals import refusal
 

@@ -22,7 +22,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.disclosure.profile import lattice_states
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax, PermuteAndFlip
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 
 ORDERS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0])
 STUDENT = [0.15, 0.62, 0.23]

@@ -18,11 +18,11 @@ from fuzz.whole import MARK, WHOLE, ledger, record, whole
 from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError, VoteError, quoted
 from pate_cli.ledger import Ledger, SpendRecord, record_beside
 from pate_cli.votes import open_votes
+from pate_cli.votes.beside.query_list import load_queries
+from pate_cli.votes.beside.student import load_predictions
+from pate_cli.votes.beside.truth import load_truth
 from pate_cli.votes.groups import load_groups
 from pate_cli.votes.names import names_of
-from pate_cli.votes.query_list import load_queries
-from pate_cli.votes.student import load_predictions
-from pate_cli.votes.truth import load_truth
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.noise import Noise, RunKey
 from pate_cli.run import label_batches
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
 

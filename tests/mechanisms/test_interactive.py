@@ -19,7 +19,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.noise import RunKey
 from pate_cli.run import label_batches
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.words import ReleaseKind
 from runs import aggregated, cut
 

@@ -20,7 +20,7 @@ from pate_cli.pricing.accuracy import NOISE_SHARES, measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
 from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.votes.truth import Truth, load_truth
+from pate_cli.votes.beside.truth import Truth, load_truth
 from refusals import refusal
 from runs import cut
 

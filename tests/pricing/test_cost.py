@@ -17,7 +17,7 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, measure_cost, query_costs, rows_at
 from pate_cli.published.account import PublishedCost
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import cut
 

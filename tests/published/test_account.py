@@ -18,7 +18,7 @@ from pate_cli.published.account import (
     require_disjoint_teachers,
     require_published_sensitivity,
 )
-from pate_cli.votes.student import StudentPredictions
+from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal
 

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from pate_cli.votes.truth import load_truth
+from pate_cli.votes.beside.truth import load_truth
 
 LIMIT = 3_000_000
 

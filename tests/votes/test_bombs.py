@@ -21,8 +21,8 @@ from pate_cli.errors import VoteError
 from pate_cli.votes import copies, delimited, json_lines, open_votes
 from pate_cli.votes import parquet as parquet_module
 from pate_cli.votes.columns import MOST_COLUMNS
-from pate_cli.votes.copies import Part
 from pate_cli.votes.footers import entries_of
+from pate_cli.votes.sources.copies import Part
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "

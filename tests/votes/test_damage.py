@@ -15,7 +15,7 @@ import pytest
 
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
-from pate_cli.votes.side_files import read_side
+from pate_cli.votes.beside.side_files import read_side
 
 
 def write(kind, path, counts):

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from pate_cli.errors import VoteError
 from pate_cli.votes import Layout, open_votes
-from pate_cli.votes.infer import Evidence, infer
+from pate_cli.votes.layouts.infer import Evidence, infer
 
 RNG = np.random.default_rng(11)
 COUNTS = RNG.multinomial(250, np.ones(10) / 10, size=64)

@@ -73,7 +73,7 @@ def test_texts_in_an_array(layout, order, npy, read, monkeypatch):
             np.testing.assert_array_equal(counts, COUNTS)
             assert (votes.layout, votes.teachers) == (layout, 3)
             assert (votes.stray_rows(), votes.stray_rows(2)) == (STRAYS, 1)
-    monkeypatch.setattr("pate_cli.votes.npy._TEXT_BYTES", 1)
+    monkeypatch.setattr("pate_cli.votes.sources.npy._TEXT_BYTES", 1)
     np.testing.assert_array_equal(read(array, layout=layout, label_names=NAMES)[2], COUNTS)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.votes import Layout, open_votes
-from pate_cli.votes.kept_open import KEPT_OPEN
+from pate_cli.votes.sources.kept_open import KEPT_OPEN
 from pate_cli.votes.told import ENTRIES_PER_BATCH, batch_size
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.query_list import load_queries
-from pate_cli.votes.student import StudentPredictions, load_predictions
-from pate_cli.votes.truth import UNKNOWN, Truth, load_truth
+from pate_cli.votes.beside.query_list import load_queries
+from pate_cli.votes.beside.student import StudentPredictions, load_predictions
+from pate_cli.votes.beside.truth import UNKNOWN, Truth, load_truth
 from refusals import refusal
 
 SHARES = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=20)

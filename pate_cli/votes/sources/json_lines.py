@@ -22,8 +22,8 @@ import pyarrow.types as t
 
 from pate_cli.errors import VoteError, quoted
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.copies import Part
-from pate_cli.votes.text import refuse_other_bytes
+from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.text import refuse_other_bytes
 
 __all__ = ["tables"]
 

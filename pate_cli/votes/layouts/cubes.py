@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pate_cli.errors import ParameterError, VoteError
 from pate_cli.multilabel import LabelSet
-from pate_cli.votes.multilabel import (
+from pate_cli.votes.layouts.multilabel import (
     Answers,
     Ballots,
     CountedBoth,
@@ -15,12 +15,12 @@ from pate_cli.votes.multilabel import (
     SetsReader,
     first_total,
 )
-from pate_cli.votes.npy import NpyCube
+from pate_cli.votes.layouts.scores import ScoresReader
 from pate_cli.votes.reading import (
     Matrix,
     Reader,
 )
-from pate_cli.votes.scores import ScoresReader
+from pate_cli.votes.sources.npy import NpyCube
 from pate_cli.votes.told import Told
 from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout, Voting

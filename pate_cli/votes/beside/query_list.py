@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.checks import Ids
-from pate_cli.votes.columns import QUERY
-from pate_cli.votes.side_files import (
+from pate_cli.votes.beside.side_files import (
     SideRows,
     read_side,
 )
+from pate_cli.votes.checks import Ids
+from pate_cli.votes.columns import QUERY
 
 __all__ = ["QueryList", "load_queries", "query_list"]
 

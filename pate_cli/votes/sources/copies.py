@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pate_cli.errors import VoteError, shortened
-from pate_cli.votes.formats import Format, refuse_closed
+from pate_cli.votes.sources.formats import Format, refuse_closed
 
 __all__ = ["Copies", "Part", "begun_with"]
 

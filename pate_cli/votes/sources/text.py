@@ -6,7 +6,7 @@ import codecs
 from pathlib import Path
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.copies import Part
+from pate_cli.votes.sources.copies import Part
 
 __all__ = ["refuse_other_bytes"]
 

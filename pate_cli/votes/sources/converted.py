@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import arrow_files, delimited, json_lines
-from pate_cli.votes.copies import Copies, Part
-from pate_cli.votes.formats import Format
+from pate_cli.votes.sources import arrow_files, delimited, json_lines
+from pate_cli.votes.sources.copies import Copies, Part
+from pate_cli.votes.sources.formats import Format
 
 __all__ = ["converted"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.copies import Part
+from pate_cli.votes.sources.copies import Part
 
 __all__ = ["tables"]
 

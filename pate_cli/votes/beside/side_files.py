@@ -23,9 +23,9 @@ from pate_cli.arrays import Floats, Ints
 from pate_cli.errors import VoteError, quoted
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.columns import QUERY
-from pate_cli.votes.copies import Part
-from pate_cli.votes.files import locate
-from pate_cli.votes.formats import Format
+from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.files import locate
+from pate_cli.votes.sources.formats import Format
 
 # What numpy and pyarrow raise over damaged files; nearly all of pyarrow's errors derive from these.
 _DAMAGE = (

@@ -24,9 +24,9 @@ from pate_cli.votes.checks import (
     histograms_of,
     wide_enough,
 )
-from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Extent, Matrix, ReadFrom, VoteBatch, row_numbers
+from pate_cli.votes.sources.npy import NpyCube
 
 
 class Answers(Extent, Protocol):

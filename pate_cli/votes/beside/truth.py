@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.multilabel import LabelSet
-from pate_cli.votes.columns import LABEL, is_text
-from pate_cli.votes.side_files import (
+from pate_cli.votes.beside.side_files import (
     SideRows,
     check_label_set,
     columns_of_labels,
@@ -23,6 +22,7 @@ from pate_cli.votes.side_files import (
     side_by_side,
     understood,
 )
+from pate_cli.votes.columns import LABEL, is_text
 from pate_cli.words import Voting
 
 __all__ = ["UNKNOWN", "PairTruth", "Truth", "load_truth", "truth_of"]

@@ -18,8 +18,8 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
 from pate_cli.votes.columns import COUNT, LABEL
 from pate_cli.votes.entries import ids_of, numbers, plain_ids
-from pate_cli.votes.parquet import Parts
 from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
+from pate_cli.votes.sources.parquet import Parts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

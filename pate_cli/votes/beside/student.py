@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Floats
 from pate_cli.errors import VoteError
 from pate_cli.multilabel import LabelSet
-from pate_cli.votes.side_files import (
+from pate_cli.votes.beside.side_files import (
     SideRows,
     as_floats,
     check_label_set,

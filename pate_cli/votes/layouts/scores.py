@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pate_cli.arrays import Ints
 from pate_cli.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
-from pate_cli.votes.npy import NpyCube
 from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
+from pate_cli.votes.sources.npy import NpyCube
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

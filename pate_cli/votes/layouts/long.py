@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
 from pate_cli.errors import VoteError
+from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
 from pate_cli.votes.groups import TeacherGroups
-from pate_cli.votes.parquet import Parts
-from pate_cli.votes.query_list import QueryList
+from pate_cli.votes.sources.parquet import Parts
 
 VOTES_AT_ONCE = 1 << 19
 """Rows of a batch."""

@@ -26,8 +26,8 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
-from pate_cli.votes.copies import Copies, Part, begun_with
-from pate_cli.votes.formats import HEAD, Format, format_of, plain_suffix, suffix_format
+from pate_cli.votes.sources.copies import Copies, Part, begun_with
+from pate_cli.votes.sources.formats import HEAD, Format, format_of, plain_suffix, suffix_format
 
 __all__ = ["Located", "locate"]
 
@@ -188,7 +188,7 @@ class _Search:
             return Located(name, kind, tuple(parts))
         if kind is Format.NPY:  # memory-mapping needs a local file
             return Located(name, kind, tuple(self._on_disk(part) for part in parts))
-        from pate_cli.votes.converted import converted
+        from pate_cli.votes.sources.converted import converted
 
         local = [self._on_disk(part) for part in parts]
         made = [

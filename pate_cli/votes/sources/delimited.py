@@ -21,8 +21,8 @@ import pyarrow.csv as pcsv
 
 from pate_cli.errors import VoteError
 from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
-from pate_cli.votes.copies import Part
-from pate_cli.votes.text import refuse_other_bytes
+from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.text import refuse_other_bytes
 
 __all__ = ["tables"]
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from pate_cli.arrays import DENSE_CLASSES
 from pate_cli.errors import UsageError, VoteError, quoted
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
-from pate_cli.votes.cubes import counted_yes, from_cube
-from pate_cli.votes.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.npy import NpyCube, NpyMatrix
+from pate_cli.votes.layouts.cubes import counted_yes, from_cube
+from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.reading import (
     CountedReader,
     CountsReader,
     LabelsReader,
     Matrix,
 )
+from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.told import Told, batch_size
 from pate_cli.votes.vote_file import VoteFile
 from pate_cli.words import Layout
 
 if TYPE_CHECKING:
     from pate_cli.votes.columns import Columns
-    from pate_cli.votes.parquet import Parts
+    from pate_cli.votes.sources.parquet import Parts
 
 LARGEST_UNTOLD_LABEL = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
@@ -77,7 +77,7 @@ def _of_texts(matrix: NpyMatrix, told: Told) -> Layout:
 
 def from_parts(parts: Parts, told: Told) -> VoteFile:
     """Read a table, in files or in memory."""
-    from pate_cli.votes.parquet import open_matrix
+    from pate_cli.votes.sources.parquet import open_matrix
 
     columns = parts.columns
     if columns.layout is Layout.LONG:
@@ -239,8 +239,8 @@ def _labels(
 
 
 def _sparse(parts: Parts, told: Told) -> VoteFile:
-    from pate_cli.votes.parquet import MOST_ENTRIES, refuse_long_lists, refuse_repeats
-    from pate_cli.votes.sparse import SparseReader
+    from pate_cli.votes.layouts.sparse import SparseReader
+    from pate_cli.votes.sources.parquet import MOST_ENTRIES, refuse_long_lists, refuse_repeats
 
     name, classes = parts.where.name, told.classes
     told.refuse_groups(name)
@@ -299,7 +299,7 @@ def _at_least_two(classes: int, name: str) -> int:
 
 
 def _long(parts: Parts, told: Told) -> VoteFile:
-    from pate_cli.votes.long import read_long
+    from pate_cli.votes.layouts.long import read_long
 
     name = parts.where.name
     votes = read_long(

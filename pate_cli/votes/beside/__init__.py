@@ -1,0 +1,1 @@
+"""Files beside the votes: all are public, and small enough to be held in memory."""

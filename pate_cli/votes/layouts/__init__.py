@@ -1,0 +1,1 @@
+"""What rows and entries mean: from arrays and tables to histograms."""

@@ -1,0 +1,1 @@
+"""From what the user names to arrays and tables: files, formats, and copies of what needs one."""

@@ -12,6 +12,7 @@ from pate_cli.arrays import DENSE_CLASSES
 from pate_cli.errors import ParameterError
 
 __all__ = [
+    "LARGEST",
     "MOST_CLASSES",
     "at_least_one",
     "check_counts",
@@ -33,10 +34,18 @@ MOST_VOTED = 100_000
 make a score may exceed its stated error."""
 
 
-def check_positive(name: str, value: float) -> float:
-    """`value` if it is positive and finite, else ParameterError naming it."""
+SMALLEST, LARGEST = 1e-15, 1e15
+"""Beyond these a parameter means nothing here, and what follows from it may be no number."""
+
+
+def check_positive(
+    name: str, value: float, *, least: float = SMALLEST, most: float = LARGEST
+) -> float:
+    """`value` if it is positive, finite and no extreme, else ParameterError naming it."""
     if not 0.0 < value < np.inf:
         raise ParameterError(f"{name} must be positive and finite, got {value}")
+    if not least <= value <= most:
+        raise ParameterError(f"{name} must be between {least} and {most}, got {value}")
     return float(value)
 
 

@@ -23,7 +23,7 @@ from pate_cli.files import part_folder as part_folder_module
 from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.files.part_names import MARKER
 from pate_cli.labels import LabelFormat, Labels, LabelWriter
-from pate_cli.votes import files as vote_files
+from pate_cli.votes.sources import files as vote_files
 
 RUN, OTHER = "0a1b", "2c3d"
 PLACES = ["disk", "s3", "folders"]

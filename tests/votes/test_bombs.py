@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import copies, delimited, json_lines, open_votes
-from pate_cli.votes import parquet as parquet_module
+from pate_cli.votes import open_votes
 from pate_cli.votes.columns import MOST_COLUMNS
 from pate_cli.votes.footers import entries_of
+from pate_cli.votes.sources import copies, delimited, json_lines
+from pate_cli.votes.sources import parquet as parquet_module
 from pate_cli.votes.sources.copies import Part
 
 WIDE = (

@@ -219,7 +219,7 @@ def test_a_page_whose_checksum_fails_is_refused_everywhere(tmp_path, refusal, hi
     path.write_bytes(bytes(damaged))
     assert refusal(path, layout="counts") == "v.parquet: the Parquet file is truncated or damaged"
     with pytest.raises(VoteError, match="a truncated or damaged Parquet file"):
-        read_side(path, "predictions")
+        read_side(path, "predictions", what="the predictions")
     assert refusal(f"file://{path}", layout="counts").endswith("is truncated or damaged")
 
 

@@ -14,7 +14,8 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.errors import VoteError
-from pate_cli.votes import files, kept_open, open_votes
+from pate_cli.votes import open_votes
+from pate_cli.votes.sources import files, kept_open
 
 TWO = {"class_0": [2, 1], "class_1": [1, 2]}
 

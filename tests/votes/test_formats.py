@@ -21,7 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pate_cli.errors import UsageError
-from pate_cli.votes import delimited, json_lines, open_votes
+from pate_cli.votes import open_votes
+from pate_cli.votes.sources import delimited, json_lines
 from refusals import refusal as refused
 
 PACKERS = {

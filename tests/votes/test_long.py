@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.errors import ParameterError, UsageError, VoteError
-from pate_cli.votes import Layout, long, open_votes
+from pate_cli.votes import Layout, open_votes
+from pate_cli.votes.layouts import long
 
 
 def votes(rows):

@@ -173,7 +173,7 @@ def test_widths_of_numbers_may_differ_between_parts(parquet, drain, tmp_path):
 
 
 def test_only_the_vote_columns_are_read(parquet, monkeypatch):
-    from pate_cli.votes import parquet as module
+    from pate_cli.votes.sources import parquet as module
 
     asked = []
     whole = module.Parts.batches

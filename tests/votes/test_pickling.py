@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from pate_cli.votes import files, kept_open, open_votes
+from pate_cli.votes import open_votes
 from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES
+from pate_cli.votes.sources import files, kept_open
 from reread import refused, reread
 
 STARTS = [0, 1, 13, 39, 40, 99]

@@ -24,6 +24,7 @@ __all__ = [
     "check_orders",
     "check_positive",
     "check_query_delta",
+    "check_scale",
     "check_whole",
 ]
 
@@ -38,14 +39,17 @@ SMALLEST, LARGEST = 1e-15, 1e15
 """Beyond these a parameter means nothing here, and what follows from it may be no number."""
 
 
-def check_positive(
-    name: str, value: float, *, least: float = SMALLEST, most: float = LARGEST
-) -> float:
-    """`value` if it is positive, finite and no extreme, else ParameterError naming it."""
+def check_positive(name: str, value: float) -> float:
+    """`value` if it is positive and finite, else ParameterError naming it."""
     if not 0.0 < value < np.inf:
         raise ParameterError(f"{name} must be positive and finite, got {value}")
-    if not least <= value <= most:
-        raise ParameterError(f"{name} must be between {least} and {most}, got {value}")
+    return float(value)
+
+
+def check_scale(name: str, value: float) -> float:
+    """The same for what a user chooses: neither below SMALLEST nor above LARGEST."""
+    if not SMALLEST <= check_positive(name, value) <= LARGEST:
+        raise ParameterError(f"{name} must be between {SMALLEST} and {LARGEST}, got {value}")
     return float(value)
 
 

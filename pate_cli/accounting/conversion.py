@@ -88,7 +88,7 @@ def gaussian_delta(*, mu: float, epsilon: float) -> float:
     Dong, Roth and Su, "Gaussian Differential Privacy" (2022), Corollary 2.13; Balle and Wang
     (2018), Theorem 8. Evaluated as Φ(a)·(1 − e^{ε + log Φ(b) − log Φ(a)}).
     """
-    mu = check_positive("mu", mu, least=0.0, most=np.inf)
+    mu = check_positive("mu", mu)
     log_first = float(log_ndtr(-epsilon / mu + mu / 2.0))
     log_second = epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))
     return math.exp(log_first) * -math.expm1(min(log_second - log_first, 0.0))

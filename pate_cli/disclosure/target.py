@@ -25,7 +25,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES, Coin, passing_coin, public_orders
 from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_positive
+from pate_cli.checks import check_delta, check_scale
 from pate_cli.disclosure.profile import VoteProfile, lattice_states
 from pate_cli.disclosure.rule import reference_histograms
 from pate_cli.errors import ParameterError, UnreachableError
@@ -58,7 +58,7 @@ class TargetPlan:
     refusal_epsilon: float
 
     def __post_init__(self) -> None:
-        check_positive("`target_epsilon`", self.epsilon)
+        check_scale("`target_epsilon`", self.epsilon)
         check_delta(self.delta)
         if not 0.0 < self.refusal_epsilon <= self.epsilon:
             raise ParameterError(
@@ -71,7 +71,7 @@ class TargetPlan:
         cls, epsilon: float, *, delta: float, refusal_epsilon: float | None = None
     ) -> TargetPlan:
         """With η = ε/2 unless it is given: a refusal leaves room for another attempt."""
-        check_positive("`target_epsilon`", epsilon)
+        check_scale("`target_epsilon`", epsilon)
         eta = _REFUSAL_SHARE * epsilon if refusal_epsilon is None else refusal_epsilon
         return cls(epsilon, delta, eta)
 

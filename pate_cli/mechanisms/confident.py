@@ -21,7 +21,7 @@ from pate_cli.accounting.threshold import (
     worst_threshold_rdp,
 )
 from pate_cli.arrays import Floats, Histograms, Ints, LabelArray, SparseCounts, settled
-from pate_cli.checks import LARGEST, check_positive
+from pate_cli.checks import LARGEST, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.base import RunShape, ScoredMechanism, noisy_argmax, plurality
@@ -181,7 +181,7 @@ class ConfidentGNMax(ScoredMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.argmax
-        check_positive("sigma1", self.sigma1)
+        check_scale("sigma1", self.sigma1)
         if not np.isfinite(self.threshold):
             raise ParameterError(f"threshold must be finite, got {self.threshold}")
         if abs(self.threshold) > LARGEST:

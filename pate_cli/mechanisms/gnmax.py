@@ -30,7 +30,7 @@ from pate_cli.arrays import (
     dense,
     settled,
 )
-from pate_cli.checks import check_positive
+from pate_cli.checks import check_scale
 from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import (
@@ -69,7 +69,7 @@ class GNMax(OneScoreMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("sigma2", self.sigma2)
+        check_scale("sigma2", self.sigma2)
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:

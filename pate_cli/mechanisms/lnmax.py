@@ -20,7 +20,7 @@ from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
-from pate_cli.checks import check_positive
+from pate_cli.checks import check_scale
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import Noise
 from pate_cli.words import LAPLACE_SHARE, MechanismName
@@ -57,7 +57,7 @@ class LNMax(OneScoreMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("laplace_scale", self.laplace_scale)
+        check_scale("laplace_scale", self.laplace_scale)
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_range,
 )
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
-from pate_cli.checks import check_positive
+from pate_cli.checks import check_scale
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 from pate_cli.noise import COARSE_CELL, NARROW, Noise
 from pate_cli.words import EXPONENTIAL_SHARE, MechanismName
@@ -56,7 +56,7 @@ class PermuteAndFlip(OneScoreMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("exponential_scale", self.exponential_scale)
+        check_scale("exponential_scale", self.exponential_scale)
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:

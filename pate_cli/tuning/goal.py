@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pate_cli.checks import check_delta, check_positive
+from pate_cli.checks import check_delta, check_positive, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.tuning.sample import Yield
 from pate_cli.words import DELTA, MIN_AGREEMENT, Objective, ReleaseKind
@@ -48,7 +48,7 @@ class Goal:
     def __post_init__(self) -> None:
         check_delta(self.delta)
         if self.target_epsilon is not None:
-            check_positive("target_epsilon", self.target_epsilon)
+            check_scale("target_epsilon", self.target_epsilon)
         if self.answers is not None:
             check_positive("answers", self.answers)
         if not 0.0 <= self.min_agreement <= 1.0:

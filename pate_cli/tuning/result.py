@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.checks import check_delta, check_positive
+from pate_cli.checks import check_delta, check_scale
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
@@ -290,7 +290,7 @@ def rule_of_thumb(
         target_epsilon: ε > 0 that is hoped for, nats.
         delta: δ in (0, 1).
     """
-    wanted = check_positive("target_epsilon", target_epsilon)
+    wanted = check_scale("target_epsilon", target_epsilon)
     order = float(f"{1.0 + 2.0 * math.log(1.0 / check_delta(delta)) / wanted:.3g}")
     beta = float(f"{_BETA_ORDER / order:.3g}")
     by_thumb = choose_plan(

@@ -234,7 +234,7 @@ def test_a_name_that_is_too_long(pate, refused, votes, leftovers, name):
     assert leftovers() == []
 
 
-SHAPE = ["--teachers", 250, "--classes", 10, "--queries", 100]
+SHAPE = ["--teachers", 20, "--classes", 2, "--queries", 5]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ SHAPE = ["--teachers", 250, "--classes", 10, "--queries", 100]
     [
         ["cost", "VOTES"],
         ["smooth-sensitivity", "VOTES"],
-        ["tune", "--data-independent", "--target-epsilon", 2, *SHAPE],
+        ["tune", "--data-independent", "--target-epsilon", 50, *SHAPE],
         ["--version"],
     ],
 )

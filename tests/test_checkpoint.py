@@ -45,9 +45,9 @@ KINDS = {
     "in-order": ["--mechanism", "sparse-vector", "--query-epsilon", "2", "--query-delta", "1e-3"],
 }
 KINDS["in-order"] += ["--refusals", "10", "--delta", "0.2"]
-# A hundred in all, most of them where a run is short.
-KILLS = {"plain": 16, "ledger": 10, "target": 10, "parts": 14, "capped": 18, "capped-parts": 16}
-KILLS["in-order"] = 20
+# Most of them where a run is short.
+KILLS = {"plain": 6, "ledger": 4, "target": 3, "parts": 6, "capped": 6, "capped-parts": 6}
+KILLS["in-order"] = 6
 
 
 @pytest.fixture(scope="module")

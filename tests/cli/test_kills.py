@@ -18,7 +18,7 @@ from pate_cli.cli.terminal import stoppable
 from pate_cli.ledger import Ledger, SpendRecord
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
-KILLS = int(os.environ.get("PATE_KILLS", "2"))
+KILLS = int(os.environ.get("PATE_KILLS", "1"))
 RACES = int(os.environ.get("PATE_RACES", "3"))
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 RELEASE = ["--order", 5, "--beta", 0.05, "--sigma-release", 20]

@@ -35,7 +35,7 @@ def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--mechanism", "stability"], ["--mechanism", "lnmax"]], ids=str
+    "words", [[], ["--mechanism", "stability"]], ids=str
 )
 def test_aggregate_with_a_picture(pate, votes, folder, words):
     pytest.importorskip("matplotlib")

@@ -180,7 +180,7 @@ RUNS = {
 # ---------------------------------------------------------------- the same bits
 
 
-@pytest.mark.parametrize("kind", ["default", "upper", "target", "parts", "capped parts"])
+@pytest.mark.parametrize("kind", ["default", "upper", "target", "capped parts"])
 def test_a_cluster_gives_what_this_machine_gives(kind, cast, votes):
     found = []
     for name, where in (("local", "local"), ("cluster", cast.address)):

@@ -26,6 +26,11 @@ def shortened(text: str, most: int = _LONGEST_NAME) -> str:
     return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
 
 
+def printable(text: str) -> str:
+    """A text on one line: whatever would break it or command a terminal is spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 class PateError(Exception):
     """Anything `pate` refuses to do; the message is one line and says what to do about it.
 
@@ -35,8 +40,7 @@ class PateError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str = "") -> None:
-        line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-        super().__init__(shortened(line, _LONGEST_MESSAGE))
+        super().__init__(shortened(printable(message), _LONGEST_MESSAGE))
 
 
 class UsageError(PateError):

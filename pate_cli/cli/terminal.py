@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pate_cli.errors import OutputError, UsageError
+from pate_cli.errors import OutputError, UsageError, printable
 
 if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
@@ -94,9 +94,8 @@ def say(message: str) -> None:
 
     What a name may hold beside letters must not break the line or command the terminal.
     """
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"pate: {shown}\n")
+        sys.stderr.write(f"pate: {printable(message)}\n")
         sys.stderr.flush()
 
 

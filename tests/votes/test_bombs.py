@@ -20,10 +20,10 @@ import pytest
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.columns import MOST_COLUMNS
-from pate_cli.votes.footers import entries_of
 from pate_cli.votes.sources import copies, delimited, json_lines
 from pate_cli.votes.sources import parquet as parquet_module
 from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.footers import entries_of
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "

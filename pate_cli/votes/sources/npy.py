@@ -121,31 +121,17 @@ class HeldArray:
 
 
 @dataclass(frozen=True, eq=False)
-class NpyMatrix:
-    """An array [queries, width], or with a query per column one [width, queries].
-
-    names: of the labels, if these may be texts.
-    """
+class _Array:
+    """An array whose first side is the queries, or, turned, whose second side is."""
 
     where: Where
     source: MappedFile | HeldArray
-    by_column: bool = False
-    names: tuple[str, ...] | None = None
-
-    @property
-    def texts(self) -> bool:
-        """Whether it holds texts."""
-        return self.source.array.dtype.kind == "U"
+    turned: bool = False
 
     @property
     def rows(self) -> int:
         """Number of queries."""
-        return int(self.source.shape[1 if self.by_column else 0])
-
-    @property
-    def width(self) -> int:
-        """Entries per query."""
-        return int(self.source.shape[0 if self.by_column else 1])
+        return int(self.source.shape[1 if self.turned else 0])
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -157,9 +143,29 @@ class NpyMatrix:
         """Whether the array is in a file."""
         return self.source.portable
 
+
+@dataclass(frozen=True, eq=False)
+class NpyMatrix(_Array):
+    """An array [queries, width], or with a query per column one [width, queries].
+
+    names: of the labels, if these may be texts.
+    """
+
+    names: tuple[str, ...] | None = None
+
+    @property
+    def texts(self) -> bool:
+        """Whether it holds texts."""
+        return self.source.array.dtype.kind == "U"
+
+    @property
+    def width(self) -> int:
+        """Entries per query."""
+        return int(self.source.shape[0 if self.turned else 1])
+
     def transposed(self) -> NpyMatrix:
         """Return the same file with a query per column."""
-        return replace(self, where=Where(self.where.name, "column"), by_column=True)
+        return replace(self, where=Where(self.where.name, "column"), turned=True)
 
     def blocks(
         self, size: int, start: int, stop: int, *, absent_limit: int | None
@@ -169,7 +175,7 @@ class NpyMatrix:
         for first, part in self._pieces(size, start, stop):
             ids = row_numbers(first, first + part.shape[0])
             values = self._places(part) if self.texts else whole(part, first, self.where)
-            if not self.by_column:
+            if not self.turned:
                 self.source.release()
             yield first, ids, values
 
@@ -182,7 +188,7 @@ class NpyMatrix:
         return found
 
     def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        array = self.source.array.T if self.by_column else self.source.array
+        array = self.source.array.T if self.turned else self.source.array
         for first in range(start, stop, size):
             yield first, array[first : min(first + size, stop)]
 
@@ -200,37 +206,18 @@ class NpyMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class NpyCube:
+class NpyCube(_Array):
     """An array [queries, i, j], or teacher by teacher one [i, queries, j]."""
-
-    where: Where
-    source: MappedFile | HeldArray
-    by_teacher: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-        return int(self.source.shape[1 if self.by_teacher else 0])
 
     @property
     def sides(self) -> tuple[int, int]:
         """(i, j)."""
-        return int(self.source.shape[0 if self.by_teacher else 1]), int(self.source.shape[2])
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The one file, which may be cut anywhere."""
-        return (Stretch(self.where.name, self.rows),)
-
-    @property
-    def portable(self) -> bool:
-        """Whether the array is in a file."""
-        return self.source.portable
+        return int(self.source.shape[0 if self.turned else 1]), int(self.source.shape[2])
 
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield queries start..stop-1 as (first query, copy of the entries [queries, i, j])."""
         array = self.source.array
-        by_query = array.transpose(1, 0, 2) if self.by_teacher else array
+        by_query = array.transpose(1, 0, 2) if self.turned else array
         for first in range(start, stop, size):
             # A copy, so that what was checked cannot change under the reader in a mapped file.
             part = np.array(by_query[first : min(first + size, stop)], order="C", subok=False)

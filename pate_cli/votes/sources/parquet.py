@@ -18,11 +18,11 @@ from pate_cli.errors import VoteError
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
-from pate_cli.votes.footers import entries_of
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.footers import entries_of
 from pate_cli.votes.sources.kept_open import KeptOpen, readable
 from pate_cli.words import Layout
 

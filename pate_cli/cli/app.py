@@ -48,32 +48,32 @@ class _Commands(TyperGroup):
             raise typer.Exit(_BROKEN_PIPE) from None
         except (typer.Exit, typer.Abort):
             raise
-        except OSError as error:
-            # No defect: what files, folders and devices do to a program.
-            say(f"{_what_happened(error)}; {aftermath()}")
-            raise typer.Exit(OutputError.exit_code) from None
-        except MemoryError:
-            say(flagged(f"out of memory; {aftermath()}. Fewer `workers` take less of it"))
-            raise typer.Exit(PateError.exit_code) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "typer":
                 raise  # wrong usage, which Typer reports itself with exit code 2
             if os.environ.get("PATE_DEBUG"):
                 raise
-            say(
-                f"internal failure ({type(error).__name__}); {aftermath()}. "
-                "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
-            )
-            raise typer.Exit(PateError.exit_code) from None
+            code, line = _what_happened(error)
+            say(flagged(line))
+            raise typer.Exit(code) from None
 
 
-def _what_happened(error: OSError) -> str:
-    reason = error.strerror or type(error).__name__
+def _what_happened(error: Exception) -> tuple[int, str]:
+    """The exit code of what no command expected, and a line about it."""
+    if isinstance(error, MemoryError):
+        return PateError.exit_code, f"out of memory; {aftermath()}. Fewer `workers` take less of it"
+    if not isinstance(error, OSError):
+        return PateError.exit_code, (
+            f"internal failure ({type(error).__name__}); {aftermath()}. "
+            "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
+        )
+    # No defect: what files, folders and devices do to a program.
+    what = error.strerror or type(error).__name__
     if error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {reason}"
-    if error.errno == errno.ENOENT:
-        return "the folder this runs in is gone; change to one that is there"
-    return reason
+        what = f"{os.fsdecode(error.filename)}: {what}"
+    elif error.errno == errno.ENOENT:
+        what = "the folder this runs in is gone; change to one that is there"
+    return OutputError.exit_code, f"{what}; {aftermath()}"
 
 
 app = typer.Typer(

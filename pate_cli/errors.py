@@ -65,6 +65,18 @@ class LedgerError(PateError):
     exit_code = 3
 
 
+class ReportError(PateError):
+    """A file that is no report of this tool, or one it cannot read."""
+
+    exit_code = 3
+
+
+class MismatchError(PateError):
+    """A report that does not agree with itself, or with the labels it came with."""
+
+    exit_code = 10
+
+
 class ValidityError(PateError):
     """An assumption of a theorem fails, so the number it would give cannot be trusted."""
 

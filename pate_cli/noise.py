@@ -237,6 +237,14 @@ class RunKey:
         """A name that no other run has, 32 hexadecimal digits; it tells nothing of the key."""
         return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
+    @property
+    def run_id(self) -> str:
+        """What a report calls the run, 32 hexadecimal digits; the same whenever the run is resumed.
+
+        Of a seed it is the same for every run. It tells nothing of a key.
+        """
+        return self.aside("run id").words(2).astype("<u8").tobytes().hex()
+
     def _noise(self, purpose: str, position: int) -> Noise:
         stream: _Keyed | _Seeded
         if self.seed is None:

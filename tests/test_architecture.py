@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "pate_cli"
 # From the ground up; rooms of one floor do not know of each other.
 FLOORS = [
     ["errors"],
-    ["arrays", "entropy"],
+    ["arrays", "clock", "entropy"],
     ["words", "checks", "noise"],
     ["engine", "multilabel"],
     ["label_forms"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +32,8 @@ from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import Report
+    from pate_cli.disclosure.report import LabelFile, Report
+    from pate_cli.files.digest import Hashed
     from pate_cli.files.part_folder import PartFolder
     from pate_cli.files.transaction import Outputs
     from pate_cli.labels import Labels, LabelWriter
@@ -194,7 +196,10 @@ def aggregate(
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
-            out.write(report.report, done.report.to_json().encode())
+            public = done.report
+            if done.staged is None:
+                public = replace(public, labels=labels.file)
+            out.write(report.report, public.to_json().encode())
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
         done.staged.commit(force=output.force)
@@ -204,7 +209,6 @@ def aggregate(
     if done.checkpoint is not None:
         done.checkpoint.end()
     shown = "standard output" if labels_path == "-" else public_name(labels_path)
-    public = done.report
     output.note(
         f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
         f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
@@ -250,13 +254,15 @@ class _Written(contextlib.ExitStack):
         super().__init__()
         self._out, self._path, self._format, self._shown = out, path, label_format, labels_as
         self._writer: LabelWriter | None = None
+        self._hashed: Hashed | None = None
 
     def write(self, labels: Labels) -> None:
         """More labels."""
+        from pate_cli.files.digest import Hashed
         from pate_cli.labels import LabelWriter
 
         if self._writer is None:
-            file = self.enter_context(self._out.open(self._path))
+            file = self._hashed = Hashed(self.enter_context(self._out.open(self._path)))
             rows = int(labels.metadata["queries"])
             writer = LabelWriter(
                 file,
@@ -269,6 +275,13 @@ class _Written(contextlib.ExitStack):
             )
             self._writer = self.enter_context(writer)
         self._writer.write(labels)
+
+    @property
+    def file(self) -> LabelFile | None:
+        """What was written, once all of it is."""
+        from pate_cli.disclosure.report import LabelFile
+
+        return None if self._hashed is None else LabelFile.of(self._hashed.digest, self._format)
 
 
 def _note_groups(output: OutputOptions, report: Report) -> None:

@@ -11,7 +11,9 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.guarantee import (
+    UNRECORDED,
     adjacency,
     covers,
     gap_of,
@@ -23,6 +25,7 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import (
+    Crosscheck,
     DataIndependent,
     GroupGuarantee,
     Quote,
@@ -35,6 +38,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, spendings
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
+from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.noise import Noise
 from pate_cli.votes import Group
@@ -50,6 +54,7 @@ __all__ = [
     "release_composed",
     "release_public",
     "release_tested",
+    "released",
 ]
 
 # An ε beyond it promises practically nothing.
@@ -94,27 +99,67 @@ def release(
             f"{plan.delta:g}"
         )
     prior = (*ledger.draws, *prior)
-    sanitized = Sanitized(release=plan.kind.value)
-    if plan.publishes_draw:
-        sanitized = _sanitized(ledger, plan, noise, prior)
-    spent = spendings(ledger.rounds)
+    return released(
+        ledger.rounds,
+        plan,
+        _drawn(ledger, plan, noise, prior) if plan.publishes_draw else None,
+        private=ledger.private and (noise.private or not plan.publishes_draw),
+        prior=prior,
+        recorded=recorded,
+        warnings=warnings,
+    )
+
+
+def released(
+    rounds: Sequence[Round],
+    plan: ReleasePlan,
+    drawn: float | None,
+    *,
+    private: bool,
+    prior: Sequence[Draw] = (),
+    recorded: bool = True,
+    warnings: Sequence[str] = (),
+) -> Report:
+    """The report of a value that was drawn, or of none: all else in it follows from public facts.
+
+    Args:
+        rounds: what was asked and answered.
+        plan: as in `release`.
+        drawn: the sanitized ε; None where nothing is.
+        private: whether the noise was unpredictable.
+        prior: all draws from these rounds before.
+        recorded, warnings: as in `release`.
+    """
+    sanitized = Sanitized(release=plan.kind.value, earlier=tuple(prior))
+    if drawn is not None:
+        sanitized = replace(
+            sanitized,
+            epsilon=drawn,
+            order=plan.order,
+            beta=plan.beta,
+            sigma_release=plan.sigma,
+            delta_failure=plan.delta_shift,
+            release_rdp=plan.release_rdp,
+            release_rdp_published=plan.claimed_rdp,
+        )
+    spent = spendings(rounds)
     public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior)
     epsilon = plan.headline(sanitized.epsilon, public.epsilon)
     return _report(
-        ledger.rounds,
-        analysis=ledger.analysis,
+        rounds,
+        analysis=plan.analysis.value,
         epsilon=epsilon,
         delta=plan.delta,
         kind=plan.kind,
-        private=ledger.private and (noise.private or not plan.publishes_draw),
+        private=private,
         sound=plan.sound,
         sanitized=sanitized,
         public=public,
         earlier=len(prior),
         recorded=recorded,
-        warnings=(*warnings, *plan.caveats),
+        warnings=(*([] if recorded else [UNRECORDED]), *warnings, *plan.caveats),
         groups=by_group(
-            ledger.rounds[0].groups,
+            rounds[0].groups,
             spent,
             epsilon=epsilon,
             delta=plan.delta,
@@ -209,6 +254,7 @@ def release_tested(
         ),
         spent=spent,
         label_set=done.label_set,
+        crosscheck=_crosscheck([done], delta=plan.delta, public=public),
         groups=by_group(
             done.groups,
             (),
@@ -272,6 +318,11 @@ def quote(
         max_answers=max_answers,
         planned_release=planned,
         data_independent=public,
+        crosscheck=crosscheck(
+            mechanism.textbook(queries=queries, answers=max_answers),
+            delta=plan.delta,
+            public=public,
+        ),
         groups=by_group(groups, spent, epsilon=public.epsilon, delta=plan.delta, plan=plan),
     )
 
@@ -318,6 +369,9 @@ def public_quote(
         max_answers=max_answers,
         planned_release={"release": ReleaseKind.NONE.value},
         data_independent=public,
+        crosscheck=crosscheck(
+            mechanism.textbook(queries=queries, answers=max_answers), delta=delta, public=public
+        ),
         groups=by_group(groups, spent, epsilon=epsilon, delta=delta),
     )
 
@@ -350,7 +404,7 @@ def _whatever_the_votes(
     )
 
 
-def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:
+def _drawn(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> float:
     """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
@@ -358,16 +412,7 @@ def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
     value += sum(draw.rdp(plan.order) for draw in prior)
-    return Sanitized(
-        release=plan.kind.value,
-        epsilon=round_up(max(value, 0.0)),
-        order=plan.order,
-        beta=plan.beta,
-        sigma_release=plan.sigma,
-        delta_failure=plan.delta_shift,
-        release_rdp=plan.release_rdp,
-        release_rdp_published=plan.claimed_rdp,
-    )
+    return round_up(max(value, 0.0))
 
 
 def for_all_votes(
@@ -469,8 +514,20 @@ def _report(
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
+        crosscheck=_crosscheck(rounds, delta=delta, public=public),
         groups=groups,
     )
+
+
+def _crosscheck(rounds: Sequence[Round], *, delta: float, public: DataIndependent) -> Crosscheck:
+    steps = [
+        step
+        for done in rounds
+        for step in mechanism_from_parameters(done.mechanism).textbook(
+            queries=done.queries, answers=done.max_answers
+        )
+    ]
+    return crosscheck(steps, delta=delta, public=public)
 
 
 def by_group(

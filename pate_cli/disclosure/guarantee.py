@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pate_cli.disclosure.report import Statement
 from pate_cli.ledger import Round
 from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
+    "UNRECORDED",
     "adjacency",
     "covers",
     "gap_of",
@@ -80,6 +82,12 @@ _FIXED = "mechanisms, queries and caps of all rounds were fixed beforehand"
 _NOT_PRIVATE = (
     "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
     "For tests and papers only."
+)
+
+
+UNRECORDED: Final = (
+    "No record of earlier draws from these rounds was kept: they may not be charged, so no "
+    "statement holds. Leave out --no-spend."
 )
 
 

@@ -6,21 +6,28 @@ that `release` sanitized. It holds no reference to a ledger and cannot be made f
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli import __version__
+from pate_cli.files.addresses import public_name
+from pate_cli.files.digest import Digest, digest_of, parts_of
+from pate_cli.ledger import Draw
 from pate_cli.multilabel import LabelSet, rows_of
 from pate_cli.results import Result
 from pate_cli.votes import Group
+from pate_cli.words import LabelFormat
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Crosscheck",
     "DataIndependent",
     "GroupGuarantee",
+    "LabelFile",
     "Outlook",
     "Quote",
     "Report",
@@ -30,7 +37,7 @@ __all__ = [
     "Tested",
 ]
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -43,7 +50,8 @@ _CONVERSIONS: Final = {
 class Sanitized:
     """A released data-dependent ε and the public parameters it was released with.
 
-    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly;
+    `earlier` are draws from the same rounds that are charged with it. With release `none` all
+    numbers are None. `release_rdp` is what the draw costs, exactly;
     `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
@@ -55,6 +63,15 @@ class Sanitized:
     delta_failure: float | None = None
     release_rdp: float | None = None
     release_rdp_published: float | None = None
+    earlier: tuple[Draw, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """It in JSON-ready values."""
+        earlier = [
+            {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
+            for draw in self.earlier
+        ]
+        return asdict(self) | {"earlier": earlier}
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,57 @@ class DataIndependent:
     labels_epsilon: float
     labels_order: float | None
     labels_method: str
+
+
+@dataclass(frozen=True)
+class Crosscheck:
+    """What a textbook says of the labels at the same δ, as `accounting.textbook` has it.
+
+    Attributes:
+        steps: what is composed, each `gaussian` with a noise_multiplier, or `bounded` with an
+            epsilon and a delta, and how often.
+        rdp_epsilon, rdp_order, exact_epsilon: for Gaussian steps, rounded up; else None.
+        basic_epsilon, advanced_epsilon: for the others.
+        compared: how data_independent.labels_epsilon compares, and why.
+    """
+
+    steps: tuple[dict[str, Any], ...]
+    rdp_epsilon: float | None
+    rdp_order: float | None
+    exact_epsilon: float | None
+    basic_epsilon: float | None
+    advanced_epsilon: float | None
+    compared: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """It in JSON-ready values."""
+        return asdict(self) | {"steps": list(self.steps)}
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """The file, or folder of parts, that a report belongs to; its name may be private.
+
+    Attributes:
+        format: of the file, or of the parts.
+        bytes: of all of it.
+        sha256: of the file; of a folder that of the lines `sha256sum part-*` prints, by name.
+        parts: how many there are; None for a file.
+    """
+
+    format: LabelFormat
+    bytes: int
+    sha256: str
+    parts: int | None
+
+    @classmethod
+    def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
+        """What was written in this format."""
+        return cls(label_format, digest.size, digest.sha256, digest.parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """It in JSON-ready values."""
+        return asdict(self) | {"format": self.format.value}
 
 
 @dataclass(frozen=True)
@@ -122,9 +190,11 @@ class Report(Result):
     `max_answers` count pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
-    classes are called, class 0 first, where they have names.
-    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. Where teachers count
-    differently, `groups` has the ε of each group; none is above the headline.
+    classes are called, class 0 first, where they have names. Where teachers count differently,
+    `groups` has the ε of each group; none is above the headline.
+    `run` names the run and `time` says when it began (UTC), None where no verb made the report;
+    `labels` is the file of its labels, None where none was written with it; `tool` is the version
+    of pate that wrote it, `read_as` the version of the schema it was read by.
     """
 
     epsilon: float
@@ -150,13 +220,42 @@ class Report(Result):
     label_set: LabelSet | None = None
     label_names: tuple[str, ...] | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    crosscheck: Crosscheck | None = None
+    labels: LabelFile | None = None
+    run: str | None = None
+    time: str | None = None
+    tool: str = __version__
+    read_as: int = SCHEMA_VERSION
+
+    def with_labels(
+        self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
+    ) -> Report:
+        """The report of the labels in a file or folder of parts, by their hash.
+
+        Args:
+            path: on disk, or an address of a store.
+            label_format: by the suffix if left out.
+
+        Raises:
+            VoteError: it cannot be read.
+            UsageError: the suffix names no format.
+        """
+        digest = digest_of(path)
+        if label_format is None and digest.parts is not None:
+            label_format = LabelFormat.from_path(public_name((parts_of(path) or [""])[0]))
+        if label_format is None:
+            label_format = LabelFormat.from_path(public_name(os.fspath(path)))
+        return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         return {
             "schema_version": SCHEMA_VERSION,
-            "tool": {"name": "pate-cli", "version": __version__},
+            "tool": {"name": "pate-cli", "version": self.tool},
+            "run": self.run,
+            "time": self.time,
+            "labels": None if self.labels is None else self.labels.to_dict(),
             "releasable": True,
             "private": self.private,
             "sound": self.sound,
@@ -177,8 +276,9 @@ class Report(Result):
                 "covers": self.covers,
                 "statements": [asdict(statement) for statement in self.statements],
             },
-            "sanitized": asdict(self.sanitized),
+            "sanitized": self.sanitized.to_dict(),
             "data_independent": asdict(self.data_independent),
+            "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
             "tested": None if self.tested is None else _plain(self.tested),
             "spent": None if self.spent is None else asdict(self.spent),
             **_listed(self.groups),
@@ -238,8 +338,8 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups` as in `Report`. `sound` is false where a fact that ε takes as
-    public was read off the votes; `warnings` say which.
+    what a target would mean; `groups` and `crosscheck` as in `Report`; there are no labels. `sound`
+    is false where a fact that ε takes as public was read off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -253,6 +353,7 @@ class Quote(Result):
     groups: tuple[GroupGuarantee, ...] = ()
     sound: bool = True
     warnings: tuple[str, ...] = ()
+    crosscheck: Crosscheck | None = None
 
     @property
     def epsilon(self) -> float:
@@ -278,6 +379,8 @@ class Quote(Result):
             "max_answers": self.max_answers,
             "planned_release": self.planned_release,
             "data_independent": asdict(self.data_independent),
+            "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
+            "labels": None,
             **target,
             **_listed(self.groups),
             "warnings": list(self.warnings),

@@ -8,25 +8,25 @@ last. Readers that skip names beginning with `_` or `.` never see what is not co
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause
+from pate_cli.files.digest import Digest, Hashed, together
 from pate_cli.files.draft import Draft, told
 from pate_cli.files.inputs import Place, current
 from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import PART
 from pate_cli.files.stored_folder import StoredFolder
 
-__all__ = ["Part", "PartFile", "PartFolder"]
+__all__ = ["Part", "PartFile", "PartFolder", "digest_of_parts"]
 
 _MOST_PARTS: Final = 100_000  # five digits, so that the order of names is that of numbers
 _RUN: Final = re.compile(r"[0-9a-z]{1,64}")
@@ -34,7 +34,7 @@ _RUN: Final = re.compile(r"[0-9a-z]{1,64}")
 
 @dataclass(frozen=True)
 class Part:
-    """What a commit expects of a part: name, rows, bytes and 256-bit BLAKE2b in hexadecimal."""
+    """What a commit expects of a part: name, rows, bytes and SHA-256 in hexadecimal."""
 
     name: str
     rows: int
@@ -46,24 +46,22 @@ class Part:
             raise ParameterError(f"{self.name!r} of {self.rows} rows is no part of a folder")
 
 
-class PartFile(Draft):
-    """A part while it is written; it counts and hashes what it takes."""
+class PartFile(Hashed):
+    """A part while it is written."""
 
     def __init__(self, name: str, draft: Draft) -> None:
         """Pass what is written on to `draft`."""
-        super().__init__(draft.write)
-        self._name, self._size, self._hash = name, 0, hashlib.blake2b(digest_size=32)
-
-    def write(self, data: Any, /) -> int:
-        """Write all of `data`; OSError when that fails."""
-        count = super().write(data)
-        self._hash.update(data)
-        self._size += count
-        return count
+        super().__init__(draft)
+        self._name = name
 
     def part(self, *, rows: int) -> Part:
         """What was written, for the commit; `rows` is how many rows that was."""
-        return Part(self._name, rows, self._size, self._hash.hexdigest())
+        return Part(self._name, rows, self.digest.size, self.digest.sha256)
+
+
+def digest_of_parts(parts: Iterable[Part]) -> Digest:
+    """That of a folder of these parts."""
+    return together((part.name, Digest(part.digest, part.size)) for part in parts)
 
 
 class _Place(Protocol):
@@ -210,7 +208,7 @@ def _marker(parts: list[Part]) -> bytes:
     facts = {
         "rows": sum(part.rows for part in parts),
         "parts": [
-            {"name": part.name, "rows": part.rows, "bytes": part.size, "blake2b": part.digest}
+            {"name": part.name, "rows": part.rows, "bytes": part.size, "sha256": part.digest}
             for part in parts
         ],
     }

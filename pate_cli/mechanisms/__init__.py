@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pate_cli.errors import LedgerError, ParameterError, UsageError
 from pate_cli.words import MechanismName
@@ -32,8 +32,11 @@ __all__ = [
     "SparseVector",
     "Stability",
     "mechanism_class",
+    "mechanism_from_parameters",
     "scored_from_parameters",
 ]
+
+_Kind = TypeVar("_Kind", bound="Mechanism")
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
@@ -133,20 +136,31 @@ class MechanismChoice:
         return replace(self, name=name, given=kept)
 
 
-def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
-    """The mechanism with a Rényi cost that `parameters()` described.
+def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
+    """The mechanism that `parameters()` described.
 
     Raises:
         LedgerError: an unknown name, a missing or foreign field, or a number out of range.
     """
+    from pate_cli.mechanisms.base import Mechanism
+
+    return _built(parameters, Mechanism)  # type: ignore[type-abstract]  # for its subclasses
+
+
+def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
+    """The same for one with a Rényi cost; others are unknown to it."""
     from pate_cli.mechanisms.base import ScoredMechanism
 
+    return _built(parameters, ScoredMechanism)  # type: ignore[type-abstract]  # as above
+
+
+def _built(parameters: Mapping[str, Any], among: type[_Kind]) -> _Kind:
     fields = dict(parameters)
     name = fields.pop("name", None)
     known_name = isinstance(name, str) and name in CLASSES
     kind = mechanism_class(MechanismName(name)) if known_name else None
-    if kind is None or not issubclass(kind, ScoredMechanism):
-        known = [word for word in CLASSES if issubclass(mechanism_class(word), ScoredMechanism)]
+    if kind is None or not issubclass(kind, among):
+        known = [word for word in CLASSES if issubclass(mechanism_class(word), among)]
         raise LedgerError(f"unknown mechanism {name!r}; this tool knows {', '.join(known)}")
     try:
         return kind(**fields)

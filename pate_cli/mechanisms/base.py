@@ -20,6 +20,7 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.textbook import Step
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, Ints, LabelArray, SparseCounts, dense
 from pate_cli.checks import MOST_CLASSES, check_ensemble
 from pate_cli.errors import ParameterError, UsageError
@@ -177,6 +178,10 @@ class Mechanism(Labeller):
     def sparse_draws(self) -> int:
         """Those for a histogram by its votes: a class for every vote, the best other, and which."""
         return min(self.classes, self.teachers) + 2
+
+    @abstractmethod
+    def textbook(self, *, queries: int, answers: int) -> tuple[Step, ...]:
+        """k1 queries with at most k2 answers as a textbook composes them, every number seen."""
 
     def start(self) -> Labeller:
         """What labels a run from its first row on; itself where rows do not depend on others."""

@@ -14,6 +14,7 @@ from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import worst_scores
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.textbook import Gaussian
 from pate_cli.accounting.threshold import (
     PassMoments,
     cell_moments,
@@ -379,6 +380,11 @@ class ConfidentGNMax(ScoredMechanism):
         argmax_rdp = np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
         cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
         return float(chain_rdp(moments, argmax_rdp, cap=cap).max())
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
+        """k1 maxima of sensitivity k, and the argmax's histograms."""
+        looks = Gaussian(queries, self.sigma1 / self.teachers_per_record)
+        return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ² = k²(k1/σ1² + 2 k2/σ2²)."""

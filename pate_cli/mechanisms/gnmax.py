@@ -20,6 +20,7 @@ from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.accounting.textbook import Gaussian
 from pate_cli.arrays import (
     DENSE_CLASSES,
     Floats,
@@ -210,6 +211,11 @@ class GNMax(OneScoreMechanism):
             orders=orders,
             teachers_per_record=1 if together else self.teachers_per_record,
         )
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
+        """k2 histograms of L2 sensitivity k√2."""
+        del queries
+        return (Gaussian(answers, self._sigma / 2.0**0.5),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """k√(2 k2)/σ2."""

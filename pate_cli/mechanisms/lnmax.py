@@ -19,6 +19,7 @@ from pate_cli.accounting.laplace.noisy_max import (
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
+from pate_cli.accounting.textbook import Bounded
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.checks import check_scale
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
@@ -123,6 +124,11 @@ class LNMax(OneScoreMechanism):
             orders=orders,
             teachers_per_record=1 if together else self.teachers_per_record,
         )
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
+        """k2 answers, each ε0-DP."""
+        del queries
+        return (Bounded(answers, self.pure_epsilon),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """√(2 k2)·μ(k/b) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).

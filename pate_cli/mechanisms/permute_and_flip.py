@@ -19,6 +19,7 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_lipschitz,
     flip_score_range,
 )
+from pate_cli.accounting.textbook import Bounded
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.checks import check_scale
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
@@ -115,6 +116,11 @@ class PermuteAndFlip(OneScoreMechanism):
     def worst_answers(self, orders: Floats) -> Floats:
         """Randomised response, the worst that is ε0-DP."""
         return randomised_response_rdp(epsilon=self.pure_epsilon, orders=orders)
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
+        """k2 answers, each ε0-DP."""
+        del queries
+        return (Bounded(answers, self.pure_epsilon),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """√k2·μ(ε0) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)): ε-DP implies μ(ε)-GDP (see LNMax)."""

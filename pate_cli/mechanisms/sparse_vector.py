@@ -16,6 +16,7 @@ from pate_cli.accounting.stability import (
     sparse_vector_leak,
     sparse_vector_threshold,
 )
+from pate_cli.accounting.textbook import Bounded
 from pate_cli.arrays import Floats, Histograms, LabelArray, winners
 from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
 from pate_cli.labels import NO_LABEL
@@ -143,6 +144,11 @@ class SparseVector(ComposedMechanism):
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """All rows in one go: `start().label`. For several batches keep the labeller."""
         return self.start().label(counts, noise)
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
+        """As many epochs as there may be refusals."""
+        del answers
+        return (Bounded(min(self.refusals, queries), self.query_epsilon, self.leak),)
 
     def privacy(self, queries: int, delta: float) -> Composition:
         """The (ε, δ) of k1 queries with at most Q refusals for all votes.

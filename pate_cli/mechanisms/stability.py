@@ -16,6 +16,7 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
+from pate_cli.accounting.textbook import Bounded
 from pate_cli.arrays import Floats, Histograms, LabelArray, winners
 from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
 from pate_cli.labels import NO_LABEL
@@ -117,6 +118,11 @@ class Stability(ComposedMechanism):
     def _distance(self, counts: Histograms) -> Floats:
         k = self.teachers_per_record
         return distance_to_instability(counts, teachers_per_record=k).astype(np.float64)
+
+    def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
+        """k1 queries, answered or not."""
+        del answers
+        return (Bounded(queries, self.query_epsilon, self.leak),)
 
     def privacy(self, queries: int, delta: float) -> Composition:
         """The (ε, δ) of k1 queries for all votes.

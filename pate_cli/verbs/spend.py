@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 from pate_cli.accounts import Account, ComposedAccount, TargetAccount
 from pate_cli.checkpoint import Checkpoint
+from pate_cli.clock import now
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.report import LabelFile, Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import least_delta, spendings
@@ -24,7 +25,7 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
-from pate_cli.files.part_folder import PartFolder
+from pate_cli.files.part_folder import PartFolder, digest_of_parts
 from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
 from pate_cli.ledger import Ledger, SpendRecord
@@ -135,6 +136,7 @@ def aggregate(
         RefusedError: the coin came out against the labels; it carries the public report.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
+    began = now()  # before anything is spent, should it be refused
     target = _target(
         target_epsilon, refusal_epsilon, budget, record, bound=Bound(bound), delta=delta
     )
@@ -179,10 +181,10 @@ def aggregate(
         if target is not None:
             try:
                 target.decide(asked, account, key, progress=progress)
-            except RefusedError:
+            except RefusedError as error:
                 if resumed is not None:
                     resumed.end()
-                raise
+                raise RefusedError(str(error), _named(error.report, key, began)) from None
         if parts is not None:
             place = PartPlace(parts, key.name("parts"), LabelFormat(label_format), shown)
             try:
@@ -202,7 +204,9 @@ def aggregate(
                     place.abort()
                 raise
             staged = Staged(place, tuple(written))
-            return Aggregation(NOTHING, settled.report, settled.ledger, resumed, staged)
+            file = LabelFile.of(digest_of_parts(written), place.label_format)
+            report = replace(_named(settled.report, key, began), labels=file)
+            return Aggregation(NOTHING, report, settled.ledger, resumed, staged)
         kept: list[Labels] = []
         settled = run(
             asked.passes,
@@ -216,7 +220,12 @@ def aggregate(
             facts=asked.file.facts,
         )
         labels = NOTHING if write is not None else concatenate(kept)
-        return Aggregation(labels, settled.report, settled.ledger, resumed)
+        return Aggregation(labels, _named(settled.report, key, began), settled.ledger, resumed)
+
+
+def _named(report: Report, key: RunKey, began: str) -> Report:
+    """The report with the name of its run and the time when that began."""
+    return replace(report, run=key.run_id, time=began)
 
 
 def quote(
@@ -460,6 +469,7 @@ def release(
         SpentError: the rounds were released before.
         LedgerError: a ledger is damaged, or does not fit the others.
     """
+    began = now()
     given = [ledgers] if isinstance(ledgers, Ledger | str | PathLike) else list(ledgers)
     total = functools.reduce(
         operator.add, [item if isinstance(item, Ledger) else Ledger.read(item) for item in given]
@@ -503,4 +513,4 @@ def release(
         total, plan, key.aside("release"), prior=[past.draw for past in prior], recorded=recorded
     )
     draw = plan.draw if plan.publishes_draw else None
-    return Released(report, total, known.after(total, draw))
+    return Released(_named(report, key, began), total, known.after(total, draw))

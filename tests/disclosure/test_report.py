@@ -17,7 +17,7 @@ from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import RunKey
-from pate_cli.words import ReleaseKind, Voting
+from pate_cli.words import LabelFormat, ReleaseKind, Voting
 from runs import Given, round_of
 
 MECHANISM = GNMax(50, 2, sigma2=10.0)
@@ -25,6 +25,9 @@ DRAWN = (ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE)
 KEYS = [
     "schema_version",
     "tool",
+    "run",
+    "time",
+    "labels",
     "releasable",
     "private",
     "sound",
@@ -40,6 +43,7 @@ KEYS = [
     "guarantee",
     "sanitized",
     "data_independent",
+    "crosscheck",
     "tested",
     "spent",
     "rounds",
@@ -165,7 +169,7 @@ def fields_of(kind):
 
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
-    allowed = {str, int, float, bool, type(None), typing.Any, Voting}
+    allowed = {str, int, float, bool, type(None), typing.Any, Voting, LabelFormat}
     for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:

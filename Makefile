@@ -29,7 +29,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The example and the reference in README.md, written by the program itself.
+# What the program itself writes of README.md and of pate_cli/docs.
 docs: $(STAMP)
 	$(BIN)/python tests/readme_blocks.py --write
 

@@ -1,4 +1,4 @@
-"""The parts of README.md that the program itself writes: its example and its reference.
+"""The parts of README.md and of the pages in pate_cli/docs that the program itself writes.
 
 `make docs` rewrites them (`python tests/readme_blocks.py --write`); a test compares. The reference
 is rendered from the options themselves and not by `--help`, whose layout is Typer's and changes
@@ -7,8 +7,13 @@ with its version.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
+import math
+import os
+import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,10 +22,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+
+import pate_cli as pate
 from pate_cli.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+DOCS = ROOT / "pate_cli" / "docs"
+SAMPLES = ROOT / "sample_votes"
+PAGES = (README, *sorted(DOCS.glob("*.md")))
 
 _WIDTH, _INDENT = 100, 34
 # What the example keeps of the report; "…" stands for the rest.
@@ -38,9 +49,15 @@ _KEPT = {
 }
 
 
-def blocks() -> dict[str, str]:
-    """Every generated block by its name."""
-    return {"example": example(), "two-rounds": two_rounds(), "reference": reference()}
+def blocks() -> dict[Path, dict[str, str]]:
+    """Every page with the generated blocks in it, by name."""
+    return {
+        README: {"summary": summary(), "expected": expected()},
+        DOCS / "guide.md": {"two-rounds": two_rounds()},
+        DOCS / "reference.md": {"reference": reference()},
+        DOCS / "report.md": {"example": example()},
+        DOCS / "tutorial.md": {"tutorial": tutorial()},
+    }
 
 
 def fill(text: str, filled: dict[str, str]) -> str:
@@ -50,16 +67,48 @@ def fill(text: str, filled: dict[str, str]) -> str:
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)
         if not (found and closed):
-            raise SystemExit(f"README.md has no block {start.strip()} … {end}")
+            raise SystemExit(f"no block {start.strip()} … {end}")
         text = f"{before}{start}{content}{end}{after}"
     return text
+
+
+def summary() -> str:
+    """What a person sees at a terminal, and the first labels."""
+    words = ["aggregate", "sample_votes/adult.parquet", "--target-epsilon", "1.5"]
+    words += ["--output", "labels.csv"]
+    with _folder() as folder:
+        shown = _at_a_terminal(words, folder)
+        head = (folder / "labels.csv").read_text().splitlines()[:5]
+    lines = ["```console", f"$ pate {' '.join(words)}", *shown, "", "$ head -n 5 labels.csv"]
+    return "\n".join([*lines, *head, "```", ""])
+
+
+def expected() -> str:
+    """ε for all votes by number of teachers and of queries, rounded up."""
+    asked = (40, 1_000)
+    lines = [
+        f"| teachers | {' | '.join(f'{queries:,} queries' for queries in asked)} |",
+        f"|{'---|' * (len(asked) + 1)}",
+    ]
+    for teachers in (10, 40, 100, 250, 1_000, 5_000):
+        # Any votes of this shape have the same price.
+        votes = np.tile([teachers, 0], (asked[-1], 1))
+        prices = (
+            pate.quote(votes, layout="counts", max_queries=queries).epsilon for queries in asked
+        )
+        lines.append(f"| {teachers:,} | {' | '.join(map(_rounded_up, prices))} |")
+    return "\n".join([*lines, ""])
+
+
+def _rounded_up(epsilon: float) -> str:
+    places = 0 if epsilon >= 100.0 else 1 if epsilon >= 10.0 else 2
+    return f"{math.ceil(epsilon * 10**places) / 10**places:.{places}f}"
 
 
 def example() -> str:
     """A real run on the demo votes, its report shortened."""
     votes = "sample_votes/demo.parquet"
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "sample_votes").symlink_to(ROOT / "sample_votes")
+    with _folder() as folder:
         words = ["aggregate", votes, "--target-epsilon", "1.5", "-o", "labels.csv"]
         run = subprocess.run(
             [sys.executable, "-m", "pate_cli", *words],
@@ -69,9 +118,30 @@ def example() -> str:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        head = (Path(folder) / "labels.csv").read_text().splitlines()[:7]
-    lines = ["```console", f"$ pate {' '.join(words)}", *_shortened(run.stdout.splitlines())]
-    return "\n".join([*lines, "", "$ head -n 7 labels.csv", *head, "```", ""])
+    shown = _shortened(run.stdout.splitlines())
+    return "\n".join(["```console", f"$ pate {' '.join(words)} | cat", *shown, "```", ""])
+
+
+def tutorial() -> str:
+    """What the tutorial's Python prints."""
+    with _folder() as folder:
+        return f"```text\n{follow_tutorial(folder)}```\n"
+
+
+def follow_tutorial(folder: Path) -> str:
+    """Run the tutorial's Python in a folder; what it printed."""
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    ways = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ways},
+    )
+    return run.stdout
 
 
 def two_rounds() -> str:
@@ -81,6 +151,37 @@ def two_rounds() -> str:
         [sys.executable, script], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
     return "\n".join(["```console", f"$ python {script}", run.stdout.rstrip(), "```", ""])
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder of its own that has the samples in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "sample_votes").symlink_to(SAMPLES)
+        yield folder
+
+
+def _at_a_terminal(words: list[str], folder: Path) -> list[str]:
+    """The lines that a command leaves on a terminal, as plain text."""
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", closefd=True) as seen:  # noqa: PTH123 - a descriptor
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pate_cli", *words],
+            cwd=folder,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "dumb", "COLUMNS": "100"},
+        )
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # Linux says that the other end is closed
+            while piece := seen.read1():
+                said += piece
+    if process.wait():
+        raise SystemExit(said.decode())
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
+    return [line.rpartition("\r")[2].rstrip() for line in text.splitlines()]
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:
@@ -110,11 +211,11 @@ def reference() -> str:
         entries = list(_entries(command.callback))
         arguments = [spelling for spelling, _ in entries if not _is_option(spelling)]
         usage = " ".join(["pate", command.name or "", *arguments, "[OPTIONS]"])
-        out += [f"<details><summary><code>{usage}</code></summary>", ""]
+        out += [f"## pate {command.name}", "", f"`{usage}`", ""]
         out += [*_paragraphs(inspect.getdoc(command.callback)), "```text"]
         for spelling, meaning in entries:
             out += _entry(spelling, meaning)
-        out += ["```", "", "</details>", ""]
+        out += ["```", ""]
     return "\n".join(out)
 
 
@@ -169,12 +270,14 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Rewrite README.md, or say that it would change."""
-    text = README.read_text(encoding="utf-8")
+    """Rewrite the pages, or say that one would change."""
     if "--write" in sys.argv[1:]:
-        README.write_text(fill(text, blocks()), encoding="utf-8")
-    elif fill(text, {"reference": reference()}) != text:
-        raise SystemExit("README.md is out of date: run make docs")
+        for page, filled in blocks().items():
+            page.write_text(fill(page.read_text(encoding="utf-8"), filled), encoding="utf-8")
+        return
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    if fill(text, {"reference": reference()}) != text:
+        raise SystemExit("pate_cli/docs/reference.md is out of date: run make docs")
 
 
 if __name__ == "__main__":

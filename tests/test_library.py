@@ -1,4 +1,4 @@
-"""The library as a stranger uses it: the face, the README's examples, and results in the hand."""
+"""The library as a stranger uses it: the face, its page's examples, and results in the hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pate_cli.results import Result
 from pate_cli.words import MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "pate_cli" / "docs" / "python.md"
 DEMO = ROOT / "sample_votes" / "demo.parquet"
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -58,13 +58,13 @@ def taken_apart(text):
     return re.sub(number, "#", text), [float(found) for found in re.findall(number, text)]
 
 
-def test_the_examples_of_the_readme_run(monkeypatch):
+def test_the_examples_of_the_page_run(monkeypatch):
     monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```python\n(>>> .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     runner = doctest.DocTestRunner(Alike())
     for block in blocks:
-        example = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+        example = doctest.DocTestParser().get_doctest(block, {}, PAGE.name, str(PAGE), 0)
         said = []
         runner.run(example, out=said.append)
         assert not said, "".join(said)

@@ -59,6 +59,11 @@ class Aggregation:
     checkpoint: Checkpoint | None = None
     staged: Staged | None = None
 
+    def _repr_html_(self) -> str:
+        # A frozen dataclass says nothing in a notebook that its parts do not say better.
+        kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
+        return "".join(part._repr_html_() for part in kept)
+
 
 def run(
     passes: Passes,

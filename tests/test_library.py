@@ -259,8 +259,21 @@ def test_a_result_in_every_form(results, name, tmp_path):
     lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     assert [list(json.loads(line)) for line in lines[:1]] == [table.column_names]
     shown = result._repr_html_()
-    assert shown.startswith("<p><b>")
-    assert shown.count("<tr>") == shown.count("</tr>")
+    assert shown.startswith(f"<p><b>{type(result).__name__}: ")
+    # A notebook is passed on: of what describes the votes it has no more than `repr` says.
+    assert ("<table>" in shown) is (name in {"Labels", "Report", "Tuned"})
+
+
+def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done):
+    names = ["<b>yes</b>", "no", "perhaps"]
+    with pate.open_votes(counts, **SHAPE, label_names=names) as votes:
+        shown = pate.aggregate(votes, **CONFIDENT, seed=7).labels._repr_html_()
+    assert "&lt;b&gt;yes&lt;/b&gt;</td>" in shown
+    assert "<b>yes" not in shown
+    assert shown.count("<tr>") == 7  # names, five rows, and that there are more
+    whole = done._repr_html_()
+    assert done.report.summary in whole
+    assert whole.endswith("; SECRET</b></p>")
 
 
 def test_a_result_as_a_data_frame(results):

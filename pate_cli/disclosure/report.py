@@ -193,6 +193,15 @@ class Report(Result):
             for name in ("id", "holds", "text")
         }
 
+    def preview(self) -> list[tuple[object, ...]]:
+        """What is promised, to whom, and what to mind."""
+        return [
+            ("guarantee", self.summary),
+            ("protected", self.adjacency),
+            ("worst case", f"epsilon {self.data_independent.epsilon:.4f}"),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+
     @property
     def releasable(self) -> bool:
         """Made to be published."""

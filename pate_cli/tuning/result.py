@@ -99,6 +99,10 @@ class Tuned(Result):
             f"{self.winner.epsilon:.4f}"
         )
 
+    def preview(self) -> list[tuple[object, ...]]:
+        """How to run the winner."""
+        return [] if self.command is None else [(self.command,)]
+
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain numbers, for JSON."""
         goal, grid, winner = self.goal, self.grid, self.winner

@@ -23,9 +23,11 @@ from pate_cli.cli.options import (
     Votes,
     Without,
     in_panel,
+    report_beside,
     spread,
     stem_of,
 )
+from pate_cli.cli.summary import Handling, print_quote, print_report
 from pate_cli.errors import RefusedError, UsageError
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
@@ -116,8 +118,10 @@ def aggregate(
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
     label_format = label_format or LabelFormat.from_path(public_name(labels_path))
-    if labels_path == "-" and report.report == "-":
+    if labels_path == "-" and report.report in (None, "-"):
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
+    report_path = report.place(report_beside(labels_path, votes))
+    summed_up = report.summed_up and labels_path != "-"
     if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     if engine.checkpoint is not None and dry_run:
@@ -144,14 +148,17 @@ def aggregate(
     with contextlib.ExitStack() as undo, output.outputs() as out:
         if "record" in asked:
             out.protect(asked["record"], "the record of attempts")
-        # The record of what is spent is put in place before what spends it.
+        # The record of what is spent is put in place before what spends it. A dry run looks whether
+        # there could be such files, and minds none that are there.
         if ledger is not None:
-            out.reserve(ledger, mode=0o600)
+            out.reserve(ledger, mode=0o600, replace=dry_run)
         if folder is None:
-            out.reserve(labels_path)
+            out.reserve(labels_path, replace=dry_run)
         else:
-            folder.check(force=output.force)
-        out.reserve(report.report)
+            folder.check(force=output.force or dry_run)
+        keeps_report = not (dry_run and summed_up and report.report is None)
+        if keeps_report:
+            out.reserve(report_path)
         view.reserve(out)
         with reading.open(votes) as file:
             check_form(label_format, labels_as, file.label_set)
@@ -162,14 +169,19 @@ def aggregate(
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
             # The rows follow from a target, and are read twice to test it.
             rows = None if target.target_epsilon is not None else reading.rows(file)
-            with output.progress("aggregating", rows) as advance:
-                if dry_run:
+            if dry_run:
+                with output.progress("pricing", rows) as advance:
                     quote = pate.quote(file, choice, progress=advance, **asked)
-                    out.write(report.report, quote.to_json().encode())
+                if keeps_report:
+                    out.write(report_path, quote.to_json().encode())
+                if summed_up:
+                    print_quote(quote)
+                else:
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
-                    for warning in quote.warnings:
-                        output.note(f"warning: {warning}")
-                    return
+                for warning in quote.warnings:
+                    output.note(f"warning: {warning}")
+                return
+            with output.progress("aggregating", rows) as advance:
                 try:
                     with _Written(out, labels_path, label_format, labels_as) as labels:
                         done = pate.aggregate(
@@ -190,31 +202,43 @@ def aggregate(
                 except RefusedError as error:
                     refused = error
         if refused is not None:
-            out.write(report.report, refused.report.to_json().encode())
+            out.write(report_path, refused.report.to_json().encode())
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
-            out.write(report.report, done.report.to_json().encode())
+            out.write(report_path, done.report.to_json().encode())
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
         done.staged.commit(force=output.force)
+    secret = [_named(votes), *([] if ledger is None else [str(ledger)])]
     if refused is not None:
+        if summed_up:
+            print_report(refused.report, Handling([report_path], secret))
         _note_attempts(output, refused.report, asked["record"])
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
-    shown = "standard output" if labels_path == "-" else public_name(labels_path)
     public = done.report
-    output.note(
-        f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
-        f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
-    )
-    _note_groups(output, public)
+    if summed_up:
+        files = [public_name(name) for name in (labels_path, report_path) if name != os.devnull]
+        print_report(public, Handling(files, secret))
+    else:
+        shown = "standard output" if labels_path == "-" else public_name(labels_path)
+        output.note(
+            f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
+            f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
+        )
+        _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
     if not public.private:
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+def _named(votes: str) -> str:
+    """The votes in the list of secrets."""
+    return "the votes" if votes == "-" else public_name(votes)
 
 
 def _folder(labels: str) -> PartFolder | None:

@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from pate_cli.cli import terminal
 from pate_cli.errors import UsageError
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import (
     CONFIDENCE,
     DELTA,
@@ -63,6 +64,7 @@ __all__ = [
     "Without",
     "flagged",
     "in_panel",
+    "report_beside",
     "spread",
     "stem_of",
 ]
@@ -622,7 +624,17 @@ class BookOptions(TargetOptions):
 class ReportOptions:
     """Where the public report goes, and the noise it tells of."""
 
-    report: Annotated[str, _output("--report", help="Public report (JSON); - is stdout.")] = "-"
+    report: Annotated[
+        str | None,
+        _output(
+            "--report",
+            help="Public report (JSON); - is stdout. Default: stdout, but at a terminal, where a "
+            "summary is shown, a file: <stem>.report.json beside the labels.",
+        ),
+    ] = None
+    as_json: Annotated[
+        bool, _output("--json", help="The same as --report -: JSON also on a terminal.")
+    ] = False
     seed: Annotated[
         int | None,
         typer.Option(
@@ -630,6 +642,30 @@ class ReportOptions:
             help="Reproducible noise for tests and papers; the report says private: false.",
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.report not in (None, "-"):
+            raise UsageError("--json sends the report to stdout; leave out --report FILE")
+
+    @property
+    def piped(self) -> bool:
+        """Whether the report goes to standard output."""
+        return (
+            self.as_json
+            or self.report == "-"
+            or (self.report is None and not terminal.read_by_person())
+        )
+
+    def place(self, beside: str) -> str:
+        """Where the report goes; `beside` where nothing is said and a person reads the summary."""
+        if self.piped:
+            return "-"
+        return beside if self.report is None else self.report
+
+    @property
+    def summed_up(self) -> bool:
+        """Whether a person reads a summary on standard output."""
+        return not self.piped and terminal.read_by_person()
 
 
 @dataclass(frozen=True)
@@ -700,6 +736,26 @@ class OutputOptions:
     def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
+
+
+def report_beside(labels: str, votes: str) -> str:
+    """The name of the report that belongs to labels at `labels`: a file, a folder or an address.
+
+    Labels that go to a device or a pipe have no folder: then it is named after the votes.
+    """
+    if is_address(labels):
+        bits = urlsplit(labels)
+        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
+    place = Path(labels)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        return _report_of("", votes)
+    return _report_of(labels, votes)
+
+
+def _report_of(labels: str, votes: str) -> str:
+    folder, slash, name = labels.rstrip("/").rpartition("/")
+    stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
+    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
 
 
 def stem_of(source: str) -> str:

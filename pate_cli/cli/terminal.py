@@ -23,6 +23,7 @@ __all__ = [
     "command",
     "outputs",
     "progress",
+    "read_by_person",
     "refuse_closed",
     "say",
     "show",
@@ -77,10 +78,15 @@ def show(
         OutputError: there is no standard output.
     """
     refuse_closed()
-    if as_json or not sys.stdout.isatty():
+    if as_json or not read_by_person():
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
     else:
         print_table(result)
+
+
+def read_by_person() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
 
 
 def refuse_closed() -> None:

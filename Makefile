@@ -15,11 +15,8 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	@mkdir -p .demo
-	$(BIN)/pate aggregate sample_votes/demo.parquet --target-epsilon 1.5 \
-	  --spend .demo/spent.json --output .demo/labels.csv --force
-	@echo
-	head -n 7 .demo/labels.csv
+	@rm -rf .demo
+	$(BIN)/pate demo .demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --quiet -n 2 tests

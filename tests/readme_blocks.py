@@ -233,7 +233,9 @@ def _entries(function: Any) -> Iterator[tuple[str, str]]:
         declared = (info.default, *(info.param_decls or ()))
         spellings = [spelling for spelling in declared if _is_option(spelling)]
         if not spellings:
-            yield info.metavar or name.upper(), meaning
+            needed = parameter.default is inspect.Parameter.empty
+            place = (info.metavar or name.upper()).strip("[]")
+            yield place if needed else f"[{place}]", meaning
             continue
         names = ", ".join(sorted(spellings, key=lambda spelling: spelling.startswith("--")))
         yield f"{names} {_value(kinds[0])}".rstrip(), meaning

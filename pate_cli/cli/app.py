@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
+from pate_cli.cli.demo import demo
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
@@ -119,3 +120,4 @@ app.command("cost", no_args_is_help=True)(cost)
 app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
 app.command("release", no_args_is_help=True)(release)
 app.command("tune", no_args_is_help=True)(tune)
+app.command("demo")(demo)

@@ -33,6 +33,9 @@ DOCS = ROOT / "pate_cli" / "docs"
 SAMPLES = ROOT / "sample_votes"
 PAGES = (README, *sorted(DOCS.glob("*.md")))
 
+# Wherever a block is run, it runs this very package.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
 _WIDTH, _INDENT = 100, 34
 # What the example keeps of the report; "…" stands for the rest.
 _KEPT = {
@@ -117,6 +120,7 @@ def example() -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=ENVIRONMENT,
         )
     shown = _shortened(run.stdout.splitlines())
     return "\n".join(["```console", f"$ pate {' '.join(words)} | cat", *shown, "```", ""])
@@ -132,14 +136,13 @@ def follow_tutorial(folder: Path) -> str:
     """Run the tutorial's Python in a folder; what it printed."""
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     script = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
-    ways = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": ways},
+        env=ENVIRONMENT,
     )
     return run.stdout
 
@@ -171,7 +174,7 @@ def _at_a_terminal(words: list[str], folder: Path) -> list[str]:
             cwd=folder,
             stdout=theirs,
             stderr=theirs,
-            env={**os.environ, "TERM": "dumb", "COLUMNS": "100"},
+            env={**ENVIRONMENT, "TERM": "dumb", "COLUMNS": "100"},
         )
         os.close(theirs)
         said = b""

@@ -134,10 +134,30 @@ def test_the_tutorial_runs_as_it_stands(tmp_path):
     assert price["target"]["target"] == report["epsilon"]
 
 
+def test_the_first_lines_of_python_run(tmp_path, monkeypatch):
+    class Teacher:
+        def predict(self, queries):
+            return np.full(len(queries), 3)
+
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT["README.md"], re.DOTALL)
+    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 250, "queries": [None] * 400}
+    exec(block, known)  # noqa: S102 - our own words
+    labels = (tmp_path / "labels.csv").read_text().splitlines()[1:]
+    assert {line.split(",")[1] for line in labels} <= {"3", ""}
+    assert json.loads((tmp_path / "report.json").read_text())["epsilon"] <= 1.5
+
+
 def _shell(lines, folder):
     """Run lines of a page, with this very program."""
     script = f"set -e\npate() {{ '{sys.executable}' -m pate_cli \"$@\"; }}\n{lines}"
-    run = subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True)
+    run = subprocess.run(
+        ["sh", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=readme_blocks.ENVIRONMENT,
+    )
     assert run.returncode == 0, run.stderr
     return run
 

@@ -90,7 +90,7 @@ def aggregate(
             help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
-    view: Annotated[ViewOptions, Without("as_json")],
+    view: Annotated[ViewOptions, Without("as_json", "as_table")],
     engine: EngineOptions,
     output: OutputOptions,
 ) -> None:

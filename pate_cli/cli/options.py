@@ -680,8 +680,15 @@ class ViewOptions:
         ),
     ] = None
     as_json: Annotated[
-        bool, typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON.")
+        bool, typer.Option("--json", help="JSON also on a terminal, as a pipe gets it.")
     ] = False
+    as_table: Annotated[
+        bool, typer.Option("--table", help="The table of a terminal also through a pipe.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_table:
+            raise UsageError("give --json or --table, not both")
 
     def reserve(self, out: Outputs, *, mode: int = 0o600) -> None:
         """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
@@ -702,7 +709,8 @@ class ViewOptions:
 
     def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
         """JSON for a pipe or on request, a table for a person."""
-        terminal.show(result, print_table, as_json=self.as_json)
+        tabled = self.as_table or (terminal.read_by_person() and not self.as_json)
+        terminal.show(result, print_table if tabled else None)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli.help import EPSILON, SPECIAL, TARGET
 from pate_cli.cli.options import (
     AccountOptions,
     BookOptions,
@@ -62,7 +63,7 @@ def aggregate(
     ] = None,
     labels_as: Annotated[
         LabelsAs | None,
-        typer.Option(
+        in_panel(SPECIAL)(
             "--labels-as",
             help="Where a query has several labels: lists of them, or pairs of a query and a "
             "label, one a row. Default: lists; pairs in CSV.",
@@ -73,7 +74,7 @@ def aggregate(
     report: ReportOptions,
     ledger: Annotated[
         Path | None,
-        in_panel("Output")(
+        in_panel(EPSILON)(
             "--ledger",
             help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
         ),
@@ -83,6 +84,14 @@ def aggregate(
     account: AccountOptions,
     release: ReleaseOptions,
     target: BookOptions,
+    max_epsilon: Annotated[
+        float | None,
+        in_panel(TARGET)(
+            "--max-epsilon",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
+            "than this: all it publishes, whatever the votes, or its target.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -132,7 +141,7 @@ def aggregate(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
-    asked["keep_ledger"] = ledger is not None
+    asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
     if target.target_epsilon is not None:
         if ledger is not None:
             raise UsageError(

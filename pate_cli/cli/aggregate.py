@@ -121,6 +121,7 @@ def aggregate(
     import pate_cli as pate
     from pate_cli.label_forms import check_form
     from pate_cli.multilabel import rows_of
+    from pate_cli.verbs.numbers import check_numbers
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     folder = _folder(labels_path)
@@ -135,6 +136,19 @@ def aggregate(
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     if engine.checkpoint is not None and dry_run:
         raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
+    check_numbers(
+        delta=account.delta,
+        max_epsilon=max_epsilon,
+        target_epsilon=target.target_epsilon,
+        refusal_epsilon=target.refusal_epsilon,
+        budget=target.budget,
+        order=release.order,
+        beta=release.beta,
+        sigma_release=release.sigma_release,
+        seed=report.seed,
+        workers=engine.wanted["workers"],
+        **reading.caps,
+    )
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(

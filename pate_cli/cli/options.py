@@ -426,7 +426,8 @@ class MechanismOptions:
             id_column: names the queries in the votes, and may do so here.
 
         Raises:
-            UsageError: an option that the mechanism does not take, or one that it needs.
+            UsageError: an option that the mechanism does not take, or one that it needs; a number
+                out of range, before any file is read.
             VoteError: the predictions cannot be read.
         """
         from pate_cli.mechanisms import MechanismChoice, mechanism_class
@@ -446,11 +447,14 @@ class MechanismOptions:
         given = {
             name: getattr(self, _option(name))
             for name in kind.options()
-            if getattr(self, _option(name)) is not None
+            if name != "predictions" and getattr(self, _option(name)) is not None
         }
-        if self.student is not None:
-            given["predictions"] = load_predictions(self.student, pairs=pairs, id_column=id_column)
-        return MechanismChoice(self.mechanism, given, self.teachers_per_record)
+        choice = MechanismChoice(self.mechanism, given, self.teachers_per_record)
+        choice.check()
+        if self.student is None:
+            return choice
+        predictions = load_predictions(self.student, pairs=pairs, id_column=id_column)
+        return dataclasses.replace(choice, given={**given, "predictions": predictions})
 
     @property
     def _own(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.errors import LedgerError, ParameterError, UsageError
 from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
-from pate_cli.words import MechanismName
+from pate_cli.words import DELTA, MechanismName
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -35,6 +35,9 @@ __all__ = [
     "mechanism_class",
     "scored_from_parameters",
 ]
+
+# Teachers enough for any numbers that make sense.
+_MANY: Final = 100_000
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
@@ -100,6 +103,10 @@ class MechanismChoice:
             teachers, classes, queries, delta, self.teachers_per_record, self.votes_together
         )
         return mechanism_class(self.name).for_run(run, in_votes(self.given, teachers))
+
+    def check(self) -> None:
+        """ParameterError for a number that is out of range for any votes."""
+        self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def named(self, label_names: Sequence[str] | None) -> MechanismChoice:
         """The same with the student's columns in the order of the classes, if it is called so."""

@@ -242,3 +242,36 @@ def test_warnings_are_said_and_written(pate, votes):
     (text,) = json.loads(result.stdout)["warnings"]
     assert text.startswith("Labels are noise")
     assert f"pate: warning: {text}\n" in result.stderr
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--delta", 2],
+        ["--max-queries", 0],
+        ["--max-answers", -1],
+        ["--sigma2", -1],
+        ["--sigma1", "0%"],
+        ["--threshold", "nan"],
+        ["--mechanism", "lnmax", "--laplace-scale", 0],
+        ["--mechanism", "stability", "--query-delta", 1.5],
+        ["--mechanism", "sparse-vector", "--refusals", 0],
+        ["--mechanism", "interactive", "--confidence", 2, "--student", "missing.npy"],
+        ["--teachers-per-record", 0],
+        ["--max-epsilon", 0],
+        ["--target-epsilon", -1],
+        ["--target-epsilon", 1, "--refusal-epsilon", 2],
+        ["--target-epsilon", 1, "--budget", 0],
+        ["--order", 1],
+        ["--beta", 0],
+        ["--sigma-release", -1],
+        ["--seed", -1],
+        ["--workers", 0],
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_wrong_numbers_are_told_before_a_missing_file(pate, refused, leftovers, words, dry):
+    line = refused(pate("aggregate", "missing.npy", *words, *dry), 2)
+    assert "missing.npy" not in line
+    assert leftovers() == []

@@ -131,6 +131,7 @@ def run_in_parts(
     key: RunKey,
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
+    warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
@@ -173,12 +174,12 @@ def run_in_parts(
     asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = _settled(account, done, facts, key)
+    settled = _settled(account, done, facts, key, warnings)
     return settled, [receipt.part for receipt in receipts]
 
 
 def _settled(
-    account: Account, done: Round, facts: Facts, key: RunKey, warnings: Sequence[str] = ()
+    account: Account, done: Round, facts: Facts, key: RunKey, warnings: Sequence[str]
 ) -> Settlement:
     settled = account.settle(replace(done, **facts.of_round), key, warnings)
     return replace(settled, report=replace(settled.report, label_names=facts.label_names))

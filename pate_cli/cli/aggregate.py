@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli.help import EPSILON, SPECIAL, TARGET
 from pate_cli.cli.options import (
     AccountOptions,
     BookOptions,
@@ -62,7 +63,7 @@ def aggregate(
     ] = None,
     labels_as: Annotated[
         LabelsAs | None,
-        typer.Option(
+        in_panel(SPECIAL)(
             "--labels-as",
             help="Where a query has several labels: lists of them, or pairs of a query and a "
             "label, one a row. Default: lists; pairs in CSV.",
@@ -73,7 +74,7 @@ def aggregate(
     report: ReportOptions,
     ledger: Annotated[
         Path | None,
-        in_panel("Output")(
+        in_panel(EPSILON)(
             "--ledger",
             help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
         ),
@@ -83,6 +84,14 @@ def aggregate(
     account: AccountOptions,
     release: ReleaseOptions,
     target: BookOptions,
+    max_epsilon: Annotated[
+        float | None,
+        in_panel(TARGET)(
+            "--max-epsilon",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
+            "than this: all it publishes, whatever the votes, or its target.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -90,7 +99,7 @@ def aggregate(
             help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
-    view: Annotated[ViewOptions, Without("as_json")],
+    view: Annotated[ViewOptions, Without("as_json", "as_table")],
     engine: EngineOptions,
     output: OutputOptions,
 ) -> None:
@@ -112,6 +121,7 @@ def aggregate(
     import pate_cli as pate
     from pate_cli.label_forms import check_form
     from pate_cli.multilabel import rows_of
+    from pate_cli.verbs.numbers import check_numbers
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     folder = _folder(labels_path)
@@ -126,13 +136,26 @@ def aggregate(
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     if engine.checkpoint is not None and dry_run:
         raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
+    check_numbers(
+        delta=account.delta,
+        max_epsilon=max_epsilon,
+        target_epsilon=target.target_epsilon,
+        refusal_epsilon=target.refusal_epsilon,
+        budget=target.budget,
+        order=release.order,
+        beta=release.beta,
+        sigma_release=release.sigma_release,
+        seed=report.seed,
+        workers=engine.wanted["workers"],
+        **reading.caps,
+    )
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
-    asked["keep_ledger"] = ledger is not None
+    asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
     if target.target_epsilon is not None:
         if ledger is not None:
             raise UsageError(

@@ -106,5 +106,7 @@ def release(
         f"{len(total.rounds)} round(s), {total.answers} answers: epsilon "
         f"{done.report.epsilon:.4f} at delta {total.delta:g}"
     )
+    for warning in done.report.warnings:
+        output.note(f"warning: {warning}")
     if not done.report.sound:
         output.note(f"warning: {done.report.summary}")

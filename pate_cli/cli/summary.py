@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.disclosure.verdict import verdict
 from pate_cli.errors import printable
-from pate_cli.multilabel import rows_of
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -49,6 +47,8 @@ def print_quote(quote: Quote) -> None:
 
 
 def _released(report: Report) -> _Rows:
+    from pate_cli.multilabel import rows_of
+
     yield "answered", f"{report.answers} of {report.queries} {rows_of(report.label_set)}"
     yield (
         "epsilon",
@@ -99,6 +99,8 @@ def _quoted(quote: Quote) -> _Rows:
 
 
 def _worth(epsilon: float, delta: float) -> str:
+    from pate_cli.disclosure.verdict import verdict
+
     found = verdict(epsilon, delta)
     return f"{found.word}: {found.meaning}"
 

@@ -6,11 +6,14 @@ rich itself is imported with the first table: most results go to a pipe or to a 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from pate_cli.cli.grid import Grid
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 __all__ = [
     "print_accuracy",
@@ -22,29 +25,21 @@ __all__ = [
 ]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
-_WIDTH = 20
-_NEAR = 5
+_NEAR: Final = 5
+_ENDLESS: Final = 10_000
 
 
 def _console() -> Console:
     from rich.console import Console
 
-    return Console()
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the command line, which knows what is expected of a filter."""
+            raise BrokenPipeError
 
-
-def _table(title: str, *numbers: str, first: str | None = None, last: str | None = None) -> Table:
-    """A table with columns of numbers, to the right, between columns of words, to the left."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, box=box.SIMPLE, title_justify="left", collapse_padding=True)
-    if first is not None:
-        table.add_column(first, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    if last is not None:
-        table.add_column(last)
-    return table
+    # A pipe has no width, unless it is told one; nothing is to be wrapped for it.
+    endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Printer(width=_ENDLESS if endless else None)
 
 
 def print_cost(result: dict[str, Any]) -> None:
@@ -89,8 +84,8 @@ def _print_target(console: Console, target: dict[str, Any]) -> None:
     )
 
 
-def _by_order(result: dict[str, Any]) -> Table:
-    table = _table("Cost by order (nats)", "order", *result["steps"], "total")
+def _by_order(result: dict[str, Any]) -> Grid:
+    table = Grid("Cost by order (nats)", ["order", *result["steps"], "total"])
     best = result["orders"].index(result["order"])
     for row in range(max(0, best - _NEAR), min(len(result["orders"]), best + _NEAR + 1)):
         cells = [f"{values[row]:.6g}" for values in result["steps"].values()]
@@ -98,16 +93,16 @@ def _by_order(result: dict[str, Any]) -> Table:
             f"{result['orders'][row]:g}",
             *cells,
             f"{result['rdp'][row]:.6g}",
-            style="bold" if row == best else None,
+            style="bold" if row == best else "",
         )
     return table
 
 
-def _by_plurality(result: dict[str, Any]) -> Table:
-    table = _table(
+def _by_plurality(result: dict[str, Any]) -> Grid:
+    table = Grid(
         f"Which queries cost, at order {result['order']:g}",
-        *("plurality", "queries", "answered", "mean cost", "share"),
-        last="of the cost",
+        ["plurality", "queries", "answered", "mean cost", "share"],
+        bars="of the cost",
     )
     rows = result["per_query"]["by_plurality"]
     most = max((row["share_of_cost"] for row in rows), default=1.0) or 1.0
@@ -118,7 +113,7 @@ def _by_plurality(result: dict[str, Any]) -> Table:
             f"{row['expected_answers'] / row['queries']:.0%}",
             f"{row['mean_cost']:.3g}",
             f"{row['share_of_cost']:.1%}",
-            "█" * round(_WIDTH * row["share_of_cost"] / most),
+            share=row["share_of_cost"] / most,
         )
     return table
 
@@ -127,10 +122,10 @@ def print_accuracy(result: dict[str, Any]) -> None:
     """`pate cost --accuracy` for a person."""
     console = _console()
     console.print(_WARNING)
-    table = _table(
+    table = Grid(
         f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
-        *("noise (sd, votes)", "parameter", "right", "epsilon"),
-        first="mechanism",
+        ["mechanism", "noise (sd, votes)", "parameter", "right", "epsilon"],
+        named=True,
     )
     for row in result["accuracy"]:
         table.add_row(
@@ -160,7 +155,7 @@ def print_smooth(result: dict[str, Any]) -> None:
         console.print(
             f"this order is served best by beta {best['beta']:.4g} and sigma-release "
             f"{best['sigma_release']:.4g}: {best['release']} release, epsilon "
-            f"{best['mean']:.4f} ± {best['sd']:.4f}"
+            f"{best['mean']:.4f} (sd {best['sd']:.4f})"
         )
     for verdict in result["conditions"]:
         held = "[green]hold[/]" if verdict["holds"] else f"[red]fail[/]: {verdict['reason']}"
@@ -169,8 +164,8 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"order {verdict['order']:g} {held}"
         )
     within = result["cost_by_distance"]
-    heads = ("distance", "local sensitivity", "discounted", *(["cost at most"] if within else []))
-    table = _table("By distance", *heads, last="")
+    heads = ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])]
+    table = Grid("By distance", heads, bars="")
     curve, discounted = result["local_sensitivity"], result["discounted"]
     top = max(discounted, default=1.0) or 1.0
     step = max(1, len(curve) // 20)
@@ -181,8 +176,8 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"{curve[distance]:.6g}",
             f"{discounted[distance]:.6g}",
             *([f"{within[distance]:.6g}"] if within else []),
-            "█" * round(_WIDTH * discounted[distance] / top),
-            style="bold" if distance == result["distance"] else None,
+            share=discounted[distance] / top,
+            style="bold" if distance == result["distance"] else "",
         )
     console.print(table)
 
@@ -191,11 +186,10 @@ def print_compare(result: dict[str, Any]) -> None:
     """`pate cost --compare` for a person."""
     console = _console()
     console.print(_WARNING)
-    table = _table(
+    table = Grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
-        *("queries", "answers", "agreement", "epsilon", "worst case"),
-        first="mechanism",
-        last="note",
+        ["mechanism", "queries", "answers", "agreement", "epsilon", "worst case"],
+        named=True,
     )
     for row in result["compare"]:
         table.add_row(
@@ -205,9 +199,11 @@ def print_compare(result: dict[str, Any]) -> None:
             f"{row['agreement']:.1%}",
             "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}",
             f"{row['data_independent']:.4f}",
-            row["note"],
         )
     console.print(table)
+    for row in result["compare"]:
+        if row["note"]:
+            console.print(f"{row['mechanism']}: {row['note']}")
 
 
 def print_tuned(result: dict[str, Any]) -> None:
@@ -264,10 +260,10 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
     console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
 
 
-def _front(result: dict[str, Any]) -> Table:
-    table = _table(
+def _front(result: dict[str, Any]) -> Grid:
+    table = Grid(
         "Pareto front",
-        *("epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap"),
+        ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap"],
     )
     for point in result["pareto"]:
         table.add_row(
@@ -286,15 +282,17 @@ def _front(result: dict[str, Any]) -> Table:
 def print_rule(result: dict[str, Any]) -> None:
     """`pate tune --rule-of-thumb` for a person: both rules side by side."""
     console = _console()
-    table = _table("Release parameters by rule", *("order", "beta", "sigma-release"), first="rule")
-    for name, label in (
-        ("rule_of_thumb", f"of thumb, for epsilon {result['target_epsilon']:g}"),
-        ("public_rule", "public, what pate aggregate does without flags"),
-    ):
+    table = Grid(
+        f"Release parameters for epsilon {result['target_epsilon']:g}",
+        ["rule", "order", "beta", "sigma-release"],
+        named=True,
+    )
+    for name, label in (("rule_of_thumb", "of thumb"), ("public_rule", "public")):
         rule = result[name]
         table.add_row(
             label, f"{rule['order']:g}", f"{rule['beta']:g}", f"{rule['sigma_release']:g}"
         )
     console.print(table)
+    console.print("The public rule is what pate aggregate takes without flags.")
     console.print("No rule makes a run meet the target; --data-independent does.")
     console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)

@@ -69,16 +69,14 @@ def stoppable() -> None:
 _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 
 
-def show(
-    result: dict[str, Any], print_table: Callable[[dict[str, Any]], None], *, as_json: bool
-) -> None:
-    """JSON for a pipe or on request, a table for a person.
+def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] | None) -> None:
+    """A table, or JSON without a printer of one.
 
     Raises:
         OutputError: there is no standard output.
     """
     refuse_closed()
-    if as_json or not read_by_person():
+    if print_table is None:
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
     else:
         print_table(result)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli.help import DATA, PICTURES, VOTES
 from pate_cli.cli.options import (
     Delta,
     OutputOptions,
@@ -31,7 +32,7 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from pate_cli.mechanisms.amounts import Amount
 
 __all__ = ["tune"]
 
@@ -41,7 +42,7 @@ _WARNING = (
     "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"
 )
 
-_VALUES = "in votes: a,b,c or low:high:count."
+_VALUES = "in votes, or as in 80% of the teachers: a,b,c or low:high:count."
 _goal, _search = in_panel("Goal"), in_panel("Search")
 
 
@@ -92,18 +93,18 @@ class GridOptions:
     ] = None
 
     @property
-    def axes(self) -> dict[str, tuple[float, ...] | None]:
+    def axes(self) -> dict[str, tuple[Amount, ...] | None]:
         """The values to try, by the name of the grid's axis."""
         from pate_cli.tuning.settings import parse_values
 
         return {
-            "thresholds": parse_values("--threshold", self.threshold),
-            "sigmas1": parse_values("--sigma1", self.sigma1),
-            "sigmas2": parse_values("--sigma2", self.sigma2),
+            "thresholds": parse_values("threshold", self.threshold),
+            "sigmas1": parse_values("sigma1", self.sigma1),
+            "sigmas2": parse_values("sigma2", self.sigma2),
         }
 
 
-_safe = in_panel("Without private votes")
+_safe = in_panel(DATA)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class SafeOptions:
     ] = False
     truth: Annotated[
         str | None,
-        in_panel("Votes")(
+        in_panel(VOTES)(
             "--truth",
             metavar="FILE",
             help="True labels, in a file as VOTES: also estimate accuracy, from below.",
@@ -157,7 +158,7 @@ class FrontOptions(ViewOptions):
 
     plot: Annotated[
         Path | None,
-        in_panel("Output")(
+        in_panel(PICTURES)(
             "--plot", help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot]."
         ),
     ] = None
@@ -260,7 +261,7 @@ def _refuse_beside_a_rule(given: dict[str, object]) -> None:
 
 def _by_rule(
     wanted: GoalOptions,
-    axes: dict[str, tuple[float, ...] | None],
+    axes: dict[str, tuple[Amount, ...] | None],
     reading: VoteOptions,
     safe: SafeOptions,
     teachers_per_record: int,

@@ -1,4 +1,4 @@
-"""What a published (ε, δ) is worth, in words; and what should be said where it is little."""
+"""What a published (ε, δ) is worth, in words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pate_cli.errors import ParameterError
 
 __all__ = ["HOLLOW", "Verdict", "best_guess", "verdict"]
 
-# Up to these ε, nats. Above the last an ε promises practically nothing.
+# Up to these ε, nats.
 _BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (10.0, "weak"))
 HOLLOW: Final = _BANDS[-1][0]
+"""Above it an ε promises practically nothing."""
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,24 @@ class Mechanism(Labeller):
         """Pr[an answer is not the plurality] per query, [queries]."""
         return np.zeros(len(counts))
 
+    def unanimous(self) -> tuple[float, float]:
+        """(Pr[answered], Pr[an answer is right]) of a query on which all teachers agree; public.
+
+        Nothing that teachers could vote does better.
+        """
+        votes: Histograms
+        if self.classes <= DENSE_CLASSES:
+            votes = np.zeros((1, self.classes), dtype=np.int64)
+            votes[0, 0] = self.teachers
+        else:
+            labels, counts = np.array([[0]]), np.array([[self.teachers]])
+            votes = SparseCounts(labels, counts, self.classes)
+        return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
+
+    def _most_answered(self, votes: Histograms) -> float:
+        """The first of these."""
+        return float(self.answer_chance(votes)[0])
+
 
 class ComposedMechanism(Mechanism):
     """One whose answers or refusals are (ε, δ)-DP each; there is no Rényi cost to sanitize.

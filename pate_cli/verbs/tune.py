@@ -7,6 +7,7 @@ from dataclasses import replace
 from os import PathLike
 
 from pate_cli.errors import UsageError
+from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
@@ -28,9 +29,9 @@ def tune(
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     delta: float = DELTA,
-    thresholds: Sequence[float] | None = None,
-    sigmas1: Sequence[float] | None = None,
-    sigmas2: Sequence[float] | None = None,
+    thresholds: Sequence[Amount | float | str] | None = None,
+    sigmas1: Sequence[Amount | float | str] | None = None,
+    sigmas2: Sequence[Amount | float | str] | None = None,
     data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
@@ -55,7 +56,8 @@ def tune(
         objective: with only a target, `answers` or `agreement`.
         min_agreement: least expected share of answers that equal the plurality.
         release: as in `aggregate`.
-        thresholds, sigmas1, sigmas2: values to try (votes); a grid in proportion if left out.
+        thresholds, sigmas1, sigmas2: values to try, in votes or as `80%` of the teachers; a grid
+            in proportion if left out.
         data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
         public_votes: the caller asserts that the votes are public.
@@ -114,9 +116,9 @@ def rule_of_thumb(
     teachers: int | None,
     classes: int | None,
     queries: int | None,
-    threshold: float | None = None,
-    sigma1: float | None = None,
-    sigma2: float | None = None,
+    threshold: Amount | float | str | None = None,
+    sigma1: Amount | float | str | None = None,
+    sigma2: Amount | float | str | None = None,
     release: ReleaseKind | str | None = None,
     delta: float = DELTA,
     teachers_per_record: int = 1,
@@ -143,7 +145,7 @@ def rule_of_thumb(
     )
     return by_rule_of_thumb(
         kind,
-        mechanism=ConfidentGNMax.for_run(shape, given),
+        mechanism=ConfidentGNMax.for_run(shape, in_votes(given, tau)),
         queries=k1,
         target_epsilon=target_epsilon,
         delta=delta,

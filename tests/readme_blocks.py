@@ -20,11 +20,12 @@ import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
 import pate_cli as pate
+from pate_cli.cli import help  # noqa: A004 - the panels
 from pate_cli.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -212,18 +213,29 @@ def reference() -> str:
     out = []
     for command in app.registered_commands:
         entries = list(_entries(command.callback))
-        arguments = [spelling for spelling, _ in entries if not _is_option(spelling)]
+        arguments = [entry.spelling for entry in entries if entry.panel is None]
         usage = " ".join(["pate", command.name or "", *arguments, "[OPTIONS]"])
         out += [f"## pate {command.name}", "", f"`{usage}`", ""]
         out += [*_paragraphs(inspect.getdoc(command.callback)), "```text"]
-        for spelling, meaning in entries:
-            out += _entry(spelling, meaning)
+        for panel in (None, *help.PANELS):
+            inside = [entry for entry in entries if entry.panel == panel]
+            out += ["", f"{panel}:"] if inside and panel else []
+            for entry in inside:
+                out += _lines(entry)
         out += ["```", ""]
     return "\n".join(out)
 
 
-def _entries(function: Any) -> Iterator[tuple[str, str]]:
-    """(spelling, meaning) of every argument and option of a command."""
+class _Entry(NamedTuple):
+    """An argument, which is in no panel, or an option."""
+
+    panel: str | None
+    spelling: str
+    meaning: str
+
+
+def _entries(function: Any) -> Iterator[_Entry]:
+    """Every argument and option of a command."""
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         kind, info = get_args(hints[name])
@@ -238,10 +250,11 @@ def _entries(function: Any) -> Iterator[tuple[str, str]]:
         if not spellings:
             needed = parameter.default is inspect.Parameter.empty
             place = (info.metavar or name.upper()).strip("[]")
-            yield place if needed else f"[{place}]", meaning
+            yield _Entry(None, place if needed else f"[{place}]", meaning)
             continue
         names = ", ".join(sorted(spellings, key=lambda spelling: spelling.startswith("--")))
-        yield f"{names} {info.metavar or _value(kinds[0])}".rstrip(), meaning
+        spelling = f"{names} {info.metavar or _value(kinds[0])}".rstrip()
+        yield _Entry(info.rich_help_panel or help.EVERYDAY, spelling, meaning)
 
 
 def _is_option(spelling: object) -> bool:
@@ -254,8 +267,9 @@ def _value(kind: type) -> str:
     return {bool: "", str: "TEXT", int: "N", float: "X", Path: "FILE"}[kind]
 
 
-def _entry(spelling: str, meaning: str) -> Iterator[str]:
-    lines = textwrap.wrap(meaning, _WIDTH - _INDENT, break_on_hyphens=False)
+def _lines(entry: _Entry) -> Iterator[str]:
+    spelling = entry.spelling
+    lines = textwrap.wrap(entry.meaning, _WIDTH - _INDENT, break_on_hyphens=False)
     if len(spelling) > _INDENT - 2:
         yield spelling
         spelling = ""

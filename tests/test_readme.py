@@ -71,7 +71,7 @@ def test_every_option_named_in_the_text_exists():
         told = re.sub(r"<!-- reference -->.*<!-- /reference -->", "", text, flags=re.DOTALL)
         told = re.sub(r"^(\$ )?head .*$", "", told, flags=re.MULTILINE)
         named = set(re.findall(r"(?<![\w)-])--?[a-z][\w-]*", told))
-        assert named - known <= {"--help", "--install-completion"}, page
+        assert named - known <= {"--help", "--help-all", "--install-completion"}, page
 
 
 def _anchors(text):

@@ -14,6 +14,7 @@ __all__ = [
     "LARGE",
     "MECHANISM",
     "OTHER",
+    "PANELS",
     "PICTURES",
     "SECOND",
     "SHARED",
@@ -40,7 +41,8 @@ PICTURES: Final = "Pictures"
 TESTS: Final = "Tests and papers"
 
 _RARE: Final = (SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
-_FIRST: Final = (EVERYDAY, VOTES, MECHANISM, TARGET, EPSILON)
+PANELS: Final = (EVERYDAY, VOTES, MECHANISM, TARGET, EPSILON, DATA, *_RARE)
+"""From the everyday to the rare."""
 _EVERYTHING: Final = "--help-all"
 
 
@@ -85,7 +87,4 @@ def _panel(parameter: Any) -> str:
 
 
 def _rank(panel: str) -> int:
-    order = ("Arguments", *_FIRST)
-    if panel in order:
-        return order.index(panel)
-    return len(order) + (_RARE.index(panel) + 1 if panel in _RARE else 0)
+    return ("Arguments", *PANELS).index(panel)

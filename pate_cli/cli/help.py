@@ -11,11 +11,13 @@ __all__ = [
     "DATA",
     "EPSILON",
     "EVERYDAY",
+    "GOAL",
     "LARGE",
     "MECHANISM",
     "OTHER",
     "PANELS",
     "PICTURES",
+    "SEARCH",
     "SECOND",
     "SHARED",
     "SPECIAL",
@@ -26,8 +28,10 @@ __all__ = [
     "asks_for_help",
 ]
 
+GOAL: Final = "Goal"
 EVERYDAY: Final = "Everyday"
 VOTES: Final = "Votes"
+SEARCH: Final = "Search"
 MECHANISM: Final = "Mechanism"
 TARGET: Final = "Target stated in advance"
 EPSILON: Final = "Published epsilon"
@@ -41,7 +45,8 @@ PICTURES: Final = "Pictures"
 TESTS: Final = "Tests and papers"
 
 _RARE: Final = (SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
-PANELS: Final = (EVERYDAY, VOTES, MECHANISM, TARGET, EPSILON, DATA, *_RARE)
+_PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, EPSILON, DATA)
+PANELS: Final = (*_PLAIN, *_RARE)
 """From the everyday to the rare."""
 _EVERYTHING: Final = "--help-all"
 

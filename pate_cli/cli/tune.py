@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli.help import DATA, PICTURES, VOTES
+from pate_cli.cli.help import DATA, GOAL, PICTURES, SEARCH, VOTES
 from pate_cli.cli.options import (
     Delta,
     OutputOptions,
@@ -43,7 +43,7 @@ _WARNING = (
 )
 
 _VALUES = "in votes, or as in 80% of the teachers: a,b,c or low:high:count."
-_goal, _search = in_panel("Goal"), in_panel("Search")
+_goal, _search = in_panel(GOAL), in_panel(SEARCH)
 
 
 @dataclass(frozen=True)

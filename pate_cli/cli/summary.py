@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pate_cli.cli.terminal import printer
 from pate_cli.errors import printable
 
 if TYPE_CHECKING:
@@ -106,10 +107,9 @@ def _worth(epsilon: float, delta: float) -> str:
 
 
 def _print(rows: _Rows) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console()
+    console = printer()
     for row in rows:
         for line in _wrapped(*row, width=max(console.width, _LEAST_WIDTH)):
             # Lines are of the width already; what is longer is one word, which is not to be cut.

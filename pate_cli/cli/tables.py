@@ -6,11 +6,10 @@ rich itself is imported with the first table: most results go to a pipe or to a 
 from __future__ import annotations
 
 import math
-import os
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli.grid import Grid
+from pate_cli.cli.terminal import printer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,25 +25,11 @@ __all__ = [
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _NEAR: Final = 5
-_ENDLESS: Final = 10_000
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    class Printer(Console):
-        def on_broken_pipe(self) -> None:
-            """Leave it to the command line, which knows what is expected of a filter."""
-            raise BrokenPipeError
-
-    # A pipe has no width, unless it is told one; nothing is to be wrapped for it.
-    endless = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Printer(width=_ENDLESS if endless else None)
 
 
 def print_cost(result: dict[str, Any]) -> None:
     """`pate cost` for a person."""
-    console = _console()
+    console = printer()
     bound = result["data_independent"]
     console.print(_WARNING)
     console.print(
@@ -120,7 +105,7 @@ def _by_plurality(result: dict[str, Any]) -> Grid:
 
 def print_accuracy(result: dict[str, Any]) -> None:
     """`pate cost --accuracy` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
     table = Grid(
         f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
@@ -140,7 +125,7 @@ def print_accuracy(result: dict[str, Any]) -> None:
 
 def print_smooth(result: dict[str, Any]) -> None:
     """`pate smooth-sensitivity` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
     best = result["best"]
     console.print(
@@ -184,7 +169,7 @@ def print_smooth(result: dict[str, Any]) -> None:
 
 def print_compare(result: dict[str, Any]) -> None:
     """`pate cost --compare` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
     table = Grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
@@ -208,7 +193,7 @@ def print_compare(result: dict[str, Any]) -> None:
 
 def print_tuned(result: dict[str, Any]) -> None:
     """`pate tune` for a person: the winner with its command line, and the Pareto front."""
-    console = _console()
+    console = printer()
     if not result["complete"]:
         console.print("[bold red]INCOMPLETE[/]: the best so far")
     if not result["releasable"]:
@@ -281,7 +266,7 @@ def _front(result: dict[str, Any]) -> Grid:
 
 def print_rule(result: dict[str, Any]) -> None:
     """`pate tune --rule-of-thumb` for a person: both rules side by side."""
-    console = _console()
+    console = printer()
     table = Grid(
         f"Release parameters for epsilon {result['target_epsilon']:g}",
         ["rule", "order", "beta", "sigma-release"],

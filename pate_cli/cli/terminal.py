@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pate_cli.errors import OutputError, UsageError, printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pate_cli.files.transaction import Outputs
 
 __all__ = [
@@ -22,6 +25,7 @@ __all__ = [
     "aftermath",
     "command",
     "outputs",
+    "printer",
     "progress",
     "read_by_person",
     "refuse_closed",
@@ -30,6 +34,9 @@ __all__ = [
     "stoppable",
     "tolerant",
 ]
+
+
+_ENDLESS: Final = 10_000
 
 
 class Advance(Protocol):
@@ -85,6 +92,21 @@ def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] |
 def read_by_person() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+
+
+def printer() -> Console:
+    """What prints tables and summaries on standard output, as wide as that is."""
+    from rich.console import Console
+
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the command line, which knows what is expected of a filter."""
+            raise BrokenPipeError
+
+    # A pipe has no width, unless it is told one; nothing is to be wrapped for it. Without a height,
+    # too, rich takes a dumb terminal for one of 80 columns.
+    width, height = shutil.get_terminal_size((_ENDLESS, 24))
+    return Printer(width=width, height=height)
 
 
 def refuse_closed() -> None:

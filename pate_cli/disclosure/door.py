@@ -110,7 +110,7 @@ def release(
         public=public,
         earlier=len(prior),
         recorded=recorded,
-        warnings=(*warnings, *plan.caveats),
+        warnings=(*plan.caveats, *warnings),
         groups=by_group(
             ledger.rounds[0].groups,
             spent,

@@ -210,13 +210,15 @@ def test_ascii_terminals_get_ascii(command, votes, environment, folder):
         ["script", "-qec", shlex.join(command("cost", votes, "-q")), "/dev/null"],
         check=False,
         capture_output=True,
-        env=plain | {"TERM": "xterm", "COLUMNS": "90"} | environment,
+        env=plain | {"TERM": "xterm", "COLUMNS": "75"} | environment,
     )
     assert result.returncode == 0, result.stdout
     assert result.stdout.isascii()
     assert b"\\u" not in result.stdout
     assert b"-----" in result.stdout
     assert b"####" in result.stdout
+    shown = re.sub(rb"\x1b\[[0-9;]*m", b"", result.stdout)
+    assert max(len(line.rstrip(b"\r")) for line in shown.split(b"\n")) <= 75
 
 
 def grid_at(width, **rest):

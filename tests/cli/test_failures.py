@@ -172,7 +172,7 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
         code, out, err = _finish(process)
     assert code == 130
     assert out.startswith(b'{"query_id')
-    assert err == ("pate: interrupted; part of the outputs left already: count this run as spent\n")
+    assert err == ("pate: interrupted; outputs left already: count this run as spent\n")
 
 
 def _defect(monkeypatch, kind):

@@ -52,7 +52,7 @@ class Place:
         return {
             name.removeprefix("out/"): data
             for name, data in self.all().items()
-            if name.startswith("out/") and "_staging-" not in name
+            if name.startswith("out/") and "_pate-unfinished-" not in name
         }
 
     def put(self, name, data=b"old"):
@@ -192,7 +192,7 @@ def test_what_is_staged_is_private_and_what_is_committed_follows_the_umask(disk,
     out = Path(disk.path)
     parts = staged(disk.folder, [b"x"])
     (hidden,) = out.parent.iterdir()
-    assert hidden.name == f".out.{RUN}.tmp"
+    assert hidden.name == f".pate-unfinished-out-{RUN}.tmp"
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
     disk.folder.commit(RUN, parts)
     assert stat.S_IMODE(out.stat().st_mode) == 0o777 & ~mask
@@ -402,7 +402,7 @@ def test_a_crash_before_the_commit_leaves_no_marker(place):
 
 def test_what_a_killed_writer_left_is_no_part(disk):
     parts = staged(disk.folder, [b"one"])
-    hidden = Path(disk.path).with_name(f".out.{RUN}.tmp")
+    hidden = Path(disk.path).with_name(f".pate-unfinished-out-{RUN}.tmp")
     (hidden / ".part-00000.csv.0123").write_bytes(b"o")
     disk.folder.commit(RUN, parts)
     assert set(disk.all()) == {"out/part-00000.csv", f"out/{MARKER}"}
@@ -539,7 +539,7 @@ def test_what_a_killed_commit_put_aside_comes_back(disk):
     disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
     before = disk.visible()
     staged(disk.folder, [b"new"])
-    Path(disk.path).rename(Path(disk.path).with_name(f".out.{RUN}.old"))  # killed here
+    Path(disk.path).rename(Path(disk.path).with_name(f".pate-replaced-out-{RUN}.tmp"))  # killed here
     disk.folder.abort(RUN)
     assert disk.visible() == before
     assert len(disk.all()) == 2

@@ -16,8 +16,8 @@ from pate_cli.errors import OutputError
 from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.inputs import Place, places_of_path, stored_place
-from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.owner import owned_name
+from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE, hidden_folders, sweep
 

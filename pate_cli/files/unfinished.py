@@ -26,7 +26,7 @@ from typing import Final
 from pate_cli.entropy import random_name
 from pate_cli.files.owner import OWNED, is_gone
 
-__all__ = ["CREATE", "Claim", "hidden_folders", "hidden_names", "sweep"]
+__all__ = ["CREATE", "Claim", "hidden_folders", "sweep"]
 
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNFINISHED: Final = ".pate-unfinished-"
@@ -41,7 +41,7 @@ _NOWHERE: Final = "00000000"
 _LOOK: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def hidden_names() -> tuple[str, str]:
+def _hidden_names() -> tuple[str, str]:
     """Names of the draft of a file and of the file that it will replace, like no others."""
     run = f"{os.getpid()}-{_system()}-{random_name(8)}"
     return f"{_UNFINISHED}{run}.tmp", f"{_REPLACED}{run}.tmp"
@@ -59,7 +59,7 @@ class Claim:
 
     def __init__(self, target: Path, mode: int) -> None:
         """Nothing is made yet; a draft will have `mode`."""
-        self.temporary, self.backup = map(target.with_name, hidden_names())
+        self.temporary, self.backup = map(target.with_name, _hidden_names())
         self._mode = mode
         self._lock: int | None = None
 

@@ -539,7 +539,9 @@ def test_what_a_killed_commit_put_aside_comes_back(disk):
     disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
     before = disk.visible()
     staged(disk.folder, [b"new"])
-    Path(disk.path).rename(Path(disk.path).with_name(f".pate-replaced-out-{RUN}.tmp"))  # killed here
+    Path(disk.path).rename(
+        Path(disk.path).with_name(f".pate-replaced-out-{RUN}.tmp")
+    )  # killed here
     disk.folder.abort(RUN)
     assert disk.visible() == before
     assert len(disk.all()) == 2

@@ -123,7 +123,10 @@ def test_copies_are_private_and_removed(suffix, tables, tmp_path, monkeypatch):
     path = tmp_path / f"v{suffix}"
     path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
     with open_votes(path) as votes:
-        (copy,) = (tmp_path / "spool").iterdir()
+        (folder,) = (tmp_path / "spool").iterdir()
+        assert folder.name.startswith("pate-votes-")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (copy,) = folder.iterdir()
         assert stat.S_IMODE(copy.stat().st_mode) == 0o600
         assert votes.portable
         assert sum(len(batch.counts) for batch in votes.batches()) == 40

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import itertools
 import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import warnings
 
 import numpy as np
-import pytest
 
 from pate_cli import __main__ as program
+from pate_cli import passes
 from pate_cli.ledger import Ledger, SpendRecord
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
-KILLS = int(os.environ.get("PATE_KILLS", "1"))
+KILLS = int(os.environ.get("PATE_KILLS", "3"))
+SEED = int(os.environ.get("PATE_KILLS_SEED", "2"))
 RACES = int(os.environ.get("PATE_RACES", "3"))
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 RELEASE = ["--order", 5, "--beta", 0.05, "--sigma-release", 20]
@@ -134,16 +137,15 @@ def check_said(code, number, said, new):
     assert (code, said) == (128 + number, f"pate: interrupted; {left}\n")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_labels_never_appear_without_what_records_them(number, votes, tmp_path, pate):
+def test_labels_never_appear_without_what_records_them(votes, tmp_path, pate):
     rows = len(np.load(votes))
     line = ["aggregate", votes, "-o", "labels.npy", "--report", "report.json"]
     line += ["--ledger", "ledger.json", *GNMAX, "--force"]
     assert pate(*line).exit_code == 0  # with everything loaded that a fork needs
     (tmp_path / "timed").mkdir()
     length = timed(line, tmp_path / "timed")
-    chance = np.random.default_rng(number)
-    for run in range(KILLS):
+    chance = np.random.default_rng(SEED)
+    for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
         folder = tmp_path / f"run{run}"
         folder.mkdir()
         replaces = run % 4 in (0, 3)
@@ -167,17 +169,16 @@ def test_labels_never_appear_without_what_records_them(number, votes, tmp_path, 
         assert [name for name in hidden(folder) if "unfinished" in name] == []
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_record_never_forgets_a_draw(number, votes, tmp_path, folder, pate):
+def test_a_record_never_forgets_a_draw(votes, tmp_path, folder, pate):
     made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
     assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
     line = ["release", "a.json", *RELEASE]
     line += ["--report", "report.json", "--quiet", "--again", "--force"]
     assert pate(*line).exit_code == 0
     length = timed(line, folder)
-    chance = np.random.default_rng(number)
+    chance = np.random.default_rng(SEED)
     record, report = folder / "a.json.spent.json", folder / "report.json"
-    for run in range(KILLS):
+    for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
         before, published = len(SpendRecord.read(record).releases), identity(report)
         code, said = stopped(line, folder, number, **moment(chance, length, run, record))
         after = len(SpendRecord.read(record).releases)
@@ -190,6 +191,47 @@ def test_a_record_never_forgets_a_draw(number, votes, tmp_path, folder, pate):
             assert hidden(folder) == []
     assert ended(started(line, folder)) == 0
     assert [name for name in hidden(folder) if "unfinished" in name] == []
+
+
+def test_a_run_goes_on_and_nothing_is_left(counts, tmp_path, pate, monkeypatch):
+    """Labels in parts, temporary copies of votes that are text, and perhaps a checkpoint."""
+    spool = tmp_path / "tmp"
+    monkeypatch.setattr(tempfile, "tempdir", str(spool))
+    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    votes = tmp_path / "votes.csv"
+    header = ",".join(f"class_{j}" for j in range(counts.shape[1]))
+    np.savetxt(votes, counts, "%d", ",", header=header, comments="")
+    line = ["aggregate", votes, "-o", "labels/", "--format", "npy", "--report", "report.json"]
+    line += ["--ledger", "ledger.json", "--seed", 3, *GNMAX, "--force"]
+    assert pate(*line).exit_code == 0
+    (tmp_path / "timed").mkdir()
+    length = timed(line, tmp_path / "timed")
+    wanted = parts(tmp_path / "timed")
+    assert len(wanted) == 7
+    chance = np.random.default_rng(SEED)
+    for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
+        folder = tmp_path / f"run{run}"
+        folder.mkdir()
+        kept = ["--checkpoint", "kept"] * (run % 3 > 0)
+        when = moment(chance, length, run, folder / NAMES[0])
+        code, said = stopped([*line, *kept], folder, number, **when)
+        found = parts(folder)
+        assert found in ({}, wanted)
+        assert not found or check_whole(folder, len(counts)) == ["ledger.json", "report.json"]
+        if number != signal.SIGKILL:
+            check_said(code, number, said, check_whole(folder, len(counts)))
+            assert kept or hidden(folder) == []
+            assert list(spool.iterdir()) == []
+        assert ended(started([*line, *kept], folder)) == 0
+        assert parts(folder) == wanted
+        assert sorted(path.name for path in folder.iterdir()) == sorted(["labels", *NAMES[::2]])
+        assert list(spool.iterdir()) == []
+
+
+def parts(folder):
+    """What is in place among the labels."""
+    place = folder / "labels"
+    return {path.name: path.read_bytes() for path in place.iterdir()} if place.exists() else {}
 
 
 def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder, pate):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import signal
 import sys
 
 import numpy as np
 import pytest
 
 from pate_cli.cli.tables import print_rule, print_tuned
+from pate_cli.cli.terminal import Stopped
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
@@ -253,7 +255,7 @@ def test_a_plot(pate, refused, votes, folder):
     assert "front.png" in refused(pate("tune", votes, *words), 6)
 
 
-def _interrupt_after(monkeypatch, calls):
+def _interrupt_after(monkeypatch, calls, error=KeyboardInterrupt):
     run = Search.run
 
     def interrupted(self, progress, **rest):
@@ -262,12 +264,19 @@ def _interrupt_after(monkeypatch, calls):
         def advance(done):
             seen.append(done)
             if len(seen) == calls:
-                raise KeyboardInterrupt
+                raise error
             progress(done)
 
         return run(self, advance, **rest)
 
     monkeypatch.setattr(Search, "run", interrupted)
+
+
+def test_a_termination_prints_it_too(pate, votes, monkeypatch):
+    _interrupt_after(monkeypatch, 2, Stopped(signal.SIGTERM))
+    result = pate("tune", votes, "--answers", 20, *GRID)
+    assert result.exit_code == 143
+    assert json.loads(result.stdout)["complete"] is False
 
 
 @pytest.mark.parametrize("calls", [2, 5])

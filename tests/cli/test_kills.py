@@ -180,6 +180,7 @@ def test_a_record_never_forgets_a_draw(votes, tmp_path, folder, pate):
     record, report = folder / "a.json.spent.json", folder / "report.json"
     for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
         before, published = len(SpendRecord.read(record).releases), identity(report)
+        left = set(hidden(folder))  # by those that were killed
         code, said = stopped(line, folder, number, **moment(chance, length, run, record))
         after = len(SpendRecord.read(record).releases)
         json.loads(report.read_text())
@@ -188,7 +189,7 @@ def test_a_record_never_forgets_a_draw(votes, tmp_path, folder, pate):
         if number != signal.SIGKILL:
             check_said(code, number, said, ["report"] * (after - before))
             assert (identity(report) != published) == (after == before + 1)
-            assert hidden(folder) == []
+            assert set(hidden(folder)) <= left
     assert ended(started(line, folder)) == 0
     assert [name for name in hidden(folder) if "unfinished" in name] == []
 

@@ -16,7 +16,6 @@ from pate_cli.reproduction.rows import (
     SAMPLE_NOTE,
     printed_tables,
     sample_rows,
-    vote_files,
 )
 from pate_cli.reproduction.table import Progress, Table
 from pate_cli.reproduction.table1 import table1
@@ -123,29 +122,37 @@ def _table(options: argparse.Namespace) -> int:
 
 def _computed(options: argparse.Namespace, progress: Progress) -> Table:
     if options.table == "answers":
-        return answers(_vote_files(options), progress=progress)
+        files, notes = _vote_files(options)
+        return answers(files, progress=progress, notes=notes)
     if options.votes is not None:
         printed = printed_tables()
         rows1, rows2 = printed.table1, printed.table2
         folder = VoteFolder(options.votes, printed.sha256)
         notes = [f"The authors' votes: {printed.archive}"]
     else:
-        rows1, rows2 = sample_rows(options.samples)
         folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
-        notes = [SAMPLE_NOTE]
+        names, passed_over = folder.votes()
+        rows1, rows2 = sample_rows(names)
+        notes = [*passed_over, SAMPLE_NOTE]
     if options.table == "table1":
         return table1(rows1, folder, progress=progress, notes=notes)
     return table2(rows2, folder, progress=progress, notes=notes, quick=options.quick)
 
 
-def _vote_files(options: argparse.Namespace) -> list[VotesOf]:
-    """Those of the samples, then the others."""
+def _vote_files(options: argparse.Namespace) -> tuple[list[VotesOf], list[str]]:
+    """Those of the samples, then the others; and notes on what is no vote file."""
     samples = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
     folders = [samples]
     if options.votes is not None:
         digests = printed_tables().sha256
         folders.append(VoteFolder(options.votes, digests, most_rows=MOST_SAMPLE_ROWS))
-    return [VotesOf(folder, name) for folder in folders for name in vote_files(folder.path)]
+    files: list[VotesOf] = []
+    notes: list[str] = []
+    for folder in folders:
+        names, passed_over = folder.votes()
+        files += [VotesOf(folder, name) for name in names]
+        notes += passed_over
+    return files, notes
 
 
 def _votes(options: argparse.Namespace) -> int:

@@ -240,6 +240,21 @@ def test_samples_have_no_printed_figures(samples, run):
     assert "no published figures to compare" in json.loads(out)["notes"][0]
 
 
+def test_what_does_not_open_as_votes_is_passed_over_with_a_note(samples, run):
+    pq.write_table(pa.table({"teacher_0": ["yes"], "teacher_1": ["no"]}), samples / "words.parquet")
+    (samples / "torn.npy").write_bytes(b"\x93NUMPY")
+    code, out, _ = run("table1", "--samples", samples, "--json")
+    assert code == 0
+    assert {name.partition(",")[0] for name in rows(out)} == {"a.parquet", "b.npy"}
+    noted = [note for note in json.loads(out)["notes"] if "passed over" in note]
+    assert [note.partition(":")[0] for note in noted] == ["torn.npy", "words.parquet"]
+    (samples / "a.parquet").unlink()
+    (samples / "b.npy").unlink()
+    code, out, err = run("table1", "--samples", samples)
+    assert (code, out) == (3, "")
+    assert "holds no vote file (.parquet or .npy); give --votes DIR; torn.npy: passed over" in err
+
+
 def test_samples_in_table_2(samples, run):
     code, out, _ = run("table2", "--quick", "--samples", samples)
     assert "printed" not in [cell for text in out.splitlines() for cell in text.split()[:2]]

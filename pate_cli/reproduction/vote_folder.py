@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, VoteFile, open_votes
 
 __all__ = ["Asked", "Histograms", "Parameters", "VoteFolder", "sha256_of"]
+
+_Taken = TypeVar("_Taken")
 
 _SUFFIXES = (".parquet", ".npy")
 _NO_VOTES = re.compile(r"truth|label|student|records|queries", re.IGNORECASE)
@@ -115,10 +117,11 @@ class VoteFolder:
         names, notes = [], []
         for name in candidates:
             try:
-                with self._open(name):
-                    names.append(name)
+                self._of_votes(name, lambda _file: None)
             except VoteError as error:
                 notes.append(f"{name}: passed over, it does not open as votes: {error}")
+            else:
+                names.append(name)
         if not names:
             rest = f"; {notes[0]}" if notes else ""
             raise VoteError(
@@ -133,23 +136,30 @@ class VoteFolder:
             VoteError: the file cannot be read as votes.
         """
         limit = self.most_rows if queries is None else queries
-        with self._open(name) as file:
-            counts = np.concatenate([batch.counts for batch in file.batches(limit=limit)])
-            teachers = file.teachers
+        counts, teachers = self._of_votes(
+            name,
+            lambda file: (
+                np.concatenate([batch.counts for batch in file.batches(limit=limit)]),
+                file.teachers,
+            ),
+        )
         known = self.sha256.get(name)
         authentic = None if known is None else sha256_of(self.path / name) == known
         return Histograms(name, counts, teachers, queries, authentic)
 
-    def _open(self, name: str) -> VoteFile:
-        """A vote file of the folder; as counts where its layout is in doubt."""
+    def _of_votes(self, name: str, taken: Callable[[VoteFile], _Taken]) -> _Taken:
+        """What is taken of a file; as counts where it is not to be had otherwise."""
         source = self.path / name
         if not self.infer:
-            return open_votes(source, layout=Layout.COUNTS)
+            with open_votes(source, layout=Layout.COUNTS) as file:
+                return taken(file)
         try:
-            return open_votes(source)
+            with open_votes(source) as file:
+                return taken(file)
         except VoteError as unclear:
             try:
-                return open_votes(source, layout=Layout.COUNTS)
+                with open_votes(source, layout=Layout.COUNTS) as file:
+                    return taken(file)
             except VoteError:
                 raise unclear from None
 

@@ -208,6 +208,12 @@ def print_compare(result: dict[str, Any]) -> None:
             row["note"],
         )
     console.print(table)
+    cap = result["max_answers"]
+    console.print(
+        "epsilon: for these votes. worst case: for all votes, with a cap of as many answers as are "
+        f"compared, --max-answers {cap}; pate cost, which has no cap unless you give one, allows "
+        "for more answers and so may state more"
+    )
 
 
 def print_tuned(result: dict[str, Any]) -> None:
@@ -356,6 +362,10 @@ def print_rule(result: dict[str, Any]) -> None:
             *(f"{rule[column]:.4f}" for column in ("made_up_epsilon", "data_independent_epsilon")),
         )
     console.print(table)
+    console.print(
+        f"Rounds with {result['queries']} rows in all: --order "
+        f"{result['public_rule']['order']:g}, the public one, for every round."
+    )
     rule = result["rule_of_thumb"]
     verdict = (
         f"meets {target:g} on made-up votes; a rule cannot promise it on yours"

@@ -646,7 +646,7 @@ class ViewOptions:
         Path | None,
         _output(
             "--plot",
-            help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+            help="Also draw a picture (.pdf, .png, .svg; mode 0600). Secret; needs pate-cli[plot].",
         ),
     ] = None
     as_json: Annotated[

@@ -236,7 +236,7 @@ def test_wrong_flags(pate, refused, case):
         (["--sigma2", "x"], "--sigma2 takes numbers as a,b,c or low:high:count, got 'x'"),
         (["--answers", "-1"], "answers must be positive and finite, got -1"),
         (["--min-agreement", "2"], "min_agreement must be between 0 and 1, got 2"),
-        (["--plot", "front.pdf"], "--plot writes .png or .svg"),
+        (["--plot", "front.gif"], "--plot writes .pdf, .png or .svg"),
         (["--max-queries", "0"], "--max-queries must be at least 1, got 0"),
     ],
 )

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
             default=Path("sample_votes"),
             help="Without --votes: folder whose vote files are all used. Default: sample_votes.",
         )
-        command.add_argument("--json", action="store_true", help="Print JSON.")
+        _add_forms(command)
         if name == "table2":
             command.add_argument(
                 "--quick", action="store_true", help="Leave out the conditional bound."
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--votes", type=Path, metavar="DIR", help="Another one, for example of the authors' files."
     )
-    command.add_argument("--json", action="store_true", help="Print JSON.")
+    _add_forms(command)
     command.set_defaults(run=_table, table="answers")
     summary = "Download and verify the authors' vote files."
     votes = commands.add_parser("votes", help=summary, description=summary)
@@ -106,16 +106,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_forms(command: argparse.ArgumentParser) -> None:
+    """The forms a table goes out in; plain text without one of them."""
+    forms = command.add_mutually_exclusive_group()
+    for form, words in (
+        ("json", "JSON: unrounded, with notes and the reason where a row has no figures."),
+        ("csv", "CSV: the cells as printed, without notes."),
+        ("latex", "a LaTeX tabular (booktabs), with the notes as comments."),
+    ):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, help=f"Print {words}"
+        )
+
+
 def _table(options: argparse.Namespace) -> int:
     progress = _progress()
     try:
         table = _computed(options, progress)
     finally:
         progress("")
-    if options.json:
-        sys.stdout.write(table.json())
-    else:
+    if options.form is None:
         table.print(sys.stdout)
+    else:
+        sys.stdout.write(getattr(table, options.form)())
     sys.stdout.flush()
     return table.exit_code
 

@@ -359,7 +359,7 @@ class MechanismOptions:
             "--student",
             metavar="FILE",
             help="Student's predictions for interactive, probabilities a query; formats as VOTES. "
-            "Labels it gives itself come out with source `student`, which is free.",
+            "Labels it gives itself come out with source `student`.",
         ),
     ] = None
     confidence: Annotated[

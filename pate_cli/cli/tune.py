@@ -158,7 +158,7 @@ class FrontOptions(ViewOptions):
     plot: Annotated[
         Path | None,
         in_panel("Output")(
-            "--plot", help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot]."
+            "--plot", help="Also draw the Pareto front (.pdf, .png, .svg); needs pate-cli[plot]."
         ),
     ] = None
 

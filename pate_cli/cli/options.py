@@ -382,15 +382,16 @@ class MechanismOptions:
         _second(
             "--student",
             metavar="FILE",
-            help="Student's predictions for interactive, probabilities a query; formats as VOTES.",
+            help="Student's predictions for interactive, probabilities a query; formats as VOTES. "
+            "Labels it gives itself come out with source `student`.",
         ),
     ] = None
     confidence: Annotated[
         float | None,
         _second(
             "--confidence",
-            help="gamma of interactive: reinforce student labels surer than this. "
-            f"Default {CONFIDENCE}.",
+            help="gamma of interactive: where teachers do not object, student labels surer than "
+            f"this come out, source `student`. Default {CONFIDENCE}.",
         ),
     ] = None
     teachers_per_record: TeachersPerRecord = 1
@@ -539,7 +540,12 @@ class ReleaseOptions:
 
     release: Release = None
     order: Annotated[
-        float | None, _tests("--order", help="Renyi order. Default: a public rule.")
+        float | None,
+        _tests(
+            "--order",
+            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
+            "their rows, which pate tune --rule-of-thumb prints.",
+        ),
     ] = None
     beta: Annotated[
         float | None,
@@ -699,7 +705,7 @@ class ViewOptions:
         Path | None,
         in_panel(PICTURES)(
             "--plot",
-            help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+            help="Also draw a picture (.pdf, .png, .svg; mode 0600). Secret; needs pate-cli[plot].",
         ),
     ] = None
     as_json: Annotated[

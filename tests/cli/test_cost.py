@@ -223,8 +223,11 @@ def test_a_cap_is_what_the_mechanisms_are_matched_at(priced):
 
 
 def test_flags_reach_the_mechanisms_that_know_them(priced):
-    wide = {row["mechanism"]: row for row in priced("--compare", "--sigma2", 20)["compare"]}
-    narrow = {row["mechanism"]: row for row in priced("--compare", "--sigma2", 4)["compare"]}
+    def compared(sigma2):
+        found = priced("--compare", "--sigma2", sigma2, "--max-queries", 12)
+        return {row["mechanism"]: row for row in found["compare"]}
+
+    wide, narrow = compared(20), compared(4)
     for name in ("confident", "gnmax"):
         assert wide[name]["agreement"] < narrow[name]["agreement"]
         assert wide[name]["epsilon"] < narrow[name]["epsilon"]
@@ -243,6 +246,16 @@ def test_a_comparison_for_a_person(screen, votes):
     assert "NOT RELEASABLE" in seen
     for word in ("confident", "gnmax", "lnmax", "stability", "sparse-vector", "agreement"):
         assert word in seen
+    # Why worst cases differ from that of `pate cost` alone.
+    assert "with --max-answers " in seen
+
+
+def test_worst_cases_are_compared_under_a_cap_that_is_said(priced):
+    found = priced("--compare")
+    capped = priced("--max-answers", found["max_answers"])
+    (confident,) = [row for row in found["compare"] if row["mechanism"] == "confident"]
+    assert confident["data_independent"] == capped["data_independent"]["epsilon"]
+    assert priced()["data_independent"]["epsilon"] >= confident["data_independent"]
 
 
 def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
@@ -315,7 +328,8 @@ def truth(tmp_path, counts, monkeypatch):
     return path
 
 
-def test_accuracy(pate, votes, truth, folder):
+def test_accuracy(pate, votes, truth, folder, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
     run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
     assert run.exit_code == 0, run.stderr
     result = json.loads(run.stdout)
@@ -325,11 +339,39 @@ def test_accuracy(pate, votes, truth, folder):
     assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
     # With next to no noise the label is the plurality, which is the truth here, but for ties.
     assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
     assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
 
 
-def test_accuracy_with_a_picture(pate, votes, truth, folder):
+@pytest.mark.parametrize(
+    ("labels", "words", "message"),
+    [
+        (80, [], "there are 80, the votes have 60 queries; give the truth of these votes"),
+        (
+            80,
+            ["--max-queries", 20],
+            "there are 80, the votes have 60 queries, of which 20 are asked",
+        ),
+        (59, [], "there are 59, the votes have 60 queries; give"),
+    ],
+)
+def test_truth_of_other_votes_is_refused(pate, refused, votes, folder, labels, words, message):
+    np.save(folder / "t.npy", np.zeros(labels, dtype=int))
+    for command in (["cost", votes, "--accuracy"], ["tune", votes, "--answers", 5]):
+        line = refused(pate(*command, "--truth", "t.npy", *words), 3)
+        assert line.startswith("pate: true labels: ")
+        assert message in line
+
+
+def test_truth_of_the_rows_that_are_asked_will_do(pate, votes, truth, folder):
+    np.save(folder / "t.npy", np.load(truth)[:20])
+    run = pate("cost", votes, "--accuracy", "--truth", "t.npy", "-q", "--max-queries", 20)
+    assert run.exit_code == 0, run.stderr
+
+
+def test_accuracy_with_a_picture(pate, votes, truth, folder, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
     pytest.importorskip("matplotlib")
     run = pate("cost", votes, "--accuracy", "--truth", truth, "--plot", "a.png", "-q")
     assert run.exit_code == 0, run.stderr

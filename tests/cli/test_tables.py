@@ -78,6 +78,7 @@ SMOOTH = FIRST | {
 COMPARE = {
     "delta": 1.25e-15,
     "matched_answers": 11_234_567.8,
+    "max_answers": 11_234_568,
     "compare": [
         {
             "mechanism": "permute-and-flip",
@@ -119,6 +120,8 @@ WINNER = {
     "accuracy_at_least": 0.87654,
     "cost_shares": {"selecting": 0.37, "answering": 0.63},
     "labels_data_independent_epsilon": 10.9876,
+    "data_independent_epsilon": 13.5791,
+    "release": "upper",
 }
 TUNED = {
     "complete": False,
@@ -127,13 +130,23 @@ TUNED = {
     "winner": WINNER,
     "pareto": [WINNER],
     "floor": 1.2345,
-    "goal": {"delta": 1.25e-15},
+    "goal": {
+        "delta": 1.25e-15,
+        "release": "upper",
+        "answers": None,
+        "target_epsilon": 12.5,
+    },
+    "other_ways": [{"release": "none", "expected_answers": 123_456.7, "epsilon": 9.8765}],
     "command": "pate aggregate VOTES --threshold 12345.6 --sigma1 2345.67 --sigma2 345.678",
 }
+MADE_UP = {"made_up_epsilon": 1234.5678, "data_independent_epsilon": 2345.6789}
 RULE = {
+    "queries": 12_000_000,
+    "meets_target": False,
+    "tune_command": "pate tune --queries 12",
     "target_epsilon": 1.23456,
-    "rule_of_thumb": {"order": 123.456, "beta": 0.00123456, "sigma_release": 1234.56},
-    "public_rule": {"order": 234.567, "beta": 0.00234567, "sigma_release": 2345.67},
+    "rule_of_thumb": {"order": 123.456, "beta": 0.00123456, "sigma_release": 1234.56} | MADE_UP,
+    "public_rule": {"order": 234.567, "beta": 0.00234567, "sigma_release": 2345.67} | MADE_UP,
     "command": "pate aggregate VOTES --order 123.456",
 }
 

@@ -127,6 +127,11 @@ def aggregate(
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
+    if report.export_rdp is not None and (choice.composed or target.target_epsilon is not None):
+        with_what = choice.name if choice.composed else "--target-epsilon"
+        raise UsageError(
+            f"--export-rdp does not go with {with_what}: what is guaranteed is an (epsilon, delta)"
+        )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
     asked["keep_ledger"] = ledger is not None
     if target.target_epsilon is not None:
@@ -151,7 +156,7 @@ def aggregate(
             out.reserve(labels_path)
         else:
             folder.check(force=output.force)
-        out.reserve(report.report)
+        report.reserve(out)
         view.reserve(out)
         with reading.open(votes) as file:
             check_form(label_format, labels_as, file.label_set)
@@ -165,7 +170,7 @@ def aggregate(
             with output.progress("aggregating", rows) as advance:
                 if dry_run:
                     quote = pate.quote(file, choice, progress=advance, **asked)
-                    out.write(report.report, quote.to_json().encode())
+                    report.write(out, quote)
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
                     for warning in quote.warnings:
                         output.note(f"warning: {warning}")
@@ -194,7 +199,7 @@ def aggregate(
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
-            out.write(report.report, done.report.to_json().encode())
+            report.write(out, done.report)
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
         done.staged.commit(force=output.force)

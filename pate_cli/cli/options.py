@@ -40,6 +40,7 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
@@ -623,6 +624,14 @@ class ReportOptions:
     """Where the public report goes, and the noise it tells of."""
 
     report: Annotated[str, _output("--report", help="Public report (JSON); - is stdout.")] = "-"
+    export_rdp: Annotated[
+        str | None,
+        _output(
+            "--export-rdp",
+            metavar="FILE",
+            help="Also write the Renyi curve for all votes (JSON), for other accountants. Public.",
+        ),
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
@@ -630,6 +639,25 @@ class ReportOptions:
             help="Reproducible noise for tests and papers; the report says private: false.",
         ),
     ] = None
+
+    def reserve(self, out: Outputs) -> None:
+        """Both outputs, before any work; UsageError for a curve that there will be none of."""
+        out.reserve(self.report)
+        if self.export_rdp is None:
+            return
+        if self.seed is not None:
+            raise UsageError("--export-rdp does not go with --seed, for which nothing is claimed")
+        if self.export_rdp == "-":
+            raise UsageError("--export-rdp needs the name of a file; stdout is for the report")
+        out.reserve(self.export_rdp)
+
+    def write(self, out: Outputs, found: Report | Quote) -> None:
+        """The report, or what takes its place, and its curve."""
+        out.write(self.report, found.to_json().encode())
+        if self.export_rdp is not None:
+            from pate_cli.disclosure.exchange import rdp_curve
+
+            out.write(self.export_rdp, rdp_curve(found).to_json().encode())
 
 
 @dataclass(frozen=True)

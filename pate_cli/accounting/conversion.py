@@ -142,7 +142,7 @@ def round_up(value: float, *, digits: int = 4) -> float:
     return nearest if nearest >= value else round(nearest + 10.0**-digits, digits)
 
 
-def significant_up(value: float, *, digits: int = 6) -> float:
+def significant_up(value: float | Decimal, *, digits: int = 6) -> float:
     """The smallest number of so many significant digits that is not below a finite `value`.
 
     Six digits are what messages show of a number; they then show all of it.

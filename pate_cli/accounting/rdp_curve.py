@@ -12,9 +12,9 @@ needs no curve that rises. Beyond α_n nothing follows.
 
   D_α(P ‖ Q) ≤ (pα − 1)/(p(α − 1)) · R(pα) + R((pα − 1)/(p − 1)),
 
-the weak triangle inequality (Mironov 2017, Proposition 11); his Proposition 2, 3 R(2α), is more
-than p = 2 gives for α ≥ 2. The p that asks for the lowest orders, 1 + √(1 − 1/α), asks for
-α + √(α² − α).
+the weak triangle inequality (Mironov 2017, Proposition 11). With p = 2 − 1/α this is exact for a
+Gaussian, and less than his Proposition 2, 3 R(2α), for α ≥ 2. The p that asks for the lowest
+orders, 1 + √(1 − 1/α), asks for α + √(α² − α).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pate_cli.errors import ParameterError
 
 __all__ = ["RdpCurve"]
 
-# Any p is valid; these are dense around 2, which serves best where R is a line through 0.
+# Any p is valid; these are dense around 2.
 _SPLITS = 1.0 + np.geomspace(0.02, 50.0, 241)
 _ROUNDING = 1e-12
 
@@ -91,8 +91,8 @@ class RdpCurve:
     def of_two(self, orders: Floats) -> Floats:
         """A bound for two steps in a row at orders > 1, [orders], nats; inf beyond."""
         order = np.asarray(orders, dtype=np.float64)[:, None]
-        lowest = 1.0 + np.sqrt(1.0 - 1.0 / order)
-        split = np.concatenate([np.broadcast_to(_SPLITS, (len(order), _SPLITS.size)), lowest], 1)
+        own = [2.0 - 1.0 / order, 1.0 + np.sqrt(1.0 - 1.0 / order)]
+        split = np.hstack([*own, np.broadcast_to(_SPLITS, (len(order), _SPLITS.size))])
         first, second = split * order, (split * order - 1.0) / (split - 1.0)
         weight = (first - 1.0) / (split * (order - 1.0))
         return np.min(weight * self.at(first) + self.at(second), axis=1) * (1.0 + _ROUNDING)

@@ -15,9 +15,9 @@ rather than a verb or a second look at votes. There are two forms:
 a `GaussianDpEvent`, as replacing a record is there to add one and remove one. Our μ is of a teacher
 that changes its votes already, whether one of its records came, went or was replaced. So the votes'
 Gaussians, exported as they are, would be charged twice over: 5.607 in place of 2.529 for the
-paper's MNIST parameters. The events here cannot be: a mixture of one Gaussian is refused under
-`REPLACE_ONE`, and a zCDP event costs the same under every relation. What is composed with them must
-mean the accountant's relation.
+paper's MNIST parameters. The events here cannot be: with the Gaussian comes a mixture of Gaussians
+without any shift, which costs nothing and is refused under `REPLACE_ONE`; and a zCDP event costs
+the same under every relation. What is composed with them must mean the accountant's relation.
 
 What a tested target, a composition or a fixed seed yields has no such guarantee and is refused.
 """
@@ -211,13 +211,12 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
             for each in found.spent
         )
     ) * (1.0 + 1e-12)
-    if mu == 0.0:
-        return events.NoOpDpEvent()
     if accountant == "rdp":
         return events.ZCDpEvent(rho=mu**2 / 2.0)
-    return events.MixtureOfGaussiansDpEvent(
-        standard_deviation=1.0 / mu, sensitivities=[1.0], sampling_probs=[1.0]
+    refused_for_a_replacement = events.MixtureOfGaussiansDpEvent(
+        standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
     )
+    return events.ComposedDpEvent([events.GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 
 @dataclass(frozen=True)
@@ -321,7 +320,7 @@ class _Guarantee:
         spent, facts = [], []
         for done in rounds:
             queries, answers = done["queries"], done["max_answers"]
-            if type(queries) is not int or type(answers) is not int or not 0 <= answers <= queries:
+            if type(queries) is not int or type(answers) is not int or not 1 <= answers <= queries:
                 raise LedgerError("the report is damaged: queries and max_answers do not fit")
             mechanism = scored_from_parameters(done["mechanism"])
             spent.append(Spending(mechanism, queries, answers))

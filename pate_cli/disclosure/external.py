@@ -19,6 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from os import PathLike
 from typing import Any, Final
 
@@ -234,7 +235,8 @@ class External:
         added = [part.delta for part in self.parts if part.delta > 0.0]
         if not added:
             return delta
-        total = significant_up(math.fsum([delta, *added]))
+        # In the digits they were stated with, so that 1e-5 and 1e-6 make 1.1e-5.
+        total = significant_up(sum((Decimal(repr(each)) for each in added), Decimal(repr(delta))))
         if total >= 1.0:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total

@@ -48,7 +48,7 @@ def release(
         ),
     ] = False,
     external: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Option(
             "--external",
             metavar="FILE",
@@ -56,7 +56,7 @@ def release(
             "`orders` and `rdp` or `epsilon` and `delta`. May be given several times.",
             show_default=False,
         ),
-    ] = None,
+    ] = [],  # noqa: B006 - nobody changes it
     again: Annotated[
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
@@ -95,7 +95,7 @@ def release(
             record=known,
             again=again,
             recorded=not no_spend,
-            external=external or (),
+            external=external,
             seed=report.seed,
             **wanted.wanted,
         )

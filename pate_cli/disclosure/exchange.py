@@ -197,10 +197,17 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     if accountant not in ("pld", "rdp"):
         raise ParameterError(f"`accountant` must be pld or rdp, got {accountant!r}")
     try:
-        from dp_accounting import dp_event as events
+        # One of them is missing from versions whose accountants tell no relations apart.
+        from dp_accounting.dp_event import (
+            ComposedDpEvent,
+            GaussianDpEvent,
+            MixtureOfGaussiansDpEvent,
+            ZCDpEvent,
+        )
     except ImportError:
         raise UsageError(
-            "an event needs dp-accounting, which is optional: pip install 'pate-cli[accounting]'"
+            "an event needs dp-accounting 0.5.1 or later, which is optional: "
+            "pip install 'pate-cli[accounting]'"
         ) from None
     found = _Guarantee.of(report)
     if found.draws:
@@ -212,11 +219,11 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
         )
     ) * (1.0 + 1e-12)
     if accountant == "rdp":
-        return events.ZCDpEvent(rho=mu**2 / 2.0)
-    refused_for_a_replacement = events.MixtureOfGaussiansDpEvent(
+        return ZCDpEvent(rho=mu**2 / 2.0)
+    refused_for_a_replacement = MixtureOfGaussiansDpEvent(
         standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
     )
-    return events.ComposedDpEvent([events.GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
+    return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 
 @dataclass(frozen=True)

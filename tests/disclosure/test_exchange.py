@@ -241,7 +241,8 @@ def test_a_file_that_is_no_report_is_refused(tmp_path, text):
 
 
 def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    for missing in ("dp_accounting", "dp_accounting.dp_event"):
+        monkeypatch.setitem(sys.modules, missing, None)
     words = refusal(UsageError, pate.dp_event, report)
     assert words.endswith("pip install 'pate-cli[accounting]'")
     assert pate.rdp_curve(report, orders=[2.0]).orders.size == 1

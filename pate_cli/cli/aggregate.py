@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
     from pate_cli.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run import Staged
+    from pate_cli.run import Aggregation
     from pate_cli.votes import VoteFile
 
 __all__ = ["aggregate"]
@@ -190,8 +190,7 @@ def aggregate(
                             checkpoint=engine.checkpoint,
                             **engine.wanted,
                         )
-                        if done.staged is not None and engine.checkpoint is None:
-                            undo.push(_unless_done(done.staged))
+                        undo.push(_unless_done(done))
                 except RefusedError as error:
                     refused = error
         if refused is not None:
@@ -202,7 +201,9 @@ def aggregate(
             report.write(out, done.report)
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
-        done.staged.commit(force=output.force)
+        with contextlib.ExitStack() as undo:
+            undo.push(_unless_done(done))
+            done.staged.commit(force=output.force)
     if refused is not None:
         _note_attempts(output, refused.report, asked["record"])
         raise refused
@@ -236,12 +237,12 @@ def _folder(labels: str) -> PartFolder | None:
     return PartFolder(labels)
 
 
-def _unless_done(staged: Staged) -> Callable[..., None]:
-    """An exit of a block: removes what is staged if the block failed."""
+def _unless_done(done: Aggregation) -> Callable[..., None]:
+    """An exit of a block: removes what is staged if that failed, and nobody can go on with it."""
 
     def leave(kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            staged.place.abort()
+        if kind is not None and done.staged is not None and done.checkpoint is None:
+            done.staged.place.abort()
 
     return leave
 

@@ -16,21 +16,31 @@ from pate_cli.cli.cost import cost
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, command, refuse_closed, say
+from pate_cli.cli.terminal import aftermath, command, interruptible, refuse_closed, say
 from pate_cli.cli.tune import tune
 from pate_cli.errors import OutputError, PateError
 
 __all__ = ["app"]
 
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
 class _Commands(TyperGroup):
     """The one catch site: a domain error is one line on stderr and its documented exit code."""
 
+    def main(self, *args: Any, **rest: Any) -> Any:
+        with command(), interruptible(SystemExit):
+            try:
+                return super().main(*args, **rest)
+            except SystemExit as done:
+                # While words are parsed, Typer ends an interruption itself, in silence.
+                cause = getattr(done.__context__, "__cause__", None)
+                if isinstance(cause, KeyboardInterrupt):
+                    raise cause from None
+                raise
+
     def invoke(self, ctx: Any) -> Any:
-        with command():
+        with interruptible(typer.Exit):
             return self._caught(ctx)
 
     def _caught(self, ctx: Any) -> Any:
@@ -39,9 +49,6 @@ class _Commands(TyperGroup):
         except PateError as error:
             say(flagged(str(error)))
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt as error:
-            say(f"interrupted; {aftermath()}")
-            raise typer.Exit(getattr(error, "exit_code", _INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

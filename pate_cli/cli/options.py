@@ -359,15 +359,16 @@ class MechanismOptions:
         _mechanism(
             "--student",
             metavar="FILE",
-            help="Student's predictions for interactive, probabilities a query; formats as VOTES.",
+            help="Student's predictions for interactive, probabilities a query; formats as VOTES. "
+            "Labels it gives itself come out with source `student`.",
         ),
     ] = None
     confidence: Annotated[
         float | None,
         _mechanism(
             "--confidence",
-            help="gamma of interactive: reinforce student labels surer than this. "
-            f"Default {CONFIDENCE}.",
+            help="gamma of interactive: where teachers do not object, student labels surer than "
+            f"this come out, source `student`. Default {CONFIDENCE}.",
         ),
     ] = None
     teachers_per_record: TeachersPerRecord = 1
@@ -512,7 +513,12 @@ class ReleaseOptions:
 
     release: Release = None
     order: Annotated[
-        float | None, _release("--order", help="Renyi order. Default: a public rule.")
+        float | None,
+        _release(
+            "--order",
+            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
+            "their rows, which pate tune --rule-of-thumb prints.",
+        ),
     ] = None
     beta: Annotated[
         float | None,
@@ -668,7 +674,7 @@ class ViewOptions:
         Path | None,
         _output(
             "--plot",
-            help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+            help="Also draw a picture (.pdf, .png, .svg; mode 0600). Secret; needs pate-cli[plot].",
         ),
     ] = None
     as_json: Annotated[

@@ -208,6 +208,12 @@ def print_compare(result: dict[str, Any]) -> None:
             row["note"],
         )
     console.print(table)
+    cap = result["max_answers"]
+    console.print(
+        "epsilon: for these votes. worst case: for all votes, with a cap of as many answers as are "
+        f"compared, --max-answers {cap}; pate cost, which has no cap unless you give one, allows "
+        "for more answers and so may state more"
+    )
 
 
 def print_tuned(result: dict[str, Any]) -> None:
@@ -225,7 +231,9 @@ def print_tuned(result: dict[str, Any]) -> None:
     if result["pareto"]:
         console.print(_front(result))
     if result["floor"] is not None:
-        console.print(f"least epsilon that this grid reaches: {result['floor']:.4f}")
+        wanted = result["goal"]["answers"]
+        what = "one expected answer" if wanted is None else f"{wanted:g} expected answers"
+        console.print(f"least epsilon that was found for {what}: {result['floor']:.4f}")
 
 
 def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, Any]) -> None:
@@ -234,21 +242,12 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
         f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
         + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
     )
-    sure = "always" if winner["epsilon_holds_with_probability"] == 1.0 else "with probability 97.7%"
-    console.print(
-        f"published epsilon at most [bold]{winner['epsilon']:.4f}[/] {sure}, "
-        f"delta {result['goal']['delta']:g}"
-        + (
-            f" (mean {winner['epsilon_mean']:.4f}, sd {winner['epsilon_sd']:.4f})"
-            if "epsilon_mean" in winner
-            else ""
-        )
-    )
+    console.print(_winners_epsilon(winner, result["goal"]["delta"]))
     console.print(
         f"[bold]{winner['expected_answers']:.1f}[/] expected answers, "
-        f"{winner['agreement']:.2%} of them the plurality"
+        f"{winner['agreement']:.2%} of them equal to the plurality"
         + (
-            f", at least {winner['accuracy_at_least']:.2%} of them right"
+            f", at least {winner['accuracy_at_least']:.2%} right"
             if winner["accuracy_at_least"] is not None
             else ""
         )
@@ -258,17 +257,75 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
         f"{shares['selecting']:.0%} of the cost selects queries, "
         f"{shares['answering']:.0%} answers them"
     )
-    labels = winner["labels_data_independent_epsilon"]
-    if labels < winner["epsilon"]:
-        console.print(f"--release none would publish less here, {labels:.4f}, a worst-case bound")
+    for line in _other_ways(result, winner):
+        console.print(line)
     console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+
+
+def _winners_epsilon(winner: dict[str, Any], delta: float) -> str:
+    """What is published, in a sentence in which every number says what it is."""
+    epsilon = f"epsilon [bold]{winner['epsilon']:.4f}[/]"
+    if winner["release"] == "none":
+        return f"{epsilon} at delta {delta:g}, for all votes"
+    if winner["release"] == "target":
+        return (
+            f"{epsilon} at delta {delta:g}, for all votes, as a stated target: the labels pass "
+            f"with probability {_floored(winner['pass_probability'])}, by which the answers here "
+            f"count; a refusal costs {winner['refusal_epsilon']:.4f}"
+        )
+    drawn = f"{winner['epsilon_mean']:.4f} on average over the draw (sd {winner['epsilon_sd']:.4f})"
+    if winner["epsilon_holds_with_probability"] == 1.0:
+        return (
+            f"{epsilon} at delta {delta:g}, for all votes; the release is of no use here: the "
+            f"sanitized epsilon is larger, {drawn}"
+        )
+    return (
+        f"published epsilon {drawn}, at most {epsilon.removeprefix('epsilon ')} with probability "
+        f"97.7%, at delta {delta:g}; for all votes {winner['data_independent_epsilon']:.4f}"
+    )
+
+
+def _floored(share: float) -> str:
+    """A share in percent, rounded down, so that what is almost sure does not read as sure."""
+    return f"{math.floor(1e3 * share) / 10:g}%"
+
+
+_WAYS = {
+    "none": "--data-independent",
+    "upper": "--release upper",
+    "unbiased": "--release unbiased",
+    "target": "--release target",
+}
+
+
+def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
+    """What else there is: the best of other ways that were tried, and ways that were not."""
+    lines = [
+        f"tried as well: {_WAYS[other['release']]}, {other['expected_answers']:.1f} answers at "
+        f"epsilon {other['epsilon']:.4f}"
+        for other in result["other_ways"]
+    ]
+    labels = winner["labels_data_independent_epsilon"]
+    if winner["release"] in ("upper", "unbiased") and labels < winner["epsilon"]:
+        lines.append(
+            f"without the release (--release none) the same labels have epsilon {labels:.4f} for "
+            "all votes"
+        )
+        if not lines[1:]:
+            lines[-1] += "; tune with --data-independent"
+    if result["goal"]["target_epsilon"] is not None and winner["release"] != "target":
+        lines.append("not tried: --release target, a tested target, for all votes; often more")
+    return lines
 
 
 def _front(result: dict[str, Any]) -> Table:
     table = _table(
-        "Pareto front",
+        f"Settings that no other one beats ({_WAYS[result['goal']['release']]}); * is the winner",
         *("epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap"),
+        last="",
     )
+    winner = result["winner"] or {}
+    chosen = {name: value for name, value in winner.items() if name != "cost_shares"}
     for point in result["pareto"]:
         table.add_row(
             f"{point['epsilon']:.4f}",
@@ -279,22 +336,45 @@ def _front(result: dict[str, Any]) -> Table:
             f"{point['sigma2']:g}",
             str(point["queries"]),
             "-" if point["max_answers"] is None else str(point["max_answers"]),
+            "*" if point == chosen else "",
+            style="bold" if point == chosen else None,
         )
     return table
 
 
 def print_rule(result: dict[str, Any]) -> None:
-    """`pate tune --rule-of-thumb` for a person: both rules side by side."""
+    """`pate tune --rule-of-thumb` for a person: both rules side by side, and what they cost."""
     console = _console()
-    table = _table("Release parameters by rule", *("order", "beta", "sigma-release"), first="rule")
+    target = result["target_epsilon"]
+    table = _table(
+        "Release parameters by rule, and the epsilon they publish",
+        *("order", "beta", "sigma-release", "on made-up votes", "for all votes"),
+        first="rule",
+    )
     for name, label in (
-        ("rule_of_thumb", f"of thumb, for epsilon {result['target_epsilon']:g}"),
-        ("public_rule", "public, what pate aggregate does without flags"),
+        ("rule_of_thumb", f"of thumb, for epsilon {target:g}"),
+        ("public_rule", "public, pate aggregate's own"),
     ):
         rule = result[name]
         table.add_row(
-            label, f"{rule['order']:g}", f"{rule['beta']:g}", f"{rule['sigma_release']:g}"
+            label,
+            *(f"{rule[column]:g}" for column in ("order", "beta", "sigma_release")),
+            *(f"{rule[column]:.4f}" for column in ("made_up_epsilon", "data_independent_epsilon")),
         )
     console.print(table)
-    console.print("No rule makes a run meet the target; --data-independent does.")
-    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+    console.print(
+        f"Rounds with {result['queries']} rows in all: --order "
+        f"{result['public_rule']['order']:g}, the public one, for every round."
+    )
+    rule = result["rule_of_thumb"]
+    verdict = (
+        f"meets {target:g} on made-up votes; a rule cannot promise it on yours"
+        if result["meets_target"]
+        else f"[bold]misses {target:g}[/]: {rule['made_up_epsilon']:.4f} even on made-up votes"
+    )
+    console.print(
+        f"The rule of thumb {verdict}. At most {rule['data_independent_epsilon']:.4f} on any:"
+    )
+    console.print("\n" + result["command"] + "\n", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"To find settings that meet {target:g} on any votes, if there are some:")
+    console.print("\n" + result["tune_command"], soft_wrap=True, highlight=False, markup=False)

@@ -21,6 +21,8 @@ __all__ = [
     "Stopped",
     "aftermath",
     "command",
+    "exit_code",
+    "interruptible",
     "outputs",
     "progress",
     "refuse_closed",
@@ -45,24 +47,53 @@ def tolerant() -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that asks the program to end, as Ctrl-C does."""
+    """A signal that asks the program to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.exit_code = 128 + number
+        self.number = number
 
 
-def stoppable() -> None:
-    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either."""
+def exit_code(interruption: BaseException | None) -> int:
+    """What an interruption ends the program with; Ctrl-C may come without a number."""
+    return 128 + getattr(interruption, "number", signal.SIGINT)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either.
+
+    After the block, when all is said, each ends the program at once and in silence.
+    """
 
     def stop(number: int, _frame: object) -> None:
         raise Stopped(number)
 
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # What nohup and its like have set to be ignored stays so.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    # What nohup and its like have set to be ignored stays so.
+    taken = [
+        number
+        for number in numbers
+        if number is not None
+        and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+    try:
+        for number in taken:
             signal.signal(number, stop)
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
+    """Say of an interruption what it left behind; `ended` by the exit code goes on its way."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        say(f"interrupted; {aftermath()}")
+        raise ended(exit_code(error)) from None
 
 
 _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
@@ -118,7 +149,8 @@ def command() -> Iterator[None]:
     """
     from pate_cli.files.inputs import places_of_descriptor, watched
 
-    token = _OUTPUTS.set([])
+    outs: list[Outputs] = []
+    _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
         with watched() as read:
 
@@ -130,13 +162,14 @@ def command() -> Iterator[None]:
             read.guard(printed)
             yield
     finally:
-        _OUTPUTS.reset(token)
+        for out in outs:
+            out.discard()
 
 
 def aftermath() -> str:
     """What an interruption left behind, for a message about it."""
-    if any(out.released for out in _OUTPUTS.get()):
-        return "part of the outputs left already: count this run as spent"
+    if any(out.released for out in _OUTPUTS.get([])):
+        return "outputs left already: count this run as spent"
     return "nothing was released"
 
 

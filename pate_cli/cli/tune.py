@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,7 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_rule, print_tuned
-from pate_cli.cli.terminal import say
+from pate_cli.cli.terminal import exit_code, say
 from pate_cli.errors import UsageError
 from pate_cli.words import (
     DELTA,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["tune"]
 
-_INTERRUPTED = 130
 _WARNING = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
     "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"
@@ -158,7 +158,7 @@ class FrontOptions(ViewOptions):
     plot: Annotated[
         Path | None,
         in_panel("Output")(
-            "--plot", help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot]."
+            "--plot", help="Also draw the Pareto front (.pdf, .png, .svg); needs pate-cli[plot]."
         ),
     ] = None
 
@@ -217,6 +217,12 @@ def tune(
         "teachers_per_record": teachers_per_record,
     }
     del asked["rule_of_thumb"]
+    codes: list[int] = []
+
+    def interrupted() -> None:
+        codes.append(exit_code(sys.exception()))
+        output.note("interrupted; pricing the best so far")
+
     with output.outputs() as out:
         view.reserve(out, mode=0o600 if secret else 0o644)
         if votes is None and safe.synthetic is not None:
@@ -233,7 +239,7 @@ def tune(
             tuned = pate.tune(
                 file,
                 progress=stack.enter_context(output.progress("tuning", None)),
-                interrupted=lambda: output.note("interrupted; pricing the best so far"),
+                interrupted=interrupted,
                 **asked,
             )
         if votes is not None:
@@ -248,7 +254,7 @@ def tune(
     view.show(result, print_tuned)
     if not tuned.complete:
         say("interrupted: this is the best of an incomplete search")
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(*codes)
 
 
 def _refuse_beside_a_rule(given: dict[str, object]) -> None:

@@ -60,6 +60,10 @@ class RunShape:
     teachers_per_record: int = 1
     votes_together: bool = False
 
+    def of_teachers(self, share: float) -> float:
+        """So large a share of the teachers, in votes, without the digits of round-off."""
+        return float(f"{share * self.teachers:.12g}")
+
 
 class Labeller(ABC):
     """What a run needs to label rows, batch by batch and in order."""
@@ -101,6 +105,8 @@ class Mechanism(Labeller):
     """Parameters that have no default."""
     most_classes: ClassVar[int] = MOST_CLASSES
     """The largest m it takes."""
+    sources: ClassVar[str] = ""
+    """What a reader of the labels should know of their sources, where they are not all teachers."""
 
     teachers: int
     classes: int

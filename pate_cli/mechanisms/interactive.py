@@ -42,6 +42,10 @@ class InteractiveGNMax(ConfidentGNMax):
     required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
     most_classes: ClassVar[int] = DENSE_CLASSES
+    sources: ClassVar[str] = (
+        "teachers: their noisy plurality; student: its own label, reinforced where it was surer "
+        "than confidence and the teachers did not object; none: no answer"
+    )
 
     _: KW_ONLY
     confidence: float = CONFIDENCE

@@ -25,6 +25,7 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
@@ -159,6 +160,7 @@ def aggregate(
         engine=engine,
     ) as asked:
         if parts is not None:
+            parts.refuse_read(asked.file.read)
             check_form(LabelFormat(label_format), shown, asked.file.label_set)
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
@@ -185,7 +187,9 @@ def aggregate(
                     resumed.end()
                 raise
         if parts is not None:
-            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format), shown)
+            # What goes on after a kill finds its parts again; else they are for the next to sweep.
+            attempt = owned_name() if resumed is None else key.name("parts")
+            place = PartPlace(parts, attempt, LabelFormat(label_format), shown)
             try:
                 settled, written = run_in_parts(
                     asked.passes,
@@ -202,7 +206,7 @@ def aggregate(
                 if resumed is None:
                     place.abort()
                 raise
-            staged = Staged(place, tuple(written))
+            staged = Staged(place, tuple(written), asked.file.read)
             return Aggregation(NOTHING, settled.report, settled.ledger, resumed, staged)
         kept: list[Labels] = []
         settled = run(

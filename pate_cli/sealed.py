@@ -80,15 +80,15 @@ class Form:
         return content
 
 
-def content_of(path: str | PathLike[str]) -> bytes:
-    """The bytes of a file; LedgerError where there are more than any ledger or record has."""
+def content_of(path: str | PathLike[str], *, most: int = _LARGEST) -> bytes:
+    """The bytes of a file; LedgerError where there are more than any file of its kind has."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(most + 1)
     except ValueError:
         raise LedgerError("is no name of a file") from None
-    if len(content) > _LARGEST:
-        raise LedgerError(f"has over {_LARGEST >> 20} MB, more than any ledger or record")
+    if len(content) > most:
+        raise LedgerError(f"has over {most >> 20} MB, more than any file of its kind")
     return content
 
 

@@ -312,7 +312,7 @@ def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
 
 
 def test_a_device_that_never_ends_is_no_ledger():
-    assert "more than any ledger" in refusal(LedgerError, Ledger.read, "/dev/zero")
+    assert "more than any file of its kind" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,8 @@ def test_only_declared_dependencies_are_imported():
     declared = {re.match(r"[\w-]+", one)[0] for one in PROJECT["dependencies"]}
     assert declared == {"typer", "numpy", "scipy", "pyarrow", "rich"}
     found = {name.split(".")[0] for path in SOURCES for name in _imports(path)}
-    optional = {"distributed"}  # behind --engine, with a word on what to install
+    # Behind --engine and dp_event, with a word on what to install.
+    optional = {"distributed", "dp_accounting"}
     assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared | optional
 
 

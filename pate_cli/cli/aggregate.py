@@ -154,6 +154,11 @@ def aggregate(
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
+    if report.export_rdp is not None and (choice.composed or target.target_epsilon is not None):
+        with_what = choice.name if choice.composed else "--target-epsilon"
+        raise UsageError(
+            f"--export-rdp does not go with {with_what}: what is guaranteed is an (epsilon, delta)"
+        )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
     asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
     if target.target_epsilon is not None:
@@ -180,8 +185,7 @@ def aggregate(
         else:
             folder.check(force=output.force or dry_run)
         keeps_report = not (dry_run and summed_up and report.report is None)
-        if keeps_report:
-            out.reserve(report_path)
+        report.reserve(out, report_path if keeps_report else None)
         view.reserve(out)
         with reading.open(votes) as file:
             check_form(label_format, labels_as, file.label_set)
@@ -195,8 +199,7 @@ def aggregate(
             if dry_run:
                 with output.progress("pricing", rows) as advance:
                     quote = pate.quote(file, choice, progress=advance, **asked)
-                if keeps_report:
-                    out.write(report_path, quote.to_json().encode())
+                report.write(out, report_path if keeps_report else None, quote)
                 if summed_up:
                     print_quote(quote)
                 else:
@@ -228,7 +231,7 @@ def aggregate(
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
-            out.write(report_path, done.report.to_json().encode())
+            report.write(out, report_path, done.report)
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
         with contextlib.ExitStack() as undo:

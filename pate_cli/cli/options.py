@@ -55,6 +55,7 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
@@ -664,6 +665,14 @@ class ReportOptions:
     as_json: Annotated[
         bool, _everyday("--json", help="The same as --report -: JSON also on a terminal.")
     ] = False
+    export_rdp: Annotated[
+        str | None,
+        _release(
+            "--export-rdp",
+            metavar="FILE",
+            help="Also write the Renyi curve for all votes (JSON), for other accountants. Public.",
+        ),
+    ] = None
     seed: Annotated[
         int | None,
         _tests(
@@ -675,6 +684,12 @@ class ReportOptions:
     def __post_init__(self) -> None:
         if self.as_json and self.report not in (None, "-"):
             raise UsageError("--json sends the report to stdout; leave out --report FILE")
+        if self.export_rdp is None:
+            return
+        if self.seed is not None:
+            raise UsageError("--export-rdp does not go with --seed, for which nothing is claimed")
+        if self.export_rdp == "-":
+            raise UsageError("--export-rdp needs the name of a file; stdout is for the report")
 
     @property
     def piped(self) -> bool:
@@ -695,6 +710,21 @@ class ReportOptions:
     def summed_up(self) -> bool:
         """Whether a person reads a summary on standard output."""
         return not self.piped and terminal.read_by_person()
+
+    def reserve(self, out: Outputs, place: str | None) -> None:
+        """Both outputs, before any work; no `place` if the report is not kept."""
+        for path in (place, self.export_rdp):
+            if path is not None:
+                out.reserve(path)
+
+    def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
+        """The report, or what takes its place, and its curve."""
+        if place is not None:
+            out.write(place, found.to_json().encode())
+        if self.export_rdp is not None:
+            from pate_cli.disclosure.exchange import rdp_curve
+
+            out.write(self.export_rdp, rdp_curve(found).to_json().encode())
 
 
 @dataclass(frozen=True)

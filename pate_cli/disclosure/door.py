@@ -12,6 +12,7 @@ from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.disclosure.cautions import hollow
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     adjacency,
     covers,
@@ -53,6 +54,8 @@ __all__ = [
     "release_tested",
 ]
 
+_NONE = External()
+
 
 def release(
     ledger: Ledger,
@@ -61,6 +64,7 @@ def release(
     *,
     prior: Sequence[Draw] = (),
     recorded: bool = True,
+    external: External = _NONE,
     warnings: Sequence[str] = (),
 ) -> Report:
     """Spend the sanitizing noise once and write what may be published.
@@ -76,6 +80,8 @@ def release(
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
         recorded: whether `prior` is known to be all of them; the report claims nothing if not.
+        external: other mechanisms on the same records. Their cost is public: it is added after the
+            draw, whose noise hides the votes' alone.
         warnings: what else a reader of the report should know.
 
     Raises:
@@ -94,21 +100,22 @@ def release(
     prior = (*ledger.draws, *prior)
     sanitized = Sanitized(release=plan.kind.value)
     if plan.publishes_draw:
-        sanitized = _sanitized(ledger, plan, noise, prior)
+        sanitized = _sanitized(ledger, plan, noise, prior, external)
     spent = spendings(ledger.rounds)
-    public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior)
+    public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior, external=external)
     epsilon = plan.headline(sanitized.epsilon, public.epsilon)
     return _report(
         ledger.rounds,
         analysis=ledger.analysis,
         epsilon=epsilon,
-        delta=plan.delta,
+        delta=external.total(plan.delta),
         kind=plan.kind,
         private=ledger.private and (noise.private or not plan.publishes_draw),
         sound=plan.sound,
         sanitized=sanitized,
         public=public,
-        earlier=len(prior),
+        earlier=prior,
+        external=external.facts(plan.order),
         recorded=recorded,
         warnings=(*plan.caveats, *warnings),
         groups=by_group(
@@ -118,6 +125,7 @@ def release(
             delta=plan.delta,
             plan=plan,
             prior=prior,
+            external=external,
         ),
     )
 
@@ -351,14 +359,15 @@ def _whatever_the_votes(
         sound=True,
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
-        earlier=0,
         recorded=True,
         warnings=warnings,
         groups=by_group(done.groups, spent, epsilon=public.epsilon, delta=delta),
     )
 
 
-def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> Sanitized:
+def _sanitized(
+    ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw], external: External
+) -> Sanitized:
     """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
@@ -366,6 +375,7 @@ def _sanitized(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
     value += sum(draw.rdp(plan.order) for draw in prior)
+    value += float(external.rdp(np.array([plan.order]))[0])
     return Sanitized(
         release=plan.kind.value,
         epsilon=round_up(max(value, 0.0)),
@@ -384,12 +394,15 @@ def for_all_votes(
     delta: float,
     plan: ReleasePlan | None = None,
     prior: Sequence[Draw] = (),
+    external: External = _NONE,
 ) -> DataIndependent:
     """The ε of everything released and of the labels alone, rounded up; public."""
     labels = data_independent_cost(spent, delta=delta, plan=None)
     everything = labels
-    if prior or (plan is not None and plan.publishes_draw):
-        everything = data_independent_cost(spent, delta=delta, plan=plan, prior=prior)
+    if prior or external.parts or (plan is not None and plan.publishes_draw):
+        everything = data_independent_cost(
+            spent, delta=delta, plan=plan, prior=prior, external=external
+        )
     return DataIndependent(
         epsilon=round_up(everything.epsilon),
         order=everything.order,
@@ -423,10 +436,11 @@ def _report(
     sound: bool,
     sanitized: Sanitized,
     public: DataIndependent,
-    earlier: int,
     recorded: bool,
     warnings: tuple[str, ...],
     groups: tuple[GroupGuarantee, ...],
+    earlier: Sequence[Draw] = (),
+    external: tuple[dict[str, Any], ...] = (),
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
 
@@ -460,16 +474,18 @@ def _report(
             data_independent=epsilon == public.epsilon,
             sound=sound,
             rounds=len(rounds),
+            external=len(external),
             gap=gap,
             by_group=bool(groups),
         ),
-        adjacency=adjacency(rounds),
-        covers=covers(kind, earlier=earlier),
+        adjacency=adjacency(rounds, external=bool(external)),
+        covers=covers(kind, earlier=len(earlier), external=len(external)),
         statements=statements(
             kind,
             private=private,
             sound=sound,
             rounds=len(rounds),
+            external=len(external),
             gap=gap,
             by_group=bool(groups),
             data_independent=epsilon == public.epsilon,
@@ -482,6 +498,11 @@ def _report(
         ),
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         groups=groups,
+        earlier_draws=tuple(
+            {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
+            for draw in earlier
+        ),
+        external=external,
     )
 
 
@@ -493,12 +514,13 @@ def by_group(
     delta: float,
     plan: ReleasePlan | None = None,
     prior: Sequence[Draw] = (),
+    external: External = _NONE,
 ) -> tuple[GroupGuarantee, ...]:
     """The ε of every group of teachers: the headline, or its own worst case if that is smaller.
 
     A record of group g moves at most K_g votes: what was spent is priced again for so many, the
-    draws in full (accounting/THEORY.md, section 15). Without `spent`, what is released costs every
-    group the headline.
+    draws and external parts in full (accounting/THEORY.md, section 15). Without `spent`, what is
+    released costs every group the headline.
     """
     worst = {
         votes: for_all_votes(
@@ -506,6 +528,7 @@ def by_group(
             delta=delta,
             plan=plan,
             prior=prior,
+            external=external,
         ).epsilon
         for votes in {group.votes_per_record for group in groups}
         if spent
@@ -514,7 +537,7 @@ def by_group(
         GroupGuarantee(
             **vars(group),
             epsilon=min(epsilon, worst.get(group.votes_per_record, epsilon)),
-            delta=delta,
+            delta=external.total(delta),
         )
         for group in groups
     )

@@ -125,6 +125,8 @@ class Report(Result):
     classes are called, class 0 first, where they have names.
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. Where teachers count
     differently, `groups` has the ε of each group; none is above the headline.
+    `earlier_draws` are the public parameters of draws made from the same votes before, `external`
+    what other mechanisms on the same records cost: ε and δ include both, but for `labels_epsilon`.
     """
 
     epsilon: float
@@ -150,6 +152,8 @@ class Report(Result):
     label_set: LabelSet | None = None
     label_names: tuple[str, ...] | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    earlier_draws: tuple[dict[str, float], ...] = ()
+    external: tuple[dict[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys."""
@@ -182,6 +186,8 @@ class Report(Result):
             "tested": None if self.tested is None else _plain(self.tested),
             "spent": None if self.spent is None else asdict(self.spent),
             **_listed(self.groups),
+            **({"earlier_draws": list(self.earlier_draws)} if self.earlier_draws else {}),
+            **({"external": list(self.external)} if self.external else {}),
             "rounds": list(self.rounds),
             "warnings": list(self.warnings),
         }
@@ -247,8 +253,9 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups` as in `Report`. `sound` is false where a fact that ε takes as
-    public was read off the votes; `warnings` say which.
+    what a target would mean; `groups` as in `Report`; `adjacency` who is protected, which is said
+    where a curve of it is exported. `sound` is false where a fact that ε takes as public was read
+    off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -260,6 +267,7 @@ class Quote(Result):
     threshold: float | None = None
     target: Outlook | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
 

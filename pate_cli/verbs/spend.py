@@ -14,7 +14,8 @@ from pate_cli.checkpoint import Checkpoint
 from pate_cli.checks import check_positive
 from pate_cli.disclosure.cautions import cautions, hollow
 from pate_cli.disclosure.door import release as release_ledger
-from pate_cli.disclosure.guarantee import read_off_warning
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
+from pate_cli.disclosure.guarantee import adjacency, read_off_warning
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
@@ -30,7 +31,7 @@ from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
-from pate_cli.ledger import Ledger, SpendRecord
+from pate_cli.ledger import Ledger, Round, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import RunKey
@@ -299,7 +300,17 @@ def quote(
             *cautions(asked.mechanism, delta=delta),
             *hollow(price.epsilon, composed=composed),
         )
-        return replace(price, sound=not gaps, warnings=(*gaps, *warned))
+        planned = Round(
+            id="",
+            mechanism=price.mechanism,
+            queries=price.queries,
+            max_answers=price.max_answers,
+            answers=0,
+            **asked.file.facts.of_round,
+        )
+        return replace(
+            price, sound=not gaps, warnings=(*gaps, *warned), adjacency=adjacency([planned])
+        )
 
 
 _Drawn: TypeAlias = tuple[ReleaseKind | str | None, float | None, float | None, float | None]
@@ -474,6 +485,7 @@ def release(
     beta: float | None = None,
     sigma_release: float | None = None,
     as_published: bool = False,
+    external: Sequence[ExternalCurve | ExternalPair | str | PathLike[str]] = (),
     record: SpendRecord | None = None,
     again: bool = False,
     recorded: bool = True,
@@ -484,6 +496,8 @@ def release(
     Args:
         ledgers: of one or several rounds on the same teachers, or their files.
         release, order, beta, sigma_release, as_published, seed: as in `aggregate`.
+        external: what else was trained on the same records, or files that state its cost (see
+            `disclosure.external`); it is added to the total.
         record: all earlier draws, from the `record` of what was released last; a second one from
             the same rounds is refused, or charged. Left out, the report presupposes that none of
             these rounds was released before: nothing is looked up, and this draw is noted nowhere
@@ -495,7 +509,7 @@ def release(
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
         SpentError: the rounds were released before.
-        LedgerError: a ledger is damaged, or does not fit the others.
+        LedgerError: a ledger or an external file is damaged, or does not fit the others.
     """
     given = [ledgers] if isinstance(ledgers, Ledger | str | PathLike) else list(ledgers)
     total = functools.reduce(
@@ -509,6 +523,9 @@ def release(
             raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
         order = float(total.orders[0])
     total.row(order)
+    if external and analysis is not Analysis.TIGHT:
+        raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
+    others = External.of(external, order=order)
     spent = spendings(total.rounds)
     plan = choose_plan_for(
         kind,
@@ -522,7 +539,7 @@ def release(
         from pate_cli.published.account import PublishedPlan
 
         plan = PublishedPlan.of(plan, as_published=as_published)
-    least = least_delta(spent, delta=total.delta)
+    least = least_delta(spent, delta=total.delta, external=others)
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
@@ -547,6 +564,7 @@ def release(
                 text for each in spent for text in cautions(each.mechanism, delta=total.delta)
             )
         ),
+        external=others,
     )
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))

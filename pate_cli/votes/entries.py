@@ -16,6 +16,8 @@ from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, w
 from pate_cli.votes.columns import is_text
 
 _LARGEST_ID = np.uint64(2**63 - 1)
+_LONGEST_ID = 1 << 16
+"""Bytes: ids of all rows may be in memory, and go into what is released."""
 
 
 def decoded(column: Any) -> Any:
@@ -192,6 +194,12 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         raw = column.cast(pa.large_binary()).to_pylist()
         at = next((i for i, text in enumerate(raw) if not _decodes(text)), 0)
         raise VoteError(f"{where.at(row + at)} has an id that is not UTF-8 text") from error
+    long = pc.greater(pc.binary_length(column), _LONGEST_ID).to_numpy(zero_copy_only=False)
+    if long.any():
+        raise VoteError(
+            f"{where.at(first_bad(long, row))} has an id of more than {_LONGEST_ID >> 10} kB; "
+            "use a number, or a hash of it"
+        )
     return column.cast(pa.large_string())
 
 

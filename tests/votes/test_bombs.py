@@ -23,7 +23,7 @@ from pate_cli.votes.columns import MOST_COLUMNS
 from pate_cli.votes.sources import copies, delimited, json_lines
 from pate_cli.votes.sources import parquet as parquet_module
 from pate_cli.votes.sources.copies import Part
-from pate_cli.votes.sources.footers import entries_of
+from pate_cli.votes.sources.footers import chunks_of, entries_of
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "
@@ -107,8 +107,8 @@ def test_the_footer_counts_as_pyarrow_does(groups, tmp_path):
     for column, place in (("a.b", 0), ("a", 2)):
         chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
         with pa.OSFile(str(path)) as source:
-            assert entries_of(source, column) == sum(chunk.num_values for chunk in chunks)
-            assert entries_of(source, "x") == 0
+            assert entries_of(chunks_of(source), column) == sum(chunk.num_values for chunk in chunks)
+            assert entries_of(chunks_of(source), "x") == 0
 
 
 def test_empty_lists_are_not_counted_as_long(tmp_path):

@@ -153,7 +153,7 @@ def aggregate(
             folder.check(force=output.force)
         out.reserve(report.report)
         view.reserve(out)
-        with reading.open(votes) as file:
+        with reading.open(votes, output) as file:
             check_form(label_format, labels_as, file.label_set)
             output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))

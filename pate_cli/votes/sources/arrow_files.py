@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +16,12 @@ __all__ = ["tables"]
 _MAGIC = b"ARROW1"
 
 
-def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+def tables(
+    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; ids are as they are typed.
+
+    `passed` is told how many bytes were read, as in Copies.
 
     Raises:
         VoteError: a part is truncated or damaged.
@@ -26,10 +30,10 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     for part in parts:
         with _readable(part.name), pa.OSFile(part.path) as source, _opened(source) as reader:
             schema = _plain(reader.schema)
-        yield schema, _batches(part, schema)
+        yield schema, _batches(part, schema, passed)
 
 
-def _batches(part: Part, schema: Any) -> Iterator[Any]:
+def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         with _readable(part.name):
             source = stack.enter_context(pa.OSFile(part.path))
@@ -49,6 +53,7 @@ def _batches(part: Part, schema: Any) -> Iterator[Any]:
                 batch.validate(full=True)
                 columns = [_decoded(column) for column in batch.columns]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            passed(batch.nbytes)
             yield batch
 
 

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pate_cli.errors import VoteError
+from pate_cli.votes.columns import TEACHER
 from pate_cli.votes.sources import arrow_files, delimited, json_lines
-from pate_cli.votes.sources.copies import Copies, Part
+from pate_cli.votes.sources.copies import LARGE, Copies, Part, leave_room
 from pate_cli.votes.sources.formats import Format
 
 __all__ = ["converted"]
@@ -25,7 +26,8 @@ __all__ = ["converted"]
 Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
 """Of each part its schema, and its rows as record batches of this schema."""
 
-_READERS: dict[Format, Callable[[Sequence[Part], Collection[str]], Tables]] = {
+_Reader: TypeAlias = Callable[[Sequence[Part], Collection[str], Callable[[int], None]], Tables]
+_READERS: dict[Format, _Reader] = {
     Format.CSV: delimited.tables,
     Format.JSONL: json_lines.tables,
     Format.ARROW: arrow_files.tables,
@@ -44,12 +46,35 @@ def converted(
     Raises:
         VoteError: a part is damaged, or its columns are no table.
     """
-    for part, (schema, batches) in zip(parts, _READERS[kind](parts, ids), strict=True):
+    needed = [_needed(part, kind, copies) for part in parts]
+    for part, (schema, batches) in zip(
+        needed, _READERS[kind](needed, ids, copies.passed), strict=True
+    ):
         path = copies.new(part.name)
         with copies.making(part.name):
-            _write(path, schema, batches, part.name)
+            _write(path, schema, _limited(batches, schema, kind, copies), part.name)
         copies.drop(part.path)
         yield path
+
+
+def _needed(part: Part, kind: Format, copies: Copies) -> Part:
+    """The part, or a copy of the rows of a long text that are asked."""
+    cut = None if kind is Format.ARROW else copies.beginning(part.path, part.name)
+    if cut is None:
+        return part
+    copies.drop(part.path)
+    return Part(part.name, str(cut))
+
+
+def _limited(batches: Iterator[Any], schema: Any, kind: Format, copies: Copies) -> Iterator[Any]:
+    """Of Arrow, which is not cut as text is, the batches that hold the rows that are asked."""
+    left = copies.rows if kind is Format.ARROW and TEACHER not in schema.names else None
+    for batch in batches:
+        yield batch
+        if left is not None:
+            left -= batch.num_rows
+            if left <= 0:
+                return
 
 
 def _write(path: Path, schema: Any, batches: Iterator[Any], name: str) -> None:
@@ -69,16 +94,18 @@ def _write(path: Path, schema: Any, batches: Iterator[Any], name: str) -> None:
                 start += piece.num_rows
                 rows += piece.num_rows
                 if rows == size:
-                    _flush(writer, held, schema, name)
+                    _flush(writer, held, schema, path, name)
                     held, rows = [], 0
         if held:
-            _flush(writer, held, schema, name)
+            _flush(writer, held, schema, path, name)
 
 
-def _flush(writer: Any, held: list[Any], schema: Any, name: str) -> None:
+def _flush(writer: Any, held: list[Any], schema: Any, path: Path, name: str) -> None:
     table = pa.Table.from_batches(held, schema=schema)
     with _storable(name):
         writer.write_table(table, row_group_size=table.num_rows)
+    if path.stat().st_size > LARGE:
+        leave_room(path)
 
 
 @contextlib.contextmanager

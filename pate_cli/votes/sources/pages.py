@@ -41,8 +41,8 @@ class _Page:
 def fit(source: Any, chunks: Iterable[Chunk]) -> bool:
     """Whether the largest pages of these columns of a row group have MOST_PAGES together.
 
-    Columns are looked into only where all their pages together have more. Bytes are told by the
-    headers of pages, and a page that holds more than its header says is refused by whoever reads it.
+    Columns are looked into only where all their pages together have more. The headers of pages tell
+    their bytes, and a page that holds more than that is refused by whoever reads it.
     """
     left = sorted(chunks, key=lambda chunk: chunk.size)
     total = sum(chunk.size for chunk in left)
@@ -94,7 +94,7 @@ def _pages(source: Any, chunk: Chunk) -> Iterator[_Page]:
                     return
         if header is None:
             return
-        said = next((header[kind] for kind in _KINDS if kind in header), {})
+        said: dict[int, Any] = next((header[kind] for kind in _KINDS if kind in header), {})
         size, packed, values = header.get(_SIZE), header.get(_PACKED), said.get(_VALUES, 0)
         if not (isinstance(size, int) and isinstance(packed, int) and packed >= 0):
             return

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.columns import MOST_COLUMNS
-from pate_cli.votes.sources import copies, delimited, json_lines, pages
+from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
 from pate_cli.votes.sources import parquet as parquet_module
+from pate_cli.votes.sources.arrow_messages import unpacked_sizes
 from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.footers import chunks_of, entries_of
 from pate_cli.votes.sources.text import Rows
@@ -456,3 +457,69 @@ def test_lines_that_each_bring_a_name_are_refused_soon(tmp_path, refusal, monkey
     path = tmp_path / "v.jsonl"
     path.write_text("".join(f'{{"c{i}":1}}\n' for i in range(20_000)))
     assert "each row very few of them" in refusal(path, layout="counts", teachers=1)
+
+
+def arrow_file(path, table, **options):
+    with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_giant_record_batch_is_refused_by_its_message(
+    compression, tmp_path, refusal, allocated, monkeypatch
+):
+    monkeypatch.setattr(arrow_files, "MOST_UNPACKED", 1 << 22)
+    column = np.zeros(1 << 19, dtype=np.int64)
+    table = pa.table({"class_0": column, "class_1": column})
+    path = arrow_file(tmp_path / "v.arrow", table, compression=compression)
+    said = []
+    assert allocated(lambda: said.append(refusal(path, layout="counts"))) < 1 << 20
+    assert said[0].startswith("v.arrow: has a record batch of more than ")
+    path = arrow_file(path, table.slice(0, 1 << 17), compression=compression)
+    with open_votes(path, layout="counts", teachers=1) as votes:
+        assert votes.queries == 1 << 17
+
+
+@pytest.mark.parametrize("compression", ["zstd", None])
+def test_sizes_of_messages_are_those_of_buffers(compression, tmp_path):
+    """Of compressed ones alone; others are no larger than the file."""
+    table = pa.table(
+        {
+            "a": pa.array(range(1000), pa.int64()),
+            "b": pa.array(["x", "y"] * 500).dictionary_encode(),
+        }
+    )
+    path = arrow_file(tmp_path / "v.arrow", table, compression=compression)
+    with pa.OSFile(str(path)) as source:
+        source.seek(8)
+        sizes = list(unpacked_sizes(source))
+    assert len(sizes) == 3  # the schema, the dictionary, the rows
+    if compression is None:
+        assert sizes == [0, 0, 0]
+    else:
+        assert sizes[2] >= 1000 * (8 + 4)
+
+
+def test_rows_of_nothing(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(arrow_files, "_MOST_EMPTY", 1 << 10)
+    table = pa.table({name: pa.nulls(1 << 14) for name in ("class_0", "class_1")})
+    path = arrow_file(tmp_path / "v.arrow", table)
+    assert refusal(path) == "v.arrow: has more than 1024 rows without anything in them"
+
+
+def test_texts_of_a_dictionary_that_would_fill_memory(tmp_path, refusal, allocated, monkeypatch):
+    monkeypatch.setattr(arrow_files, "MOST_UNPACKED", 1 << 22)
+    places = pa.array(np.ones(1000, dtype=np.int8))
+    column = pa.DictionaryArray.from_arrays(places, pa.array(["cat", "x" * 10_000]))
+    path = arrow_file(tmp_path / "v.arrow", pa.table({"teacher_0": column}), compression="zstd")
+    said = []
+    assert allocated(lambda: said.append(refusal(path, label_names=("cat", "dog")))) < 1 << 20
+    assert "in a few rows" in said[0]
+
+
+def test_rows_of_long_texts_that_would_fill_memory(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(converted, "MOST_UNPACKED", 1 << 22)
+    path = tmp_path / "v.jsonl"
+    path.write_text(f'{{"teacher_0": "{"x" * 10_000}"}}\n' * 1000)
+    assert "in a few rows" in refusal(path, label_names=("cat", "dog"))

@@ -94,9 +94,14 @@ def _pages(source: Any, chunk: Chunk) -> Iterator[_Page]:
                     return
         if header is None:
             return
-        said: dict[int, Any] = next((header[kind] for kind in _KINDS if kind in header), {})
-        size, packed, values = header.get(_SIZE), header.get(_PACKED), said.get(_VALUES, 0)
-        if not (isinstance(size, int) and isinstance(packed, int) and packed >= 0):
+        said = next((header[kind] for kind in _KINDS if kind in header), None)
+        numbers = [
+            header.get(_SIZE),
+            header.get(_PACKED),
+            said.get(_VALUES) if isinstance(said, dict) else None,
+        ]
+        size, packed, values = (n if isinstance(n, int) and n >= 0 else -1 for n in numbers)
+        if min(size, packed, values) < 0:
             return
         yield _Page(size, values, header.get(_TYPE) == _DICTIONARY)
         at += compact.at + packed

@@ -223,8 +223,11 @@ def test_a_cap_is_what_the_mechanisms_are_matched_at(priced):
 
 
 def test_flags_reach_the_mechanisms_that_know_them(priced):
-    wide = {row["mechanism"]: row for row in priced("--compare", "--sigma2", 20)["compare"]}
-    narrow = {row["mechanism"]: row for row in priced("--compare", "--sigma2", 4)["compare"]}
+    def compared(sigma2):
+        found = priced("--compare", "--sigma2", sigma2, "--max-queries", 12)
+        return {row["mechanism"]: row for row in found["compare"]}
+
+    wide, narrow = compared(20), compared(4)
     for name in ("confident", "gnmax"):
         assert wide[name]["agreement"] < narrow[name]["agreement"]
         assert wide[name]["epsilon"] < narrow[name]["epsilon"]
@@ -315,7 +318,8 @@ def truth(tmp_path, counts, monkeypatch):
     return path
 
 
-def test_accuracy(pate, votes, truth, folder):
+def test_accuracy(pate, votes, truth, folder, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
     run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
     assert run.exit_code == 0, run.stderr
     result = json.loads(run.stdout)
@@ -325,11 +329,13 @@ def test_accuracy(pate, votes, truth, folder):
     assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
     # With next to no noise the label is the plurality, which is the truth here, but for ties.
     assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
     assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
 
 
-def test_accuracy_with_a_picture(pate, votes, truth, folder):
+def test_accuracy_with_a_picture(pate, votes, truth, folder, monkeypatch):
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
     pytest.importorskip("matplotlib")
     run = pate("cost", votes, "--accuracy", "--truth", truth, "--plot", "a.png", "-q")
     assert run.exit_code == 0, run.stderr

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pate_cli.cli.options import stem_of
+from pate_cli.pricing import accuracy
 
 NOISE = ["--sigma1", 8, "--sigma2", 4, "--threshold", 20, "--seed", 3]
 
@@ -64,7 +65,7 @@ def test_ids_by_another_name(images, votes, pate, folder):
     assert "--id-column names a column of a table" in wrong.stderr
 
 
-def test_files_beside_the_votes_by_the_same_name(images, counts, pate, folder):
+def test_files_beside_the_votes_by_the_same_name(images, counts, pate, folder, monkeypatch):
     """Student and truth in another order, and in other formats than the votes."""
     order = np.random.default_rng(2).permutation(len(images))
     truth = [
@@ -75,6 +76,7 @@ def test_files_beside_the_votes_by_the_same_name(images, counts, pate, folder):
     lines = [f"{images[row]}," + ",".join(map(str, sure[row])) for row in order]
     (folder / "student.csv").write_text("\n".join(["image,a,b,c,d", *lines]))
     by = ["v.csv.gz", "--id-column", "image"]
+    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.02, 0.1))
     found = pate("cost", *by, "--accuracy", "--truth", "truth.jsonl", "--workers", 1)
     assert found.exit_code == 0, found.stderr
     best = max(point["accuracy"] for point in json.loads(found.stdout)["accuracy"])

@@ -21,7 +21,10 @@ from hypothesis import strategies as st
 
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
+from pate_cli.votes.beside import side_files
+from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.columns import MOST_COLUMNS
+from pate_cli.votes.layouts import long
 from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
 from pate_cli.votes.sources import parquet as parquet_module
 from pate_cli.votes.sources.arrow_messages import unpacked_sizes
@@ -523,3 +526,29 @@ def test_rows_of_long_texts_that_would_fill_memory(tmp_path, refusal, monkeypatc
     path = tmp_path / "v.jsonl"
     path.write_text(f'{{"teacher_0": "{"x" * 10_000}"}}\n' * 1000)
     assert "in a few rows" in refusal(path, label_names=("cat", "dog"))
+
+
+@pytest.mark.parametrize("told", [{}, {"classes": 4000}])
+def test_pairs_of_queries_and_teachers_that_memory_is_not_for(told, tmp_path, refusal, monkeypatch):
+    """A vote each of a teacher of its own on a query of its own."""
+    monkeypatch.setattr(long, "MOST_BYTES", 1 << 20)
+    ids = np.arange(3000 if not told else 100)
+    table = pa.table({"query_id": ids, "teacher_id": ids, "label": ids % 3})
+    pq.write_table(table, tmp_path / "v.parquet")
+    assert "to count; store one row per query" in refusal(
+        tmp_path / "v.parquet", teachers=4000, **told
+    )
+
+
+def test_a_giant_file_beside_the_votes(tmp_path, allocated, monkeypatch):
+    monkeypatch.setattr(side_files, "MOST_BYTES", 1 << 20)
+    column = np.zeros(1 << 18)
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"class_0": column}), path, row_group_size=len(column))
+    assert path.stat().st_size < 1 << 15
+
+    def read():
+        with pytest.raises(VoteError, match="is held in memory; keep the columns"):
+            load_predictions(path)
+
+    assert allocated(read) < 1 << 20

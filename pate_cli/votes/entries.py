@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import is_text
 
@@ -30,7 +30,7 @@ def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
     column = decoded(column)
     if column.null_count:
         row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
-        raise VoteError(f"{where.at(row)} has no {name}")
+        raise VoteError(f"{where.at(row)} has no {shortened(name)}")
 
 
 def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:

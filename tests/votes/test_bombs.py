@@ -540,11 +540,15 @@ def test_pairs_of_queries_and_teachers_that_memory_is_not_for(told, tmp_path, re
     )
 
 
-def test_a_giant_file_beside_the_votes(tmp_path, allocated, monkeypatch):
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_giant_file_beside_the_votes(listed, tmp_path, allocated, monkeypatch):
     monkeypatch.setattr(side_files, "MOST_BYTES", 1 << 20)
-    column = np.zeros(1 << 18)
     path = tmp_path / "p.parquet"
-    pq.write_table(pa.table({"class_0": column}), path, row_group_size=len(column))
+    if listed:
+        lists(path, [1 << 18])
+    else:
+        column = np.zeros(1 << 18)
+        pq.write_table(pa.table({"class_0": column}), path, row_group_size=len(column))
     assert path.stat().st_size < 1 << 15
 
     def read():

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import VoteError, quoted
+from pate_cli.errors import VoteError, quoted, shortened
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.sources.copies import Part
@@ -155,7 +155,8 @@ def read_side(
             f"{located.name}: column {quoted(query)} holds no ids; use numbers or texts"
         )
     if None in queries:
-        raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
+        row = queries.index(None)
+        raise VoteError(f"{located.name}: row {row} has no {shortened(query or QUERY)}")
     if located.digits:
         queries = tuple(map(str, queries))
     return Side(located.name, table, queries, located.digits)
@@ -172,9 +173,20 @@ def _table(part: Part) -> Any:
         )
         with opened:
             file = parquet.ParquetFile(opened, page_checksum_verification=True)
-            chunks = [chunk for group in chunks_of(opened) for chunk in group]
-            _refuse_large(part.name, sum(max(chunk.size, 8 * chunk.entries) for chunk in chunks))
+            _refuse_large(part.name, _size(file, opened))
             return file.read()
+
+
+def _size(file: Any, source: Any) -> int:
+    """Bytes of a table in memory, about; what lists hold is looked up, which takes a while."""
+    from pyarrow.types import is_nested
+
+    footer = file.metadata
+    stored = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    entries = footer.num_rows * footer.num_columns
+    if any(is_nested(field.type) for field in file.schema_arrow):
+        entries = sum(chunk.entries for group in chunks_of(source) for chunk in group)
+    return max(int(stored), 8 * int(entries))
 
 
 def _refuse_large(name: str, size: int) -> None:

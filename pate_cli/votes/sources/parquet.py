@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, shortened
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
@@ -474,4 +474,4 @@ def refuse_repeats(parts: Parts) -> None:
 
     row = first_repeat(ids, parts.where.name)
     if row is not None:
-        raise VoteError(f"{parts.where.at(row)} repeats the {query} of an earlier row")
+        raise VoteError(f"{parts.where.at(row)} repeats the {shortened(query)} of an earlier row")

@@ -67,14 +67,15 @@ bench-docs: $(STAMP)
 	$(MEASURE) pages
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
+# FORM is json, csv or latex for these and for `answers`; plain text without it.
 .PHONY: table1 table2 answers votes
 
 table1 table2: $(STAMP)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
 answers: $(STAMP)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.
 votes: $(STAMP)

@@ -69,7 +69,8 @@ class Result(ABC):
         Args:
             path: where to; mode 0600 unless the result may be published, and only then an address
                 of a store.
-            force: replace what is there.
+            force: replace what is there, whatever it is: a result that may be published does not
+                know which files it was made from, as the command line does.
 
         Raises:
             OutputError: the file exists already, or cannot be written.

@@ -135,7 +135,7 @@ def _entries(function: Any) -> Iterator[tuple[str, str]]:
             yield info.metavar or name.upper(), meaning
             continue
         names = ", ".join(sorted(spellings, key=lambda spelling: spelling.startswith("--")))
-        yield f"{names} {_value(kinds[0])}".rstrip(), meaning
+        yield f"{names} {info.metavar or _value(kinds[0])}".rstrip(), meaning
 
 
 def _is_option(spelling: object) -> bool:

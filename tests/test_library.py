@@ -20,6 +20,7 @@ from pyarrow import csv, parquet
 
 import pate_cli as pate
 from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.files.part_folder import PartFolder
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.results import Result
@@ -287,3 +288,24 @@ def test_rounds_together_need_a_larger_delta_than_each():
     assert pate.release(rounds[0], seed=3).report.delta == 2.7e-10
     with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
         pate.release(rounds, seed=3)
+
+
+def test_parts_never_replace_the_votes_they_are_made_from(counts, tmp_path):
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    table = pa.table({f"class_{j}": column for j, column in enumerate(counts.T)})
+    parquet.write_table(table, folder / "part-00000.parquet")
+    given = {"teachers": 60, **CONFIDENT, "seed": 7}
+    place = PartFolder(folder)
+    with pytest.raises(UsageError, match="votes holds a file that is among the votes; name anoth"):
+        pate.aggregate(folder, **given, parts=place)
+    done = pate.aggregate(folder, **given, parts=tmp_path / "labels")
+    (tmp_path / "labels").mkdir()
+    held = tmp_path / "labels" / "part-00000.parquet"
+    held.hardlink_to(folder / "part-00000.parquet")
+    with pytest.raises(UsageError, match="labels holds a file that is among the votes"):
+        done.staged.commit(force=True)
+    assert parquet.read_table(folder / "part-00000.parquet") == table
+    held.unlink()
+    done.staged.commit()
+    assert len(list((tmp_path / "labels").iterdir())) == 2

@@ -49,7 +49,8 @@ class QuestionOptions:
         bool,
         typer.Option(
             "--compare",
-            help="All mechanisms side by side, at as many expected answers as this one.",
+            help="All mechanisms side by side, at as many expected answers as this one, which are "
+            "also the cap on answers of their worst cases.",
         ),
     ] = False
     accuracy: Annotated[

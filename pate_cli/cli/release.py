@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from pate_cli.cli.options import (
     ReportOptions,
     spread,
 )
+from pate_cli.cli.summary import Handling, print_report
 from pate_cli.errors import UsageError
 
 __all__ = ["release"]
@@ -68,6 +70,7 @@ def release(
     if no_spend and (again or spend is not None):
         other = "--again" if spend is None else "--spend"
         raise UsageError(f"{other} goes with a record of earlier draws; leave out --no-spend")
+    report_path = report.place(f"{ledgers[0].stem}.report.json")
     rounds = [Ledger.read(path) for path in ledgers]
     beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
     shared = [] if spend is None or spend.resolve() in beside else [spend]
@@ -77,7 +80,7 @@ def release(
         # The records of what is spent are put in place before what spends it.
         for place in records:
             out.reserve(place, mode=0o600, replace=True)
-        out.reserve(report.report)
+        out.reserve(report_path)
         done = pate.release(
             rounds,
             record=known,
@@ -88,16 +91,22 @@ def release(
         )
         for place in records if done.record != known else shared:
             out.write(place, done.record.to_json().encode())
-        out.write(report.report, done.report.to_json().encode())
+        out.write(report_path, done.report.to_json().encode())
     total = done.ledger
     if total.draws:
         output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
             "aggregate --release none --ledger FILE saves that"
         )
+    if report.summed_up:
+        secret = list(dict.fromkeys(map(os.path.relpath, (*ledgers, *records))))
+        print_report(done.report, Handling([report_path], ["the votes", *secret]))
+        return
     output.note(
         f"{len(total.rounds)} round(s), {total.answers} answers: epsilon "
         f"{done.report.epsilon:.4f} at delta {total.delta:g}"
     )
+    for warning in done.report.warnings:
+        output.note(f"warning: {warning}")
     if not done.report.sound:
         output.note(f"warning: {done.report.summary}")

@@ -11,6 +11,7 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.guarantee import (
     adjacency,
     covers,
@@ -51,9 +52,6 @@ __all__ = [
     "release_public",
     "release_tested",
 ]
-
-# An ε beyond it promises practically nothing.
-_MEANINGLESS = 20.0
 
 
 def release(
@@ -112,7 +110,7 @@ def release(
         public=public,
         earlier=len(prior),
         recorded=recorded,
-        warnings=(*warnings, *plan.caveats),
+        warnings=(*plan.caveats, *warnings),
         groups=by_group(
             ledger.rounds[0].groups,
             spent,
@@ -140,13 +138,13 @@ def release_composed(
         warnings: what else a reader of the report should know.
     """
     public = _composed(cost)
-    hollow = (
-        "This epsilon promises practically nothing. Ask fewer queries, allow fewer refusals, lower "
-        "--query-epsilon, or use --mechanism confident, whose cost grows more slowly."
-    )
-    found = (*warnings, *([hollow] if public.epsilon > _MEANINGLESS else []))
     return _whatever_the_votes(
-        done, public, analysis="composition", delta=cost.delta, private=private, warnings=found
+        done,
+        public,
+        analysis="composition",
+        delta=cost.delta,
+        private=private,
+        warnings=tuple(warnings),
     )
 
 
@@ -159,6 +157,7 @@ def release_tested(
     passed: bool,
     private: bool,
     spent: Spent | None = None,
+    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about a tested budget: nothing of it depends on the votes but `passed`.
 
@@ -170,10 +169,12 @@ def release_tested(
         passed: what the coin said.
         private: whether the noise was unpredictable.
         spent: all attempts in the spend record.
+        warnings: what else a reader of the report should know.
     """
+    epsilon = plan.epsilon if passed else plan.refusal_epsilon
     gap = gap_of(done.read_off, recorded=True)
     return Report(
-        epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+        epsilon=epsilon,
         epsilon_kind="target" if passed else "refusal",
         delta=plan.delta,
         private=private,
@@ -197,7 +198,11 @@ def release_tested(
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
-        warnings=tuple(read_off_warning(fact) for fact in done.read_off),
+        warnings=(
+            *(read_off_warning(fact) for fact in done.read_off),
+            *warnings,
+            *hollow(epsilon),
+        ),
         tested=Tested(
             passed=passed,
             target=plan.epsilon,
@@ -212,7 +217,7 @@ def release_tested(
         groups=by_group(
             done.groups,
             (),
-            epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+            epsilon=epsilon,
             delta=plan.delta,
         ),
     )
@@ -226,6 +231,7 @@ def release_public(
     private: bool,
     target: float | None = None,
     spent: Spent | None = None,
+    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about labels whose cost is what it is for all votes.
 
@@ -236,6 +242,7 @@ def release_public(
         private: whether the noise was unpredictable.
         target: a target that they meet without a test.
         spent: all attempts in the spend record.
+        warnings: what else a reader of the report should know.
     """
     report = _whatever_the_votes(
         done,
@@ -243,6 +250,7 @@ def release_public(
         analysis="tight",
         delta=delta,
         private=private,
+        warnings=tuple(warnings),
         spent=spendings([done]) if done.groups else (),
     )
     met = ""
@@ -467,7 +475,11 @@ def _report(
             data_independent=epsilon == public.epsilon,
         ),
         rounds=tuple(_public_facts(done) for done in rounds),
-        warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
+        warnings=(
+            *(read_off_warning(fact) for fact in read_off),
+            *warnings,
+            *hollow(epsilon, composed=analysis == "composition"),
+        ),
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         groups=groups,
     )

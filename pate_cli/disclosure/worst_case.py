@@ -35,8 +35,9 @@ __all__ = [
 ]
 
 
-# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
-_ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
+# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth
+# decimal. To three decimals, as a report should show them.
+_ORDERS = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
 
 
 @dataclass(frozen=True)

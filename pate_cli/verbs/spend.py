@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 from pate_cli.accounts import Account, ComposedAccount, TargetAccount
 from pate_cli.checkpoint import Checkpoint
+from pate_cli.checks import check_positive
+from pate_cli.disclosure.cautions import cautions, hollow
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.guarantee import read_off_warning
 from pate_cli.disclosure.report import Quote, Report
@@ -24,6 +26,7 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
@@ -66,6 +69,7 @@ def aggregate(
     bound: Bound | str = Bound.TWO_TAIL,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
+    max_epsilon: float | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -105,6 +109,8 @@ def aggregate(
         budget: refuse an attempt that would take the record's total beyond it.
         record: file of attempts at a target; this one is in it, as pending, before votes are read,
             and counts E should it never end. Without one the caller keeps count.
+        max_epsilon: refuse, before anything is drawn or spent, a run that could cost more: all
+            that it publishes, whatever the votes, or its target if that is less.
         delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
         max_queries, max_answers: public caps; with a target and without `max_queries` the rows
             follow from E by a public rule.
@@ -158,6 +164,7 @@ def aggregate(
         engine=engine,
     ) as asked:
         if parts is not None:
+            parts.refuse_read(asked.file.read)
             check_form(LabelFormat(label_format), shown, asked.file.label_set)
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
@@ -169,6 +176,8 @@ def aggregate(
             ledger=keep_ledger,
             rows_given=max_queries is not None,
         )
+        _refuse_dearer(asked, account, max_epsilon)
+        warned = cautions(asked.mechanism, delta=delta)
         key, resumed = RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
         if checkpoint is not None:
             # What is kept of finished rows is not the same for a file and for a folder of parts.
@@ -184,7 +193,9 @@ def aggregate(
                     resumed.end()
                 raise
         if parts is not None:
-            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format), shown)
+            # What goes on after a kill finds its parts again; else they are for the next to sweep.
+            attempt = owned_name() if resumed is None else key.name("parts")
+            place = PartPlace(parts, attempt, LabelFormat(label_format), shown)
             try:
                 settled, written = run_in_parts(
                     asked.passes,
@@ -195,13 +206,14 @@ def aggregate(
                     key=key,
                     place=place,
                     progress=progress,
+                    warnings=warned,
                     facts=asked.file.facts,
                 )
             except BaseException:
                 if resumed is None:
                     place.abort()
                 raise
-            staged = Staged(place, tuple(written))
+            staged = Staged(place, tuple(written), asked.file.read)
             return Aggregation(NOTHING, settled.report, settled.ledger, resumed, staged)
         kept: list[Labels] = []
         settled = run(
@@ -213,6 +225,7 @@ def aggregate(
             key=key,
             write=kept.append if write is None else write,
             progress=progress,
+            warnings=warned,
             facts=asked.file.facts,
         )
         labels = NOTHING if write is not None else concatenate(kept)
@@ -235,6 +248,7 @@ def quote(
     bound: Bound | str = Bound.TWO_TAIL,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
+    max_epsilon: float | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -273,13 +287,19 @@ def quote(
             ledger=keep_ledger,
             rows_given=max_queries is not None,
         )
+        _refuse_dearer(asked, account, max_epsilon)
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
         price = account.quote(
             queries=asked.queries, max_answers=asked.max_answers, groups=asked.groups
         )
-        warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
-        return replace(price, sound=not warnings, warnings=warnings)
+        gaps = tuple(read_off_warning(fact) for fact in asked.file.read_off)
+        composed = isinstance(asked.mechanism, ComposedMechanism)
+        warned = (
+            *cautions(asked.mechanism, delta=delta),
+            *hollow(price.epsilon, composed=composed),
+        )
+        return replace(price, sound=not gaps, warnings=(*gaps, *warned))
 
 
 _Drawn: TypeAlias = tuple[ReleaseKind | str | None, float | None, float | None, float | None]
@@ -302,6 +322,23 @@ def _charged(
         return asked, account
     target.refuse_beside(drawn, analysis=analysis)
     return target.account(asked, rows_given=rows_given)
+
+
+def _refuse_dearer(asked: Asked, account: Account, most: float | None) -> None:
+    """UnreachableError for a run whose ε for all votes is above `max_epsilon`."""
+    if most is None:
+        return
+    check_positive("`max_epsilon`", most)
+    if isinstance(account, TargetAccount):
+        price = min(account.public.epsilon, account.plan.epsilon)
+    else:
+        price = account.quote(queries=asked.queries, max_answers=asked.max_answers).epsilon
+    if price > most:
+        raise UnreachableError(
+            f"this run would cost epsilon {price:.4f} at delta {asked.delta:g} in the worst case, "
+            f"above `max_epsilon` {most:g}; nothing was drawn or spent. Lower `max_queries` or "
+            "`max_answers`, take more noise, or state `target_epsilon`"
+        )
 
 
 @dataclass(frozen=True)
@@ -500,7 +537,16 @@ def release(
         )
     key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
     report = release_ledger(
-        total, plan, key.aside("release"), prior=[past.draw for past in prior], recorded=recorded
+        total,
+        plan,
+        key.aside("release"),
+        prior=[past.draw for past in prior],
+        recorded=recorded,
+        warnings=tuple(
+            dict.fromkeys(
+                text for each in spent for text in cautions(each.mechanism, delta=total.delta)
+            )
+        ),
     )
     draw = plan.draw if plan.publishes_draw else None
     return Released(report, total, known.after(total, draw))

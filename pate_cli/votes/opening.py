@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError, VoteError, quoted
+from pate_cli.files.inputs import watched
 from pate_cli.votes.beside.query_list import QueryList, query_list
 from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.groups import Groups, teacher_groups
@@ -103,30 +105,37 @@ def open_votes(
             are not distinct, or not as many as classes; a source of another type; or any of these
             words beside votes that are open already.
     """
-    told = Told(
-        layout=None if layout is None else Layout(layout),
-        classes=classes,
-        teachers=teachers,
-        batch_rows=batch_rows,
-        queries=None if queries is None else query_list(queries, id_column=id_column),
-        names=None if label_names is None else names_of(label_names),
-        groups=None if groups is None else teacher_groups(groups),
-        voting=None if voting is None else Voting(voting),
-        id_column=id_column,
-    )
-    if isinstance(source, VoteFile):
-        if told != Told():
-            raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "label_names, groups, id_column, batch_rows and voting where it is opened"
-            )
-        yield source
-        return
     with contextlib.ExitStack() as stack:
-        # In long form a row is a vote.
-        rows = None if told.layout is Layout.LONG else max_queries
-        wanted = Wanted(rows) if progress is None else Wanted(rows, progress)
-        yield _read(source, told, stdin, stack, wanted)
+        with watched() as read:
+            told = Told(
+                layout=None if layout is None else Layout(layout),
+                classes=classes,
+                teachers=teachers,
+                batch_rows=batch_rows,
+                queries=None if queries is None else query_list(queries, id_column=id_column),
+                names=None if label_names is None else names_of(label_names),
+                groups=None if groups is None else teacher_groups(groups),
+                voting=None if voting is None else Voting(voting),
+                id_column=id_column,
+            )
+            if isinstance(source, VoteFile):
+                file = _as_it_is(source, told)
+            else:
+                # In long form a row is a vote.
+                rows = None if told.layout is Layout.LONG else max_queries
+                wanted = Wanted(rows) if progress is None else Wanted(rows, progress)
+                file = _read(source, told, stdin, stack, wanted)
+                file = replace(file, read=read.closed())
+        yield file
+
+
+def _as_it_is(file: VoteFile, told: Told) -> VoteFile:
+    if told != Told():
+        raise ParameterError(
+            f"{file.name} is open already; give layout, classes, teachers, queries, "
+            "label_names, groups, id_column, batch_rows and voting where it is opened"
+        )
+    return file
 
 
 def _read(

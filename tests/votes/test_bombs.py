@@ -247,7 +247,7 @@ def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
         real = copies.Path.open
 
         def opened(self, *args, **kwargs):
-            return full() if self.parent == folder else real(self, *args, **kwargs)
+            return full() if self.parent.parent == folder else real(self, *args, **kwargs)
 
         monkeypatch.setattr(copies.Path, "open", opened)
     assert refusal(path) == (

@@ -1,6 +1,7 @@
 """Files of votes, and temporary copies of those that cannot be read from anywhere, again and again.
 
-Copies have mode 0600, lie where temporary files do, and are removed when the votes are closed.
+Copies have mode 0600, lie in a folder of mode 0700 where temporary files do, and are removed when
+the votes are closed; those of a run that was killed go when the next one makes some.
 Whatever a packed file grows to, memory is bounded. Beyond LARGE it may be MOST_TIMES as large as
 what it came in, and is cut where the rows that are asked end. A disk that fills ends the reading
 with a VoteError before it is full, and the copies are removed.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
@@ -20,6 +23,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from pate_cli.errors import VoteError, shortened
+from pate_cli.files.owner import is_gone, owned_name
+from pate_cli.files.undisturbed import undisturbed
+from pate_cli.files.unfinished import CREATE
 from pate_cli.votes.sources.formats import Format, refuse_closed
 from pate_cli.votes.sources.text import Rows
 
@@ -35,6 +41,7 @@ LONG_ENOUGH = 1 << 26
 """Bytes of text that are copied before a limit on rows cuts it."""
 
 _CHUNK = 1 << 20
+_PREFIX = "pate-votes-"
 # What zipfile raises over damage, a password, or a compression it does not know.
 _DAMAGED = (
     EOFError,
@@ -78,7 +85,8 @@ class Copies:
     """The temporary files of one source; they live until `stack` is closed."""
 
     def __init__(self, stack: contextlib.ExitStack, wanted: Wanted) -> None:
-        self._paths: set[Path] = set()
+        self._folder: Path | None = None
+        self._made = 0
         self._wanted = wanted
         self._told = self._done = 0
         stack.callback(self._remove)
@@ -98,18 +106,21 @@ class Copies:
     def new(self, name: str) -> Path:
         """An empty file that only its owner can read, for a copy of `name`."""
         with self.making(name):
-            # mkstemp creates the file with mode 0600: nobody reads it half-way.
-            descriptor, path = tempfile.mkstemp(prefix="pate-votes-")
-            self._paths.add(Path(path))
-            os.close(descriptor)
-        return Path(path)
+            if self._folder is None:
+                self._folder = Path(tempfile.gettempdir(), f"{_PREFIX}{owned_name()}")
+                self._folder.mkdir(0o700)
+                _sweep_beside(self._folder)
+            self._made += 1
+            path = self._folder / str(self._made)
+            # The mode holds from the first instant: nobody reads it half-way.
+            os.close(os.open(path, CREATE, 0o600))
+        return path
 
     def drop(self, path: str) -> None:
         """Remove a file before the others, if it is a copy."""
-        if Path(path) in self._paths:
+        if self._folder is not None and Path(path).parent == self._folder:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
-            self._paths.discard(Path(path))
 
     def spooled(self, stream: Any, name: str, begun: bytes = b"") -> Path:
         """Copy all of a stream after what was read of it; errors of reading it are told by name."""
@@ -236,8 +247,22 @@ class Copies:
             raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
 
     def _remove(self) -> None:
-        for path in list(self._paths):
-            self.drop(str(path))
+        if self._folder is not None:
+            with undisturbed():
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _sweep_beside(folder: Path) -> None:
+    """Remove what runs of the same user have left that were killed."""
+    with contextlib.suppress(OSError), os.scandir(folder.parent) as entries:
+        user = folder.stat().st_uid
+        for entry in entries:
+            name = entry.name.removeprefix(_PREFIX)
+            if name == entry.name or not is_gone(name):
+                continue
+            found = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def begun_with(stream: Any, size: int, name: str) -> bytes:

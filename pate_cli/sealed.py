@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -56,7 +57,7 @@ class Form:
             LedgerError: truncated, foreign, newer, or not as it was written.
         """
         try:
-            content = json.loads(text)
+            content = json.loads(text, parse_constant=_finite, parse_float=_finite)
         except (ValueError, RecursionError):
             raise LedgerError(
                 f"not a {self.noun}, or a truncated one: it is not valid JSON"
@@ -101,6 +102,16 @@ def named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
     except LedgerError as error:
         raise LedgerError(f"{Path(path)}: {error}") from None
+
+
+def _finite(text: str) -> float:
+    """A number as it is written; Python would read NaN and 1e999, which no file here has."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise LedgerError(
+            "the file is damaged: it holds a number that is not finite; restore it from a copy"
+        )
+    return number
 
 
 def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:

@@ -187,7 +187,7 @@ def aggregate(
         keeps_report = not (dry_run and summed_up and report.report is None)
         report.reserve(out, report_path if keeps_report else None)
         view.reserve(out)
-        with reading.open(votes) as file:
+        with reading.open(votes, output) as file:
             check_form(label_format, labels_as, file.label_set)
             output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))

@@ -6,12 +6,13 @@ groups; `spread` shows their fields to Typer as parameters and hands the groups 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -265,21 +266,29 @@ class VoteOptions:
         ),
     ] = None
 
-    def open(self, votes: str) -> AbstractContextManager[VoteFile]:
-        """The file, read as these options say."""
+    @contextlib.contextmanager
+    def open(self, votes: str, output: OutputOptions) -> Iterator[VoteFile]:
+        """The file, read as these options say; a bar shows how far copies of it are."""
         from pate_cli.votes import open_votes
 
-        return open_votes(
-            votes,
-            layout=self.layout,
-            classes=self.classes,
-            teachers=self.teachers,
-            queries=self.queries,
-            id_column=self.id_column,
-            label_names=self.label_names,
-            groups=self.groups,
-            voting=self.voting,
-        )
+        with contextlib.ExitStack() as stack:
+            with output.progress("reading, MB", None) as advance:
+                file = stack.enter_context(
+                    open_votes(
+                        votes,
+                        layout=self.layout,
+                        classes=self.classes,
+                        teachers=self.teachers,
+                        queries=self.queries,
+                        id_column=self.id_column,
+                        label_names=self.label_names,
+                        groups=self.groups,
+                        voting=self.voting,
+                        max_queries=self.max_queries,
+                        progress=advance,
+                    )
+                )
+            yield file
 
     @property
     def pairs(self) -> bool:

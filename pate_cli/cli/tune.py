@@ -235,7 +235,7 @@ def tune(
             if votes is None:
                 asked |= reading.shape
             else:
-                file = stack.enter_context(reading.open(votes))
+                file = stack.enter_context(reading.open(votes, output))
                 output.note_votes(file, reading.rows(file))
             tuned = pate.tune(
                 file,

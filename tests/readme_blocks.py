@@ -185,7 +185,8 @@ def _at_a_terminal(words: list[str], folder: Path) -> list[str]:
     if process.wait():
         raise SystemExit(said.decode())
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
-    return [line.rpartition("\r")[2].rstrip() for line in text.splitlines()]
+    lines = (line.rpartition("\r")[2].rstrip() for line in text.splitlines())
+    return [line for line in lines if line]  # an empty one is what a progress bar left
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:

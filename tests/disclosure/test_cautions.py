@@ -24,7 +24,7 @@ from pate_cli.words import MechanismName
 DELTA = 1e-5
 
 
-@pytest.mark.parametrize("name", set(MechanismName) - {MechanismName.INTERACTIVE})
+@pytest.mark.parametrize("name", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
 def test_defaults_need_no_caution(name):
     mechanism = MechanismChoice(name).build(teachers=250, classes=10, queries=100, delta=DELTA)
     assert cautions(mechanism, delta=DELTA) == ()

@@ -170,9 +170,14 @@ def _root(
     pass
 
 
-app.command("aggregate", cls=PanelledCommand, no_args_is_help=True)(aggregate)
-app.command("cost", cls=PanelledCommand, no_args_is_help=True)(cost)
-app.command("smooth-sensitivity", cls=PanelledCommand, no_args_is_help=True)(smooth_sensitivity)
-app.command("release", cls=PanelledCommand, no_args_is_help=True)(release)
-app.command("tune", cls=PanelledCommand, no_args_is_help=True)(tune)
-app.command("demo", cls=PanelledCommand)(demo)
+for _name, _command, _told in (
+    ("aggregate", aggregate, "Votes in; labels and report out."),
+    ("tune", tune, "Which settings reach a target or a number of answers."),
+    ("release", release, "Ledgers of several rounds in; one report out."),
+    ("cost", cost, "What the votes cost. Not for publishing."),
+    ("smooth-sensitivity", smooth_sensitivity, "How much one teacher could change that cost."),
+):
+    app.command(_name, cls=PanelledCommand, short_help=_told, no_args_is_help=True)(_command)
+app.command("demo", cls=PanelledCommand, short_help="Labels from real votes that come with it.")(
+    demo
+)

@@ -201,7 +201,10 @@ def aftermath() -> str:
 
 @contextlib.contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
-    """A progress bar with an estimate of the time left; silent off a terminal."""
+    """A progress bar with an estimate of the time left; silent off a terminal.
+
+    Where nobody knows how much there is to do, it may be nothing: then it begins with the first.
+    """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _of=None: None
         return
@@ -220,6 +223,16 @@ def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, of=None: bar.update(task, advance=done, total=of)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=total)
+
+    def advance(done: int, of: int | None = None) -> None:
+        bar.start()
+        bar.update(task, advance=done, total=of)
+
+    try:
+        if total is not None:
+            bar.start()
+        yield advance
+    finally:
+        bar.stop()

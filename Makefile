@@ -15,11 +15,8 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	@mkdir -p .demo
-	$(BIN)/pate aggregate sample_votes/demo.parquet --target-epsilon 1.5 \
-	  --spend .demo/spent.json --output .demo/labels.csv --force
-	@echo
-	head -n 7 .demo/labels.csv
+	@rm -rf .demo
+	$(BIN)/pate demo .demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest --quiet -n 2 tests
@@ -29,7 +26,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The example and the reference in README.md, written by the program itself.
+# What the program itself writes of README.md and of pate_cli/docs.
 docs: $(STAMP)
 	$(BIN)/python tests/readme_blocks.py --write
 
@@ -67,14 +64,15 @@ bench-docs: $(STAMP)
 	$(MEASURE) pages
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
+# FORM is json, csv or latex for these and for `answers`; plain text without it.
 .PHONY: table1 table2 answers votes
 
 table1 table2: $(STAMP)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
 answers: $(STAMP)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)')
+	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.
 votes: $(STAMP)

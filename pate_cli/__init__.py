@@ -20,6 +20,10 @@ from pate_cli import mechanisms
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.exchange import dp_event as dp_event
+    from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
+    from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
+    from pate_cli.disclosure.external import ExternalPair as ExternalPair
     from pate_cli.disclosure.report import Report as Report
     from pate_cli.errors import PateError as PateError
     from pate_cli.errors import RefusedError as RefusedError
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
     from pate_cli.votes.beside.truth import Truth as Truth
 
 _HOMES = {
+    "ExternalCurve": "disclosure.external",
+    "ExternalPair": "disclosure.external",
     "Labels": "labels",
     "Ledger": "ledger",
     "PairTruth": "votes.beside.truth",
@@ -62,9 +68,11 @@ _HOMES = {
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",
     "cost": "verbs.measure",
+    "dp_event": "disclosure.exchange",
     "growth": "verbs.measure",
     "open_votes": "votes",
     "quote": "verbs.spend",
+    "rdp_curve": "disclosure.exchange",
     "release": "verbs.spend",
     "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",

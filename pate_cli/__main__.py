@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 import sys
 
-from pate_cli.cli.app import app
-from pate_cli.cli.terminal import say, stoppable, tolerant
+from pate_cli.cli.terminal import interruptible, say, stoppable, tolerant
 from pate_cli.errors import OutputError
 
 
 def main() -> None:
     """Run the command line."""
-    stoppable()
-    tolerant()
-    try:
-        app(prog_name="pate")
-    except OSError as error:
-        # Commands report their own failures; this is --help or --version to a full disk.
-        if os.environ.get("PATE_DEBUG"):
-            raise
-        say(f"cannot write: {error.strerror or error}")
-        sys.exit(OutputError.exit_code)
+    with stoppable(), interruptible(SystemExit):
+        # It takes a moment, in which a signal may come.
+        from pate_cli.cli.app import app
+
+        tolerant()
+        try:
+            app(prog_name="pate")
+        except OSError as error:
+            # Commands report their own failures; this is --help or --version to a full disk.
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            say(f"cannot write: {error.strerror or error}")
+            sys.exit(OutputError.exit_code)
 
 
 if __name__ == "__main__":

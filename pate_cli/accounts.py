@@ -201,7 +201,7 @@ class TargetAccount:
     def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The report of labels that passed, or that needed no test; there is no ledger."""
         if self.needed:
-            report = self._report(done, passed=True, private=key.private)
+            report = self._report(done, passed=True, private=key.private, warnings=warnings)
         else:
             report = release_public(
                 done,
@@ -210,6 +210,7 @@ class TargetAccount:
                 private=key.private,
                 target=self.plan.epsilon,
                 spent=self.spent,
+                warnings=warnings,
             )
         return Settlement(report, None)
 
@@ -238,7 +239,9 @@ class TargetAccount:
         )
         return replace(price, target=outlook)
 
-    def _report(self, done: Round, *, passed: bool, private: bool) -> Report:
+    def _report(
+        self, done: Round, *, passed: bool, private: bool, warnings: Sequence[str] = ()
+    ) -> Report:
         return release_tested(
             done,
             self.plan,
@@ -247,6 +250,7 @@ class TargetAccount:
             passed=passed,
             private=private,
             spent=self.spent,
+            warnings=warnings,
         )
 
 
@@ -267,8 +271,9 @@ class WorstCaseAccount:
 
     def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
         """The report, without a ledger."""
-        del warnings
-        report = release_public(done, self._public, delta=self._delta, private=key.private)
+        report = release_public(
+            done, self._public, delta=self._delta, private=key.private, warnings=warnings
+        )
         return Settlement(report, None)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:

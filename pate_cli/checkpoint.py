@@ -25,6 +25,7 @@ from pate_cli.entropy import random_name
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files.addresses import refuse_address
 from pate_cli.files.transaction import Outputs
+from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
 from pate_cli.noise import RunKey
 
@@ -96,11 +97,12 @@ class Checkpoint:
             # Without the key nobody could tell what the rest belongs to.
             entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
             ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
-            for entry in ours:
-                entry.unlink(missing_ok=True)
-            # Whatever else was put here, such as the labels, stays.
-            if len(ours) == len(entries):
-                self.folder.rmdir()
+            with undisturbed():
+                for entry in ours:
+                    entry.unlink(missing_ok=True)
+                # Whatever else was put here, such as the labels, stays.
+                if len(ours) == len(entries):
+                    self.folder.rmdir()
         except FileNotFoundError:
             pass  # another process has ended the same run
         except OSError as error:

@@ -96,18 +96,20 @@ def check_distances(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def check_order(value: float) -> float:
-    """`value` if it is a finite Rényi order above 1, else ParameterError."""
+    """`value` if it is a Rényi order above 1 and at most LARGEST, else ParameterError."""
     if not 1.0 < value < np.inf:
         raise ParameterError(f"a Renyi order must be finite and above 1, got {value}")
+    if value > LARGEST:
+        raise ParameterError(f"a Renyi order must be at most {LARGEST}, got {value}")
     return float(value)
 
 
 def check_orders(values: ArrayLike) -> NDArray[np.float64]:
-    """A non-empty vector of finite orders above 1 as float64, else ParameterError."""
+    """A non-empty vector of orders above 1, at most LARGEST, as float64, else ParameterError."""
     orders = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if orders.ndim != 1 or orders.size == 0:
         raise ParameterError(f"orders must be a non-empty vector, got shape {orders.shape}")
-    for value in orders[~((orders > 1.0) & (orders < np.inf))]:
+    for value in orders[~((orders > 1.0) & (orders <= LARGEST))]:
         check_order(float(value))
     return orders
 

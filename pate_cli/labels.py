@@ -11,8 +11,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias
 
@@ -34,6 +34,7 @@ SOURCES: Final = ("teachers", "student", "none")
 
 _NONE: Final = SOURCES.index("none")
 _MAX_LABEL: Final = 2**31 - 1
+_PREVIEWED: Final = 5
 _ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
 _TEXT_ROWS: Final = 1 << 16  # rows of CSV or JSONL turned into text at a time
 _REPEATED: Final = ["source", "label", "labels.list.element", "unanswered.list.element"]
@@ -151,6 +152,21 @@ class Labels(Result):
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
         facts = {"queries": len(self), **dict(zip(SOURCES, counts, strict=True))}
         return {**facts, **_with_names(self.metadata, self.label_names)}
+
+    def preview(self) -> Iterator[tuple[object, ...]]:
+        """The first rows of the table; of several labels those of the first query."""
+        shown = _PREVIEWED if self.label_set is None else self.label_set.rows_per_query
+        rows = slice(shown)
+        columns = replace(
+            self, ids=self.ids[rows], labels=self.labels[rows], sources=self.source_codes[rows]
+        ).columns()
+        yield tuple(columns)
+        cells = (
+            np.ma.filled(np.ma.asarray(column).astype(object), "") for column in columns.values()
+        )
+        yield from zip(*cells, strict=True)
+        if len(self) > shown:
+            yield ("…",) * len(columns)
 
     def to_arrow(self) -> Any:
         """query_id, label (null: no answer), source; the parameters are in the metadata.

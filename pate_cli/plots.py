@@ -2,7 +2,8 @@
 
 They are the ICLR 2018 paper's figures for the votes at hand. Every picture drawn from private votes
 is SECRET and says so in its title. Colours are Okabe and Ito's, which colour-blind readers can
-tell apart; line styles and markers differ as well.
+tell apart; line styles, markers and shades differ as well, so that a print in grey will do. The
+same picture is the same file: fonts are matplotlib's own, and no date goes into it.
 """
 
 from __future__ import annotations
@@ -35,18 +36,27 @@ __all__ = [
 
 _SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
 _STYLE: Final = {
+    "font.family": "DejaVu Sans",
     "font.size": 13,
     "axes.titlesize": 13,
+    "axes.titlepad": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.formatter.useoffset": False,
+    "grid.color": "#E5E5E5",
+    "grid.linewidth": 0.8,
     "legend.fontsize": 12,
     "legend.frameon": False,
     "lines.linewidth": 2.2,
+    "lines.markersize": 7,
+    "pdf.fonttype": 42,
     "svg.hashsalt": "pate",
 }
 
 _BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
-_GREY, _BLACK = "#BBBBBB", "#000000"
+_GREY, _BLACK = "#CCCCCC", "#000000"
 _MECHANISMS: Final = {
     "lnmax": ("LNMax", _VERMILION, "--", "s"),
     "gnmax": ("GNMax", _BLUE, "-", "o"),
@@ -62,7 +72,13 @@ def _style(mechanism: str) -> tuple[str, str, str, str]:
     return _MECHANISMS.get(mechanism, (mechanism, _BLACK, "-", "x"))
 
 
-_FORMATS = (".png", ".svg")
+# What would tell when, and by what, a picture was drawn.
+_STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+_FORMATS = tuple(f".{name}" for name in _STAMPS)
 _SIZE = (8.0, 5.0)
 _DPI = 110
 
@@ -83,14 +99,16 @@ def _matplotlib() -> Any:
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
-    """`png` or `svg` by the suffix; called before any work, so that nothing is drawn in vain.
+    """`pdf`, `png` or `svg` by the suffix; asked before any work, lest it be in vain.
 
     Raises:
         UsageError: another suffix, or matplotlib is not installed.
     """
     suffix = PurePath(path).suffix.lower()
     if suffix not in _FORMATS:
-        raise UsageError(f"`plot` writes {' or '.join(_FORMATS)}, got '{os.fspath(path)}'")
+        raise UsageError(
+            f"`plot` writes {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, got '{os.fspath(path)}'"
+        )
     _matplotlib()
     return suffix[1:]
 
@@ -116,17 +134,25 @@ def _legend_below(
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, title=title)
 
 
+def _logarithmic(axis: Any) -> None:
+    """A logarithmic axis with ticks at 1, 2 and 5, written as people write numbers."""
+    ticker = importlib.import_module("matplotlib.ticker")
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
 def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
-    """A figure in the format that the suffix of `path` names; PNG without a date.
+    """A figure in the format that the suffix of `path` names, without a date.
 
     Raises:
         UsageError: as `check_plot`.
     """
     picture = check_plot(path)
     sink = io.BytesIO()
-    stamp = {"Date": None} if picture == "svg" else {"Software": None}
     with _matplotlib().rc_context(_STYLE):
-        figure.savefig(sink, format=picture, dpi=_DPI, metadata=stamp)
+        figure.savefig(sink, format=picture, dpi=_DPI, metadata=_STAMPS[picture])
     return sink.getvalue()
 
 
@@ -150,22 +176,26 @@ def cost_figure(
         cost = np.array([row["mean_cost"] for row in bins])
         common = {"align": "edge", "edgecolor": "white"}
         axes.bar(left, asked, width, color=_GREY, label="queries asked", **common)
-        axes.bar(left, answered, width, color=_SKY, label="answered (expected)", **common)
-        axes.set_xlim(0, teachers)
+        axes.bar(left, answered, width, color=_BLUE, label="answered (expected)", **common)
+        axes.set_xlim(left.min(initial=teachers), teachers)
         axes.set_xlabel(f"votes for the plurality, of {teachers} teachers")
         axes.set_ylabel("queries")
         right = axes.twinx()
         right.spines["right"].set_visible(True)
+        right.grid(visible=False)
         shown = cost > 0.0
         right.plot(
             (left + width / 2.0)[shown],
             cost[shown],
             "o",
-            color=_BLACK,
+            color=_VERMILION,
+            markeredgecolor="white",
+            markersize=10,
             label="cost of one query (right axis)",
         )
         if shown.any():
-            right.set_yscale("log")
+            _logarithmic(right.yaxis)
+            right.margins(y=0.1)
         right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
         parts = (part.get_legend_handles_labels()[0] for part in (axes, right))
         _legend_below(figure, [handle for handles in parts for handle in handles])
@@ -218,14 +248,15 @@ def sensitivity_figure(
         )
         lowest = figure.axes[-1]
         if within.size:
-            lowest.plot(distances, within, "-", color=_BLUE)
+            lowest.plot(distances, within, "-.", color=_GREEN, label="cost at most (below)")
             lowest.set_ylim(bottom=0)
             lowest.set_ylabel("cost at most (nats)")
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         lowest.set_xlabel("distance (teachers changed)")
         axes.set_ylabel("sensitivity (nats)")
-        _legend_below(figure, axes.get_legend_handles_labels()[0], columns=1)
+        shown = [each.get_legend_handles_labels()[0] for each in figure.axes]
+        _legend_below(figure, [handle for handles in shown for handle in handles], columns=1)
     return figure
 
 
@@ -287,12 +318,8 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
                     fontsize=11,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
                 )
-        axes.set_xscale("log")
+        _logarithmic(axes.xaxis)
         axes.margins(0.1)
-        ticker = importlib.import_module("matplotlib.ticker")
-        axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
         axes.set_ylabel("labels that are right (%)")
         _legend_below(
@@ -318,26 +345,30 @@ def pareto_figure(
         marks = axes.scatter(
             [point["expected_answers"] for point in points],
             [point["epsilon"] for point in points],
-            c=[point["agreement"] for point in points],
+            c=[100.0 * point["agreement"] for point in points],
             cmap="viridis",
-            label="Pareto front",
+            s=90,
+            edgecolors=_BLACK,
+            linewidths=0.8,
+            label="no other setting beats it",
         )
         if points:
-            figure.colorbar(marks, ax=axes, label="agreement with the plurality")
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            bar = figure.colorbar(marks, ax=axes, label="answers equal to the plurality (%)")
+            bar.outline.set_visible(False)
+            _logarithmic(axes.xaxis)
+            _logarithmic(axes.yaxis)
         if winner is not None:
             axes.scatter(
                 [winner["expected_answers"]],
                 [winner["epsilon"]],
                 marker="*",
-                s=180,
+                s=420,
                 facecolors="none",
                 edgecolors=_VERMILION,
+                linewidths=2.0,
                 label="winner",
             )
         axes.set_xlabel("answers (expected)")
-        axes.set_ylabel("published ε")
-        axes.grid(visible=True, which="both", alpha=0.3)
+        axes.set_ylabel("ε that is published")
         _legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

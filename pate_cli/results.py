@@ -7,7 +7,7 @@ import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import PurePath
 from typing import Any
@@ -69,7 +69,8 @@ class Result(ABC):
         Args:
             path: where to; mode 0600 unless the result may be published, and only then an address
                 of a store.
-            force: replace what is there.
+            force: replace what is there, whatever it is: a result that may be published does not
+                know which files it was made from, as the command line does.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
@@ -96,14 +97,20 @@ class Result(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'' if self.releasable else '; SECRET'}>"
 
+    def preview(self) -> Iterable[tuple[object, ...]]:
+        """A few rows of cells for a notebook, below the headline."""
+        return ()
+
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(str(value))}</td></tr>"
-            for name, value in self.to_dict().items()
-            if not isinstance(value, dict | list)
-        )
-        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p><table>{rows}</table>"
+        # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
+        rows = "".join(map(_html_row, self.preview())) if self.releasable else ""
+        table = f"<table>{rows}</table>" if rows else ""
+        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p>{table}"
+
+
+def _html_row(cells: tuple[object, ...]) -> str:
+    shown = (f"<td style='text-align:left'>{html.escape(str(cell))}</td>" for cell in cells)
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:

@@ -6,7 +6,7 @@ Every mechanism takes this path, whoever does the work and wherever the labels g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from pate_cli.arrays import LabelArray
 from pate_cli.checkpoint import Checkpoint
 from pate_cli.disclosure.report import Report
 from pate_cli.errors import VoteError
+from pate_cli.files.inputs import Inputs
 from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.labels import NO_LABEL, SOURCES, Labels, LabelWriter
 from pate_cli.ledger import Ledger, Round
@@ -58,6 +59,11 @@ class Aggregation:
     ledger: Ledger | None
     checkpoint: Checkpoint | None = None
     staged: Staged | None = None
+
+    def _repr_html_(self) -> str:
+        # A frozen dataclass says nothing in a notebook that its parts do not say better.
+        kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
+        return "".join(part._repr_html_() for part in kept)
 
 
 def run(
@@ -126,6 +132,7 @@ def run_in_parts(
     key: RunKey,
     place: PartPlace,
     progress: Callable[[int], None] = nothing_seen,
+    warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
 ) -> tuple[Settlement, list[Part]]:
     """The same, with the labels staged where they are drawn, a part of a folder for each range.
@@ -168,12 +175,12 @@ def run_in_parts(
     asked = sum(receipt.rows for receipt in receipts)
     answers = sum(receipt.answers for receipt in receipts)
     done = _round(mechanism, key, asked, queries=queries, max_answers=cap, answers=answers)
-    settled = _settled(account, done, facts, key)
+    settled = _settled(account, done, facts, key, warnings)
     return settled, [receipt.part for receipt in receipts]
 
 
 def _settled(
-    account: Account, done: Round, facts: Facts, key: RunKey, warnings: Sequence[str] = ()
+    account: Account, done: Round, facts: Facts, key: RunKey, warnings: Sequence[str]
 ) -> Settlement:
     settled = account.settle(replace(done, **facts.of_round), key, warnings)
     return replace(settled, report=replace(settled.report, label_names=facts.label_names))
@@ -226,14 +233,21 @@ class Staged:
     Attributes:
         place: where they were written.
         parts: all of them, in order.
+        read: the files that were opened for them.
     """
 
     place: PartPlace
     parts: tuple[Part, ...]
+    read: Inputs = field(default_factory=Inputs, repr=False, compare=False)
 
     def commit(self, *, force: bool = False) -> None:
-        """Put them in place; OutputError, and nothing is there, where that fails."""
-        self.place.folder.commit(self.place.run, self.parts, force=force)
+        """Put them in place; `force` replaces parts that are there, never what they were made from.
+
+        Raises:
+            OutputError: that fails, and nothing is there.
+            UsageError: the folder holds what was read for them.
+        """
+        self.place.folder.commit(self.place.run, self.parts, force=force, read=self.read)
 
 
 @dataclass(frozen=True)
@@ -299,6 +313,7 @@ def _metadata(
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
     metadata |= {} if facts.label_set is None else facts.label_set.texts()
+    metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
     return metadata | {"private": str(private).lower()}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -56,7 +57,7 @@ class Form:
             LedgerError: truncated, foreign, newer, or not as it was written.
         """
         try:
-            content = json.loads(text)
+            content = json.loads(text, parse_constant=_finite, parse_float=_finite)
         except (ValueError, RecursionError):
             raise LedgerError(
                 f"not a {self.noun}, or a truncated one: it is not valid JSON"
@@ -80,15 +81,15 @@ class Form:
         return content
 
 
-def content_of(path: str | PathLike[str]) -> bytes:
-    """The bytes of a file; LedgerError where there are more than any ledger or record has."""
+def content_of(path: str | PathLike[str], *, most: int = _LARGEST) -> bytes:
+    """The bytes of a file; LedgerError where there are more than any file of its kind has."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(most + 1)
     except ValueError:
         raise LedgerError("is no name of a file") from None
-    if len(content) > _LARGEST:
-        raise LedgerError(f"has over {_LARGEST >> 20} MB, more than any ledger or record")
+    if len(content) > most:
+        raise LedgerError(f"has over {most >> 20} MB, more than any file of its kind")
     return content
 
 
@@ -101,6 +102,16 @@ def named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
     except LedgerError as error:
         raise LedgerError(f"{Path(path)}: {error}") from None
+
+
+def _finite(text: str) -> float:
+    """A number as it is written; Python would read NaN and 1e999, which no file here has."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise LedgerError(
+            "the file is damaged: it holds a number that is not finite; restore it from a copy"
+        )
+    return number
 
 
 def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "SIGMA1_SHARE",
     "SIGMA2_SHARE",
     "THRESHOLD_SHARE",
+    "Adjacency",
     "Analysis",
     "Bound",
     "LabelFormat",
@@ -143,6 +144,19 @@ class MechanismName(_Word, called="mechanism"):
     PERMUTE_AND_FLIP = "permute-and-flip"
     STABILITY = "stability"
     SPARSE_VECTOR = "sparse-vector"
+
+
+class Adjacency(_Word, called="adjacency"):
+    """Which sets of records another mechanism's cost compares.
+
+    REPLACE_ONE        one record replaced by another.
+    ADD_OR_REMOVE_ONE  one record more or less.
+    REPLACE_SPECIAL    one record replaced by a special one, such as zero.
+    """
+
+    REPLACE_ONE = "replace-one"
+    ADD_OR_REMOVE_ONE = "add-or-remove-one"
+    REPLACE_SPECIAL = "replace-special"
 
 
 class ReleaseKind(_Word, called="release"):

@@ -1,4 +1,4 @@
-"""The parts of README.md that the program itself writes: its example and its reference.
+"""The parts of README.md and of the pages in pate_cli/docs that the program itself writes.
 
 `make docs` rewrites them (`python tests/readme_blocks.py --write`); a test compares. The reference
 is rendered from the options themselves and not by `--help`, whose layout is Typer's and changes
@@ -7,20 +7,35 @@ with its version.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
+import math
+import os
+import pty
+import re
 import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
+import numpy as np
+
+import pate_cli as pate
+from pate_cli.cli import help  # noqa: A004 - the panels
 from pate_cli.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+DOCS = ROOT / "pate_cli" / "docs"
+SAMPLES = ROOT / "sample_votes"
+PAGES = (README, *sorted(DOCS.glob("*.md")))
+
+# Wherever a block is run, it runs this very package.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 _WIDTH, _INDENT = 100, 34
 # What the example keeps of the report; "…" stands for the rest.
@@ -38,9 +53,15 @@ _KEPT = {
 }
 
 
-def blocks() -> dict[str, str]:
-    """Every generated block by its name."""
-    return {"example": example(), "two-rounds": two_rounds(), "reference": reference()}
+def blocks() -> dict[Path, dict[str, str]]:
+    """Every page with the generated blocks in it, by name."""
+    return {
+        README: {"summary": summary(), "expected": expected()},
+        DOCS / "guide.md": {"two-rounds": two_rounds()},
+        DOCS / "reference.md": {"reference": reference()},
+        DOCS / "report.md": {"example": example()},
+        DOCS / "tutorial.md": {"tutorial": tutorial()},
+    }
 
 
 def fill(text: str, filled: dict[str, str]) -> str:
@@ -50,16 +71,48 @@ def fill(text: str, filled: dict[str, str]) -> str:
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)
         if not (found and closed):
-            raise SystemExit(f"README.md has no block {start.strip()} … {end}")
+            raise SystemExit(f"no block {start.strip()} … {end}")
         text = f"{before}{start}{content}{end}{after}"
     return text
+
+
+def summary() -> str:
+    """What a person sees at a terminal, and the first labels."""
+    words = ["aggregate", "sample_votes/adult.parquet", "--target-epsilon", "1.5"]
+    words += ["--output", "labels.csv"]
+    with _folder() as folder:
+        shown = _at_a_terminal(words, folder)
+        head = (folder / "labels.csv").read_text().splitlines()[:5]
+    lines = ["```console", f"$ pate {' '.join(words)}", *shown, "", "$ head -n 5 labels.csv"]
+    return "\n".join([*lines, *head, "```", ""])
+
+
+def expected() -> str:
+    """ε for all votes by number of teachers and of queries, rounded up."""
+    asked = (40, 1_000)
+    lines = [
+        f"| teachers | {' | '.join(f'{queries:,} queries' for queries in asked)} |",
+        f"|{'---|' * (len(asked) + 1)}",
+    ]
+    for teachers in (10, 40, 100, 250, 1_000, 5_000):
+        # Any votes of this shape have the same price.
+        votes = np.tile([teachers, 0], (asked[-1], 1))
+        prices = (
+            pate.quote(votes, layout="counts", max_queries=queries).epsilon for queries in asked
+        )
+        lines.append(f"| {teachers:,} | {' | '.join(map(_rounded_up, prices))} |")
+    return "\n".join([*lines, ""])
+
+
+def _rounded_up(epsilon: float) -> str:
+    places = 0 if epsilon >= 100.0 else 1 if epsilon >= 10.0 else 2
+    return f"{math.ceil(epsilon * 10**places) / 10**places:.{places}f}"
 
 
 def example() -> str:
     """A real run on the demo votes, its report shortened."""
     votes = "sample_votes/demo.parquet"
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "sample_votes").symlink_to(ROOT / "sample_votes")
+    with _folder() as folder:
         words = ["aggregate", votes, "--target-epsilon", "1.5", "-o", "labels.csv"]
         run = subprocess.run(
             [sys.executable, "-m", "pate_cli", *words],
@@ -68,10 +121,31 @@ def example() -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=ENVIRONMENT,
         )
-        head = (Path(folder) / "labels.csv").read_text().splitlines()[:7]
-    lines = ["```console", f"$ pate {' '.join(words)}", *_shortened(run.stdout.splitlines())]
-    return "\n".join([*lines, "", "$ head -n 7 labels.csv", *head, "```", ""])
+    shown = _shortened(run.stdout.splitlines())
+    return "\n".join(["```console", f"$ pate {' '.join(words)} | cat", *shown, "```", ""])
+
+
+def tutorial() -> str:
+    """What the tutorial's Python prints."""
+    with _folder() as folder:
+        return f"```text\n{follow_tutorial(folder)}```\n"
+
+
+def follow_tutorial(folder: Path) -> str:
+    """Run the tutorial's Python in a folder; what it printed."""
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    return run.stdout
 
 
 def two_rounds() -> str:
@@ -81,6 +155,38 @@ def two_rounds() -> str:
         [sys.executable, script], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
     return "\n".join(["```console", f"$ python {script}", run.stdout.rstrip(), "```", ""])
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder of its own that has the samples in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "sample_votes").symlink_to(SAMPLES)
+        yield folder
+
+
+def _at_a_terminal(words: list[str], folder: Path) -> list[str]:
+    """The lines that a command leaves on a terminal, as plain text."""
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", closefd=True) as seen:  # noqa: PTH123 - a descriptor
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pate_cli", *words],
+            cwd=folder,
+            stdout=theirs,
+            stderr=theirs,
+            env={**ENVIRONMENT, "TERM": "dumb", "COLUMNS": "100"},
+        )
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # Linux says that the other end is closed
+            while piece := seen.read1():
+                said += piece
+    if process.wait():
+        raise SystemExit(said.decode())
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
+    lines = (line.rpartition("\r")[2].rstrip() for line in text.splitlines())
+    return [line for line in lines if line]  # an empty one is what a progress bar left
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:
@@ -108,18 +214,29 @@ def reference() -> str:
     out = []
     for command in app.registered_commands:
         entries = list(_entries(command.callback))
-        arguments = [spelling for spelling, _ in entries if not _is_option(spelling)]
+        arguments = [entry.spelling for entry in entries if entry.panel is None]
         usage = " ".join(["pate", command.name or "", *arguments, "[OPTIONS]"])
-        out += [f"<details><summary><code>{usage}</code></summary>", ""]
+        out += [f"## pate {command.name}", "", f"`{usage}`", ""]
         out += [*_paragraphs(inspect.getdoc(command.callback)), "```text"]
-        for spelling, meaning in entries:
-            out += _entry(spelling, meaning)
-        out += ["```", "", "</details>", ""]
+        for panel in (None, *help.PANELS):
+            inside = [entry for entry in entries if entry.panel == panel]
+            out += ["", f"{panel}:"] if inside and panel else []
+            for entry in inside:
+                out += _lines(entry)
+        out += ["```", ""]
     return "\n".join(out)
 
 
-def _entries(function: Any) -> Iterator[tuple[str, str]]:
-    """(spelling, meaning) of every argument and option of a command."""
+class _Entry(NamedTuple):
+    """An argument, which is in no panel, or an option."""
+
+    panel: str | None
+    spelling: str
+    meaning: str
+
+
+def _entries(function: Any) -> Iterator[_Entry]:
+    """Every argument and option of a command."""
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         kind, info = get_args(hints[name])
@@ -132,10 +249,13 @@ def _entries(function: Any) -> Iterator[tuple[str, str]]:
         declared = (info.default, *(info.param_decls or ()))
         spellings = [spelling for spelling in declared if _is_option(spelling)]
         if not spellings:
-            yield info.metavar or name.upper(), meaning
+            needed = parameter.default is inspect.Parameter.empty
+            place = (info.metavar or name.upper()).strip("[]")
+            yield _Entry(None, place if needed else f"[{place}]", meaning)
             continue
         names = ", ".join(sorted(spellings, key=lambda spelling: spelling.startswith("--")))
-        yield f"{names} {_value(kinds[0])}".rstrip(), meaning
+        spelling = f"{names} {info.metavar or _value(kinds[0])}".rstrip()
+        yield _Entry(info.rich_help_panel or help.EVERYDAY, spelling, meaning)
 
 
 def _is_option(spelling: object) -> bool:
@@ -148,8 +268,9 @@ def _value(kind: type) -> str:
     return {bool: "", str: "TEXT", int: "N", float: "X", Path: "FILE"}[kind]
 
 
-def _entry(spelling: str, meaning: str) -> Iterator[str]:
-    lines = textwrap.wrap(meaning, _WIDTH - _INDENT, break_on_hyphens=False)
+def _lines(entry: _Entry) -> Iterator[str]:
+    spelling = entry.spelling
+    lines = textwrap.wrap(entry.meaning, _WIDTH - _INDENT, break_on_hyphens=False)
     if len(spelling) > _INDENT - 2:
         yield spelling
         spelling = ""
@@ -169,12 +290,14 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Rewrite README.md, or say that it would change."""
-    text = README.read_text(encoding="utf-8")
+    """Rewrite the pages, or say that one would change."""
     if "--write" in sys.argv[1:]:
-        README.write_text(fill(text, blocks()), encoding="utf-8")
-    elif fill(text, {"reference": reference()}) != text:
-        raise SystemExit("README.md is out of date: run make docs")
+        for page, filled in blocks().items():
+            page.write_text(fill(page.read_text(encoding="utf-8"), filled), encoding="utf-8")
+        return
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    if fill(text, {"reference": reference()}) != text:
+        raise SystemExit("pate_cli/docs/reference.md is out of date: run make docs")
 
 
 if __name__ == "__main__":

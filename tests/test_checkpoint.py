@@ -415,7 +415,7 @@ def test_a_cap_holds_however_much_of_a_folder_is_done_again(damage, votes, here,
         patch.setattr(PartFolder, "commit", no_commit)
         line = words(votes, "capped-parts", "--force")
         assert CliRunner().invoke(app, line).exit_code == 6
-    (hidden,) = here.glob(".labels.*.tmp")
+    (hidden,) = here.glob(".pate-unfinished-labels-*.tmp")
     sizes = {path.stat().st_size for path in hidden.iterdir()}
     assert len(sizes) == 1
     if damage == "pieces":
@@ -430,7 +430,7 @@ def test_a_cap_holds_however_much_of_a_folder_is_done_again(damage, votes, here,
     assert np.count_nonzero(np.concatenate(labels) != NO_LABEL) == 15
 
 
-def no_commit(self, run, parts, *, force=False):
+def no_commit(self, run, parts, **_):
     raise OutputError("cannot write labels: no")
 
 

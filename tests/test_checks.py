@@ -70,6 +70,11 @@ def test_orders_above_one(entry, value):
     )
 
 
+@pytest.mark.parametrize("entry", ORDER)
+def test_orders_that_overflow_are_refused(entry):
+    assert "a Renyi order must be at most" in refusal(ParameterError, ORDER[entry], 1e308)
+
+
 @pytest.mark.parametrize("value", NO_DELTA)
 @pytest.mark.parametrize("entry", DELTA)
 def test_deltas_between_zero_and_one(entry, value):

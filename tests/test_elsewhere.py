@@ -21,6 +21,7 @@ from pate_cli.cli.terminal import stoppable
 from pate_cli.engine import Processes
 from pate_cli.files import destinations
 from pate_cli.files.lock import alone
+from pate_cli.files.undisturbed import undisturbed
 from pate_cli.synthetic import SyntheticEnsemble
 from tasks import squared
 
@@ -110,14 +111,15 @@ def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, mon
 
 @pytest.mark.usefixtures("elsewhere")
 def test_processors_signals_and_owners(tmp_path):
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        stoppable()
-        assert EngineOptions().wanted["workers"] == (os.cpu_count() or 1)
-        tmp_path.chmod(0o755)
-        assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
+        with stoppable(), undisturbed():
+            assert EngineOptions().wanted["workers"] == (os.cpu_count() or 1)
+            tmp_path.chmod(0o755)
+            assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("lacking", sorted(destinations._NO_FOLDER_SYNC))

@@ -32,6 +32,7 @@ from runs import charged, round_of
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DAMAGED = "the ledger is damaged: "
+NOT_FINITE = "the file is damaged: it holds a number that is not finite; restore it from a copy"
 MALFORMED = DAMAGED + "a field is missing or malformed"
 
 
@@ -142,6 +143,11 @@ def test_a_truncated_file_is_refused(cut):
     )
 
 
+def test_a_number_too_large_to_be_finite_is_refused():
+    text = make("a").to_json().replace('"delta": 1e-05', '"delta": 1e999')
+    assert refusal(LedgerError, Ledger.from_json, text) == NOT_FINITE
+
+
 @pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
 def test_what_is_no_json_is_refused(text):
     assert (
@@ -178,10 +184,9 @@ CURVES = DAMAGED + "its curves do not match its orders"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rdp": [0.1, float("nan")]}, COST),
+        ({"rdp": [0.1, float("nan")]}, NOT_FINITE),
         ({"rdp": [0.1, -1e-9]}, COST),
-        ({"ceiling": [float("inf"), 1.0]}, COST),
-        ({"sensitivity": [[0.1], [float("nan")]]}, COST),
+        ({"ceiling": [float("inf"), 1.0]}, NOT_FINITE),
         ({"rdp": [0.1]}, CURVES),
         ({"rdp": 0.1}, CURVES),
         ({"sensitivity": [0.1, 0.2]}, CURVES),
@@ -189,17 +194,13 @@ CURVES = DAMAGED + "its curves do not match its orders"
         ({"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]}, CURVES),
         ({"orders": [2.0, 1.0]}, DAMAGED + "a Renyi order must be finite and above 1, got 1.0"),
         (
-            {"orders": [float("nan"), 3.0]},
-            DAMAGED + "a Renyi order must be finite and above 1, got nan",
+            {"orders": [1e16, 3.0]},
+            DAMAGED + "a Renyi order must be at most 1000000000000000.0, got 1e+16",
         ),
         ({"orders": []}, DAMAGED + "orders must be a non-empty vector, got shape (0,)"),
         (
             {"delta": 0},
             DAMAGED + "delta must be between 0 and 1, both excluded, got 0.0",
-        ),
-        (
-            {"delta": float("nan")},
-            DAMAGED + "delta must be between 0 and 1, both excluded, got nan",
         ),
         ({"delta": "1e-5"}, MALFORMED),
         ({"delta": True}, MALFORMED),
@@ -223,7 +224,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
         (with_round(queries="10"), MALFORMED),
         (with_round(queries=10.5), MALFORMED),
         (with_round(answers=True), MALFORMED),
-        (with_round(queries=float("nan")), MALFORMED),
+        (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
         (with_round(id=7), MALFORMED),
         (with_round(mechanism="gnmax"), MALFORMED),
         (with_round(draws=[{"beta": 0.1}]), MALFORMED),
@@ -312,7 +313,7 @@ def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
 
 
 def test_a_device_that_never_ends_is_no_ledger():
-    assert "more than any ledger" in refusal(LedgerError, Ledger.read, "/dev/zero")
+    assert "more than any file of its kind" in refusal(LedgerError, Ledger.read, "/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -486,7 +487,6 @@ def test_attempts_count_their_target_unless_they_were_refused():
     "damage",
     [
         {"epsilon": 0.0},
-        {"epsilon": float("1e400")},
         {"delta": 1.0},
         {"refusal_epsilon": -0.1},
         {"outcome": "void"},
@@ -550,12 +550,10 @@ def changed_record(**fields):
     "fields",
     [
         {"beta": -1.0},
-        {"beta": float("nan")},
         {"sigma_release": 0.0},
         {"sigma_release": "x"},
         {"sigma_release": None},
         {"shift": -0.1},
-        {"shift": float("inf")},
         {"rounds": None},
         {"rounds": 3},
         {"rounds": "ab"},

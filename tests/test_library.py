@@ -1,4 +1,4 @@
-"""The library as a stranger uses it: the face, the README's examples, and results in the hand."""
+"""The library as a stranger uses it: the face, its page's examples, and results in the hand."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from pyarrow import csv, parquet
 
 import pate_cli as pate
 from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.files.part_folder import PartFolder
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.results import Result
 from pate_cli.words import MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "pate_cli" / "docs" / "python.md"
 DEMO = ROOT / "sample_votes" / "demo.parquet"
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -58,13 +59,13 @@ def taken_apart(text):
     return re.sub(number, "#", text), [float(found) for found in re.findall(number, text)]
 
 
-def test_the_examples_of_the_readme_run(monkeypatch):
+def test_the_examples_of_the_page_run(monkeypatch):
     monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(>>> .*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```python\n(>>> .*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     runner = doctest.DocTestRunner(Alike())
     for block in blocks:
-        example = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+        example = doctest.DocTestParser().get_doctest(block, {}, PAGE.name, str(PAGE), 0)
         said = []
         runner.run(example, out=said.append)
         assert not said, "".join(said)
@@ -259,8 +260,21 @@ def test_a_result_in_every_form(results, name, tmp_path):
     lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     assert [list(json.loads(line)) for line in lines[:1]] == [table.column_names]
     shown = result._repr_html_()
-    assert shown.startswith("<p><b>")
-    assert shown.count("<tr>") == shown.count("</tr>")
+    assert shown.startswith(f"<p><b>{type(result).__name__}: ")
+    # A notebook is passed on: of what describes the votes it has no more than `repr` says.
+    assert ("<table>" in shown) is (name in {"Labels", "Report", "Tuned"})
+
+
+def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done):
+    names = ["<b>yes</b>", "no", "perhaps"]
+    with pate.open_votes(counts, **SHAPE, label_names=names) as votes:
+        shown = pate.aggregate(votes, **CONFIDENT, seed=7).labels._repr_html_()
+    assert "&lt;b&gt;yes&lt;/b&gt;</td>" in shown
+    assert "<b>yes" not in shown
+    assert shown.count("<tr>") == 7  # names, five rows, and that there are more
+    whole = done._repr_html_()
+    assert done.report.summary in whole
+    assert whole.endswith("; SECRET</b></p>")
 
 
 def test_a_result_as_a_data_frame(results):
@@ -287,3 +301,24 @@ def test_rounds_together_need_a_larger_delta_than_each():
     assert pate.release(rounds[0], seed=3).report.delta == 2.7e-10
     with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
         pate.release(rounds, seed=3)
+
+
+def test_parts_never_replace_the_votes_they_are_made_from(counts, tmp_path):
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    table = pa.table({f"class_{j}": column for j, column in enumerate(counts.T)})
+    parquet.write_table(table, folder / "part-00000.parquet")
+    given = {"teachers": 60, **CONFIDENT, "seed": 7}
+    place = PartFolder(folder)
+    with pytest.raises(UsageError, match="votes holds a file that is among the votes; name anoth"):
+        pate.aggregate(folder, **given, parts=place)
+    done = pate.aggregate(folder, **given, parts=tmp_path / "labels")
+    (tmp_path / "labels").mkdir()
+    held = tmp_path / "labels" / "part-00000.parquet"
+    held.hardlink_to(folder / "part-00000.parquet")
+    with pytest.raises(UsageError, match="labels holds a file that is among the votes"):
+        done.staged.commit(force=True)
+    assert parquet.read_table(folder / "part-00000.parquet") == table
+    held.unlink()
+    done.staged.commit()
+    assert len(list((tmp_path / "labels").iterdir())) == 2

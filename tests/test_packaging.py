@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +21,9 @@ import pate_cli
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = sorted((ROOT / "pate_cli").rglob("*.py"))
+PAGES = sorted((ROOT / "pate_cli").rglob("*.md"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+VOTES = ROOT / "sample_votes" / "adult.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +39,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {str(path.relative_to(ROOT)) for path in SOURCES} <= inside
     assert "pate_cli/disclosure/schema/report.schema.json" in inside
     assert "pate_cli/py.typed" in inside
+    assert {str(path.relative_to(ROOT)) for path in PAGES} <= inside
     assert all(name.startswith("pate_cli/") for name in inside)
-    assert not [name for name in inside if name.endswith((".npy", ".parquet", ".pyc"))]
+    samples = {f"pate_cli/sample_votes/{name}.parquet" for name in ("adult", "adult_truth")}
+    data = (".npy", ".parquet", ".pyc", ".png", ".svg")
+    assert {name for name in inside if name.endswith(data)} == samples
 
 
 def test_the_wheel_works_where_the_sources_are_not(wheel, tmp_path):
@@ -51,14 +59,57 @@ def test_the_wheel_works_where_the_sources_are_not(wheel, tmp_path):
     assert title == "Public report of pate"
 
 
-def test_the_metadata_names_the_command_the_version_and_the_licence(wheel):
+def test_the_demo_runs_where_the_sources_are_not(wheel, tmp_path):
+    installed, place = tmp_path / "installed", tmp_path / "demo"
+    zipfile.ZipFile(wheel).extractall(installed)
+    run = subprocess.run(
+        [sys.executable, "-m", "pate_cli", "demo", place],
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    report = json.loads((place / "labels.report.json").read_text(encoding="utf-8"))
+    assert (report["epsilon"], report["private"], report["sound"]) == (1.5, True, True)
+    labels = (place / "labels.csv").read_text(encoding="utf-8").splitlines()
+    assert len(labels) == 1 + report["queries"]
+    assert (place / "adult.parquet").read_bytes() == VOTES.read_bytes()
+    lines = run.stdout.splitlines()
+    assert f"run in {place}:" in lines[1]
+    assert f"answered    {report['answers']} of {report['queries']} queries" in lines
+    right, tutorial = re.fullmatch(
+        r"(\d+)% of the labels are right. Next: (.+)", lines[-1]
+    ).groups()
+    assert int(right) > 75  # what "no" for everybody would be
+    assert Path(tutorial).is_relative_to(installed)
+    assert Path(tutorial).is_file()
+
+
+def test_the_readme_of_the_metadata_has_no_relative_link(wheel):
+    source = PROJECT["urls"]["Source"]
+    text = _metadata(wheel).partition("\n\n")[2]
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert f"{source}/raw/HEAD/sample_votes/figures/flow.svg" in links
+    assert f"{source}/blob/HEAD/pate_cli/docs/tutorial.md" in links
+    assert all(link.startswith("https://") for link in links)
+    assert re.sub(rf"{source}/(raw|blob)/HEAD/", "", text).strip() == README.strip()
+
+
+def _metadata(wheel):
     archive = zipfile.ZipFile(wheel)
     (info,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-    text = archive.read(info).decode()
+    return archive.read(info).decode()
+
+
+def test_the_metadata_names_the_command_the_version_and_the_licence(wheel):
+    archive = zipfile.ZipFile(wheel)
+    text = _metadata(wheel)
     assert f"\nVersion: {pate_cli.__version__}\n" in text
     assert "\nLicense-Expression: Apache-2.0\n" in text
     assert "\nRequires-Python: >=3.11\n" in text
-    points = archive.read(info.replace("METADATA", "entry_points.txt")).decode()
+    (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+    points = archive.read(points).decode()
     assert "pate = pate_cli.__main__:main" in points
     assert any(name.endswith("licenses/LICENSE") for name in archive.namelist())
 
@@ -80,7 +131,8 @@ def test_only_declared_dependencies_are_imported():
     declared = {re.match(r"[\w-]+", one)[0] for one in PROJECT["dependencies"]}
     assert declared == {"typer", "numpy", "scipy", "pyarrow", "rich"}
     found = {name.split(".")[0] for path in SOURCES for name in _imports(path)}
-    optional = {"distributed"}  # behind --engine, with a word on what to install
+    # Behind --engine and dp_event, with a word on what to install.
+    optional = {"distributed", "dp_accounting"}
     assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared | optional
 
 

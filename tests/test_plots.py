@@ -77,8 +77,8 @@ def test_without_matplotlib(without):
 
 def test_other_formats_are_refused_first(without):
     with pytest.raises(UsageError) as caught:
-        check_plot("picture.pdf")
-    assert str(caught.value) == "`plot` writes .png or .svg, got 'picture.pdf'"
+        check_plot("picture.gif")
+    assert str(caught.value) == "`plot` writes .pdf, .png or .svg, got 'picture.gif'"
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -90,10 +90,51 @@ def test_every_picture_says_that_it_is_secret_and_names_its_axes(name):
         assert axes.get_ylabel()
     assert any(axes.get_xlabel() for axes in figure.axes)
     assert len(figure.legends) == 1
-    for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
-        assert encode_figure(figure, f"x{suffix}").startswith(start)
-    # The same picture is the same file, without a date in it.
-    assert encode_figure(FIGURES[name](), "a.png") == encode_figure(FIGURES[name](), "b.png")
+    assert encode_figure(figure, "x.png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".pdf", b"%PDF"), (".png", b"\x89PNG"), (".svg", b"<?xml")]
+)
+def test_the_same_picture_is_the_same_file_without_a_date(suffix, start, monkeypatch):
+    pytest.importorskip("matplotlib")
+    first = encode_figure(FIGURES["pareto"](), f"x{suffix}")
+    assert first.startswith(start)
+    assert b"Date" not in first
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert encode_figure(FIGURES["pareto"](), f"y{suffix}") == first
+
+
+def shade(colour):
+    """How light a colour is in grey, from 0 to 1."""
+    parts = [int(colour[at : at + 2], 16) / 255.0 for at in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    light = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+    return 1.055 * light ** (1.0 / 2.4) - 0.055
+
+
+def test_bars_differ_in_grey_and_lines_in_more_than_colour():
+    pytest.importorskip("matplotlib")
+    from matplotlib.colors import to_hex
+
+    asked, answered = FIGURES["cost"]().axes[0].containers
+    shades = [shade(to_hex(group[0].get_facecolor())) for group in (asked, answered)]
+    assert shades[0] - shades[1] > 0.25
+    upper, lower = FIGURES["sensitivity"]().axes
+    styles = [line.get_linestyle() for line in (*upper.lines[:2], *lower.lines)]
+    assert len(set(styles)) == 3
+
+
+def test_every_picture_is_in_one_style():
+    pytest.importorskip("matplotlib")
+    figures = [make() for make in FIGURES.values()]
+    assert {figure.get_size_inches()[0] for figure in figures} == {8.0}
+    fonts = {axes.xaxis.label.get_fontname() for figure in figures for axes in figure.axes}
+    assert fonts == {"DejaVu Sans"}
+    sizes = {axes.yaxis.label.get_size() for figure in figures for axes in figure.axes}
+    assert sizes == {13.0}
 
 
 def test_nothing_leaves_the_canvas():

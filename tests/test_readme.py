@@ -1,4 +1,4 @@
-"""README.md says what the program does: generated parts are current, tables are complete."""
+"""README.md and the pages of pate_cli/docs: generated parts are current, tables and links whole."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import typer
 
+import pate_cli
 from pate_cli.cli.app import app
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.errors import PateError
@@ -21,7 +22,6 @@ from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.words import LabelFormat, Layout
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")
 
 _spec = importlib.util.spec_from_file_location("readme_blocks", ROOT / "tests/readme_blocks.py")
@@ -29,23 +29,28 @@ readme_blocks = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(readme_blocks)
 
 
-def _block(name):
-    return TEXT.split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0]
+TEXT = {page.name: page.read_text(encoding="utf-8") for page in readme_blocks.PAGES}
 
 
-def _table(heading):
+def _block(page, name):
+    return TEXT[page].split(f"<!-- {name} -->\n")[1].split(f"<!-- /{name} -->")[0]
+
+
+def _table(page, heading):
     """First column of the table under a heading."""
-    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0].split("---|\n", 1)[1]
+    section = TEXT[page].split(f"## {heading}\n")[1].split("\n## ")[0].split("---|\n", 1)[1]
+    section = section.split("\n\n")[0]
     return re.findall(r"^\| `?([^|`]+?)`? \|", section, re.MULTILINE)
 
 
 def test_the_reference_is_current():
-    assert _block("reference") == readme_blocks.reference(), "run: make docs"
+    assert _block("reference.md", "reference") == readme_blocks.reference(), "run: make docs"
 
 
 def test_every_option_of_every_command_is_in_the_reference():
     commands = typer.main.get_command(app).commands
-    parts = dict(re.findall(r"<code>pate ([\w-]+) .*?</summary>(.*?)</details>", TEXT, re.DOTALL))
+    sections = re.split(r"^## pate ([\w-]+)\n", TEXT["reference.md"], flags=re.MULTILINE)
+    parts = dict(zip(sections[1::2], sections[2::2], strict=True))
     assert set(parts) == set(commands)
     for name, command in commands.items():
         for parameter in command.params:
@@ -56,18 +61,44 @@ def test_every_option_of_every_command_is_in_the_reference():
 
 def test_every_command_is_introduced():
     commands = typer.main.get_command(app).commands
-    assert set(_table("Commands")) == {f"pate {name}" for name in commands}
-
-
-def _without_other_programs():
-    return re.sub(r"^\$ head .*$", "", TEXT.split("## Reference")[0], flags=re.MULTILINE)
+    assert set(_table("README.md", "Commands")) == {f"pate {name}" for name in commands}
 
 
 def test_every_option_named_in_the_text_exists():
     commands = typer.main.get_command(app).commands.values()
     known = {spelling for one in commands for p in one.params for spelling in p.opts}
-    named = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", _without_other_programs()))
-    assert named - known <= {"--help"}
+    for page, text in TEXT.items():
+        told = re.sub(r"<!-- reference -->.*<!-- /reference -->", "", text, flags=re.DOTALL)
+        told = re.sub(r"^(\$ )?head .*$", "", told, flags=re.MULTILINE)
+        named = set(re.findall(r"(?<![\w)-])--?[a-z][\w-]*", told))
+        assert named - known <= {"--help", "--help-all", "--install-completion"}, page
+
+
+def _anchors(text):
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", readme_blocks.PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    for link in (link for link in links if not link.startswith("https://")):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        assert target.is_file(), link
+        if anchor:
+            assert anchor in _anchors(target.read_text(encoding="utf-8")), link
+
+
+def test_the_readme_is_short_and_leads_to_every_page():
+    assert len(TEXT["README.md"].splitlines()) < 300
+    for page in readme_blocks.PAGES[1:]:
+        assert f"](pate_cli/docs/{page.name})" in TEXT["README.md"]
+
+
+def test_the_citation_names_this_version():
+    assert f"Version {pate_cli.__version__}," in TEXT["README.md"]
 
 
 def _run(text):
@@ -76,14 +107,63 @@ def _run(text):
     return NUMBER.sub("#", run), [float(number) for number in NUMBER.findall(run)]
 
 
-def test_the_example_is_what_the_program_prints():
-    shown, fresh = _block("example"), readme_blocks.example()
+@pytest.mark.parametrize(("page", "name"), [("README.md", "summary"), ("report.md", "example")])
+def test_the_examples_are_what_the_program_prints(page, name):
+    _alike(_block(page, name), getattr(readme_blocks, name)())
+
+
+def _alike(shown, fresh):
     words, numbers = _run(shown)
     fresh_words, fresh_numbers = _run(fresh)
     assert words == fresh_words, "run: make docs"
     # Noise moves epsilon by about 5%, and the answers by about 2%.
     assert numbers == pytest.approx(fresh_numbers, rel=0.5)
-    assert len(shown.split("$ head")[1].splitlines()) == len(fresh.split("$ head")[1].splitlines())
+    assert shown.count("\n") == fresh.count("\n")
+
+
+def test_the_tutorial_runs_as_it_stands(tmp_path):
+    printed = readme_blocks.follow_tutorial(tmp_path)
+    _alike(_block("tutorial.md", "tutorial"), f"```text\n{printed}```\n")
+    (lines,) = re.findall(r"```sh\n(.*?)```", TEXT["tutorial.md"], re.DOTALL)
+    run = _shell(lines, tmp_path)
+    assert run.stdout.startswith("query_id,label,source\n")
+    report = json.loads((tmp_path / "again.json").read_text())
+    assert report["spent"] == {"attempts": 2, "epsilon": 2.0, "delta": 2e-5}
+    price = json.loads((tmp_path / "price.json").read_text())
+    assert price["target"]["needed"]
+    assert price["target"]["target"] == report["epsilon"]
+
+
+def test_the_first_lines_of_python_run(tmp_path, monkeypatch):
+    class Teacher:
+        def predict(self, queries):
+            return np.full(len(queries), 3)
+
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT["README.md"], re.DOTALL)
+    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 250, "queries": [None] * 400}
+    exec(block, known)  # noqa: S102 - our own words
+    labels = (tmp_path / "labels.csv").read_text().splitlines()[1:]
+    assert {line.split(",")[1] for line in labels} <= {"3", ""}
+    assert json.loads((tmp_path / "report.json").read_text())["epsilon"] <= 1.5
+
+
+def _shell(lines, folder):
+    """Run lines of a page, with this very program."""
+    script = f"set -e\npate() {{ '{sys.executable}' -m pate_cli \"$@\"; }}\n{lines}"
+    run = subprocess.run(
+        ["sh", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=readme_blocks.ENVIRONMENT,
+    )
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_the_expected_epsilons_are_current():
+    assert _block("README.md", "expected") == readme_blocks.expected(), "run: make docs"
 
 
 # Standard deviations of what two_rounds.py prints, from 40 runs: a student learns from noisy
@@ -93,7 +173,7 @@ _ROUND_SPREADS = [0.0, 5.8, 0.0, 3.5, 3.6, 0.0, 6.3, 0.0, 8.0, 2.8, 2.5, 0.26, 0
 
 def test_the_two_rounds_are_what_their_script_prints():
     (words, numbers), (fresh_words, fresh_numbers) = map(
-        _run, (_block("two-rounds"), readme_blocks.two_rounds())
+        _run, (_block("guide.md", "two-rounds"), readme_blocks.two_rounds())
     )
     assert words == fresh_words, "run: make docs"
     # Two runs differ by ten of these, seven of their difference's, less than once in 1e10.
@@ -106,37 +186,34 @@ def _exit_codes(kind=PateError):
 
 
 def test_the_rounds_of_the_text_can_be_composed(tmp_path):
-    lines = next(b for b in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) if "monday" in b)
+    (lines,) = re.findall(r"```sh\n(.*?)```", TEXT["report.md"], re.DOTALL)
     for seed, name in enumerate(("monday.npy", "tuesday.npy")):
         counts, _ = SyntheticEnsemble(teachers=40, classes=4, queries=60).draw(seed)
         np.save(tmp_path / name, counts)
-    script = f"set -e\npate() {{ '{sys.executable}' -m pate_cli \"$@\"; }}\n{lines}"
-    run = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    _shell(lines, tmp_path)
     report = json.loads((tmp_path / "report.json").read_text())
     assert [one["queries"] for one in report["rounds"]] == [60, 60]
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 
 
 def test_exit_codes_are_all_there():
-    assert {int(code) for code in _table("Exit codes")} == _exit_codes() | {0, 130, 141}
+    assert {int(code) for code in _table("guide.md", "Exit codes")} == _exit_codes() | {0, 130, 141}
     told = typer.main.get_command(app).help
     assert {int(code) for code in re.findall(r"\b(\d+) [a-z]", told)} >= _exit_codes() | {0, 130}
 
 
 def test_formats_and_layouts_are_all_there():
-    section = TEXT.split("## Votes in\n")[1].split("\n## ")[0]
+    section = TEXT["guide.md"].split("## Votes in\n")[1].split("\n## ")[0]
     assert re.findall(r"\| `([a-z][a-z-]+)` \|$", section, re.MULTILINE) == list(Layout)
-    assert {LabelFormat.from_path(f"x{suffix}") for suffix in _table("Labels out")} == set(
-        LabelFormat
-    )
+    suffixes = _table("guide.md", "Labels out")
+    assert {LabelFormat.from_path(f"x{suffix}") for suffix in suffixes} == set(LabelFormat)
 
 
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     known = set(re.findall(r"^([\w -]+):(?!=)", makefile, re.MULTILINE))
     known = {word for line in known for word in line.split()}
-    section = TEXT.split("## Make targets\n")[1].split("\n## ")[0]
+    section = TEXT["developing.md"].split("## Make targets\n")[1].split("\n## ")[0]
     named = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
     assert {word.strip("` ") for cell in named for word in cell.split(",")} <= known
-    assert set(re.findall(r"^\$ make (\w+)", TEXT, re.MULTILINE)) == {"demo", "test"}
+    assert set(re.findall(r"^\$ make (\w+)", TEXT["README.md"], re.MULTILINE)) == {"demo", "test"}

@@ -30,6 +30,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import expit
 
+from pate_cli.accounting.conversion import significant_up
 from pate_cli.arrays import Floats
 from pate_cli.checks import check_delta, check_nonnegative, check_whole
 from pate_cli.errors import ParameterError, UnreachableError
@@ -178,17 +179,10 @@ def _what_is_left(k: int, delta: float, total_delta: float) -> float:
     if total < spent:
         smallest = smallest_delta(k, delta=delta)
         raise UnreachableError(
-            f"delta {total_delta:g} is below {_upwards(smallest)}, the smallest reachable with {k} "
-            f"steps of delta {delta:g} each"
+            f"delta {total_delta:g} is below {significant_up(smallest, digits=4):.3e}, the "
+            f"smallest reachable with {k} steps of delta {delta:g} each"
         )
     return max(-math.expm1(spent - total + 1e-15 * (spent + total)), 0.0)
-
-
-def _upwards(value: float) -> str:
-    """Four digits, not below the value, so that asking for what is printed succeeds."""
-    text = f"{value:.3e}"
-    step = 10.0 ** (int(text.partition("e")[2]) - 3)
-    return text if float(text) >= value else f"{value + step:.3e}"
 
 
 def _sum(k: int, epsilon: float) -> float:

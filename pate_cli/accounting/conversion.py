@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -19,6 +20,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "round_up",
+    "significant_up",
 ]
 
 
@@ -138,3 +140,13 @@ def round_up(value: float, *, digits: int = 4) -> float:
         raise ParameterError(f"only a finite number can be rounded up, got {value}")
     nearest = round(float(value), digits) + 0.0  # no negative zero
     return nearest if nearest >= value else round(nearest + 10.0**-digits, digits)
+
+
+def significant_up(value: float | Decimal, *, digits: int = 6) -> float:
+    """The smallest number of so many significant digits that is not below a finite `value`.
+
+    Six digits are what messages show of a number; they then show all of it.
+    """
+    # The nearest double of a decimal number that is not below a double is not below it, either.
+    rounding = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(rounding.create_decimal(Decimal(value)))

@@ -50,7 +50,7 @@ class ScoreGrid:
 
     Attributes:
         step: h, in units of the score.
-        stride: K, how many cells a neighbour can move a score.
+        stride: K, how many cells a neighbour can move a score; at most all of them.
         block: cells per block, a divisor of `stride` and of `size`.
         first: index of the lowest node; scores below it are clamped to it.
         size: number of nodes.
@@ -86,7 +86,8 @@ class ScoreGrid:
                 f"the noise is so large beside one vote that scores would need {size} cells "
                 f"(at most {_MOST_NODES}); lower the noise"
             )
-        return cls(step=step, stride=stride, block=block, first=first, size=size)
+        # Farther than over all cells nothing moves; K times a distance stays within 64 bits.
+        return cls(step=step, stride=min(stride, size), block=block, first=first, size=size)
 
     @property
     def floor(self) -> float:

@@ -53,7 +53,8 @@ _BLOCK = 0.01
 
 def distances_for(beta: float, *, teachers: int) -> int:
     """D0: how many distances are kept, e^{−β D0} ≤ 1e-6 or all teachers. Public."""
-    return max(1, min(teachers, math.ceil(_DISCOUNT / beta), _MOST_DISTANCES))
+    # The quotient may be infinite.
+    return max(1, min(teachers, math.ceil(min(_DISCOUNT / beta, _MOST_DISTANCES))))
 
 
 def sparse_distances(beta: float, *, teachers: int, most: int) -> Ints:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli.help import EPSILON, SPECIAL, TARGET
 from pate_cli.cli.options import (
     AccountOptions,
     BookOptions,
@@ -24,9 +25,11 @@ from pate_cli.cli.options import (
     Votes,
     Without,
     in_panel,
+    report_beside,
     spread,
     stem_of,
 )
+from pate_cli.cli.summary import Handling, print_quote, print_report
 from pate_cli.errors import RefusedError, UsageError
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
     from pate_cli.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run import Staged
+    from pate_cli.run import Aggregation
     from pate_cli.votes import VoteFile
 
 __all__ = ["aggregate"]
@@ -62,7 +65,7 @@ def aggregate(
     ] = None,
     labels_as: Annotated[
         LabelsAs | None,
-        typer.Option(
+        in_panel(SPECIAL)(
             "--labels-as",
             help="Where a query has several labels: lists of them, or pairs of a query and a "
             "label, one a row. Default: lists; pairs in CSV.",
@@ -73,7 +76,7 @@ def aggregate(
     report: ReportOptions,
     ledger: Annotated[
         Path | None,
-        in_panel("Output")(
+        in_panel(EPSILON)(
             "--ledger",
             help="Also keep the ledger here (mode 0600). Secret: needed to compose several rounds.",
         ),
@@ -83,6 +86,14 @@ def aggregate(
     account: AccountOptions,
     release: ReleaseOptions,
     target: BookOptions,
+    max_epsilon: Annotated[
+        float | None,
+        in_panel(TARGET)(
+            "--max-epsilon",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
+            "than this: all it publishes, whatever the votes, or its target.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -90,7 +101,7 @@ def aggregate(
             help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
-    view: Annotated[ViewOptions, Without("as_json")],
+    view: Annotated[ViewOptions, Without("as_json", "as_table")],
     engine: EngineOptions,
     output: OutputOptions,
 ) -> None:
@@ -112,25 +123,46 @@ def aggregate(
     import pate_cli as pate
     from pate_cli.label_forms import check_form
     from pate_cli.multilabel import rows_of
+    from pate_cli.verbs.numbers import check_numbers
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
     folder = _folder(labels_path)
     if folder is not None:
         label_format = label_format or LabelFormat.PARQUET
     label_format = label_format or LabelFormat.from_path(public_name(labels_path))
-    if labels_path == "-" and report.report == "-":
+    if labels_path == "-" and report.report in (None, "-"):
         raise UsageError("labels and report cannot both go to stdout; give --report FILE")
+    report_path = report.place(report_beside(labels_path, votes))
+    summed_up = report.summed_up and labels_path != "-"
     if view.plot is not None and dry_run:
         raise UsageError("--plot does not go with --dry-run, which publishes its price")
     if engine.checkpoint is not None and dry_run:
         raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
+    check_numbers(
+        delta=account.delta,
+        max_epsilon=max_epsilon,
+        target_epsilon=target.target_epsilon,
+        refusal_epsilon=target.refusal_epsilon,
+        budget=target.budget,
+        order=release.order,
+        beta=release.beta,
+        sigma_release=release.sigma_release,
+        seed=report.seed,
+        workers=engine.wanted["workers"],
+        **reading.caps,
+    )
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     if ledger is not None and choice.composed:
         raise UsageError(
             f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
         )
+    if report.export_rdp is not None and (choice.composed or target.target_epsilon is not None):
+        with_what = choice.name if choice.composed else "--target-epsilon"
+        raise UsageError(
+            f"--export-rdp does not go with {with_what}: what is guaranteed is an (epsilon, delta)"
+        )
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
-    asked["keep_ledger"] = ledger is not None
+    asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
     if target.target_epsilon is not None:
         if ledger is not None:
             raise UsageError(
@@ -146,16 +178,18 @@ def aggregate(
     with contextlib.ExitStack() as undo, output.outputs() as out:
         if "record" in asked:
             out.protect(asked["record"], "the record of attempts")
-        # The record of what is spent is put in place before what spends it.
+        # The record of what is spent is put in place before what spends it. A dry run looks whether
+        # there could be such files, and minds none that are there.
         if ledger is not None:
-            out.reserve(ledger, mode=0o600)
+            out.reserve(ledger, mode=0o600, replace=dry_run)
         if folder is None:
-            out.reserve(labels_path)
+            out.reserve(labels_path, replace=dry_run)
         else:
-            folder.check(force=output.force)
-        out.reserve(report.report)
+            folder.check(force=output.force or dry_run)
+        keeps_report = not (dry_run and summed_up and report.report is None)
+        report.reserve(out, report_path if keeps_report else None)
         view.reserve(out)
-        with reading.open(votes) as file:
+        with reading.open(votes, output) as file:
             check_form(label_format, labels_as, file.label_set)
             output.note_votes(file, reading.rows(file))
             told = target.patience(file, choice, reading.rows(file))
@@ -164,14 +198,18 @@ def aggregate(
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
             # The rows follow from a target, and are read twice to test it.
             rows = None if target.target_epsilon is not None else reading.rows(file)
-            with output.progress("aggregating", rows) as advance:
-                if dry_run:
+            if dry_run:
+                with output.progress("pricing", rows) as advance:
                     quote = pate.quote(file, choice, progress=advance, **asked)
-                    out.write(report.report, quote.to_json().encode())
+                report.write(out, report_path if keeps_report else None, quote)
+                if summed_up:
+                    print_quote(quote)
+                else:
                     output.note("dry run: the votes are sound, nothing was drawn or spent")
-                    for warning in quote.warnings:
-                        output.note(f"warning: {warning}")
-                    return
+                for warning in quote.warnings:
+                    output.note(f"warning: {warning}")
+                return
+            with output.progress("aggregating", rows) as advance:
                 try:
                     with _Written(out, labels_path, label_format, labels_as) as labels:
                         done = pate.aggregate(
@@ -187,38 +225,51 @@ def aggregate(
                             checkpoint=engine.checkpoint,
                             **engine.wanted,
                         )
-                        if done.staged is not None and engine.checkpoint is None:
-                            undo.push(_unless_done(done.staged))
+                        undo.push(_unless_done(done))
                 except RefusedError as error:
                     refused = error
         if refused is not None:
-            out.write(report.report, refused.report.to_json().encode())
+            out.write(report_path, refused.report.to_json().encode())
         else:
             if ledger is not None and done.ledger is not None:
                 out.write(ledger, done.ledger.to_json().encode())
             public = done.report
             if done.staged is None:
                 public = replace(public, labels=labels.file)
-            out.write(report.report, public.to_json().encode())
+            report.write(out, report_path, public)
     if refused is None and done.staged is not None:
         # Like a file of labels, after the record of what they spent.
-        done.staged.commit(force=output.force)
+        with contextlib.ExitStack() as undo:
+            undo.push(_unless_done(done))
+            done.staged.commit(force=output.force)
+    secret = [_named(votes), *([] if ledger is None else [str(ledger)])]
     if refused is not None:
+        if summed_up:
+            print_report(refused.report, Handling([report_path], secret))
         _note_attempts(output, refused.report, asked["record"])
         raise refused
     if done.checkpoint is not None:
         done.checkpoint.end()
-    shown = "standard output" if labels_path == "-" else public_name(labels_path)
-    output.note(
-        f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
-        f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
-    )
-    _note_groups(output, public)
+    if summed_up:
+        files = [public_name(name) for name in (labels_path, report_path) if name != os.devnull]
+        print_report(public, Handling(files, secret))
+    else:
+        shown = "standard output" if labels_path == "-" else public_name(labels_path)
+        output.note(
+            f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
+            f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
+        )
+        _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
     for warning in public.warnings:
         output.note(f"warning: {warning}")
     if not public.private:
         output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+
+
+def _named(votes: str) -> str:
+    """The votes in the list of secrets."""
+    return "the votes" if votes == "-" else public_name(votes)
 
 
 def _folder(labels: str) -> PartFolder | None:
@@ -235,12 +286,12 @@ def _folder(labels: str) -> PartFolder | None:
     return PartFolder(labels)
 
 
-def _unless_done(staged: Staged) -> Callable[..., None]:
-    """An exit of a block: removes what is staged if the block failed."""
+def _unless_done(done: Aggregation) -> Callable[..., None]:
+    """An exit of a block: removes what is staged if that failed, and nobody can go on with it."""
 
     def leave(kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            staged.place.abort()
+        if kind is not None and done.staged is not None and done.checkpoint is None:
+            done.staged.place.abort()
 
     return leave
 

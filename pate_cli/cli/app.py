@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -13,24 +14,65 @@ from typer.core import TyperGroup
 from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
+from pate_cli.cli.demo import demo
+from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, command, refuse_closed, say
+from pate_cli.cli.terminal import aftermath, command, interruptible, refuse_closed, say
 from pate_cli.cli.tune import tune
-from pate_cli.errors import OutputError, PateError
+from pate_cli.errors import OutputError, PateError, UsageError
 
 __all__ = ["app"]
 
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141
+# Typer's words, and those of what it reads values with, for what is wrong with an option.
+_HOUSE_STYLE = (
+    (
+        r"^Invalid value for '([^']*)': Input should be a valid integer\b.*",
+        r"\1 takes a whole number",
+    ),
+    (r"^Invalid value for '([^']*)': Input should be a valid number\b.*", r"\1 takes a number"),
+    (r"^Invalid value for '([^']*)': (?:Value error, )?", r"\1: "),
+    (r"^Missing (argument|parameter|option) '([^']*)'.*", r"missing \2"),
+    (r"^Option '([^']*)' requires an argument", r"\1 needs a value"),
+    (r"\(Possible options: (.*)\)", r"(perhaps \1)"),
+    (r"\. Did you mean (.*)\?$", r" (perhaps \1)"),
+)
 
 
 class _Commands(TyperGroup):
     """The one catch site: a domain error is one line on stderr and its documented exit code."""
 
+    def main(self, *args: Any, **rest: Any) -> Any:
+        with command(), interruptible(SystemExit):
+            try:
+                return super().main(*args, **rest)
+            except SystemExit as done:
+                # While words are parsed, Typer ends an interruption itself, in silence.
+                cause = getattr(done.__context__, "__cause__", None)
+                if isinstance(cause, KeyboardInterrupt):
+                    raise cause from None
+                raise
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Help before anything else: what Typer needs to read values takes long to import."""
+        found = self.get_command(ctx, args[0]) if args else None
+        if isinstance(found, PanelledCommand) and asks_for_help(args[1:]):
+            inner = type(ctx)(found, info_name=args[0], parent=ctx, **found.context_settings)
+            typer.echo(found.help_for(inner, args[1:]))
+            ctx.exit()
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            line = _misuse(error)
+            if line is None:
+                raise
+            say(line)
+            raise typer.Exit(UsageError.exit_code) from None
+
     def invoke(self, ctx: Any) -> Any:
-        with command():
+        with interruptible(typer.Exit):
             return self._caught(ctx)
 
     def _caught(self, ctx: Any) -> Any:
@@ -39,9 +81,6 @@ class _Commands(TyperGroup):
         except PateError as error:
             say(flagged(str(error)))
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt as error:
-            say(f"interrupted; {aftermath()}")
-            raise typer.Exit(getattr(error, "exit_code", _INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,13 +88,30 @@ class _Commands(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
+            line = _misuse(error)
+            if line is not None:
+                say(line)
+                raise typer.Exit(UsageError.exit_code) from None
             if type(error).__module__.partition(".")[0] == "typer":
-                raise  # wrong usage, which Typer reports itself with exit code 2
+                raise  # a command without words, whose help Typer shows
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
             say(flagged(line))
             raise typer.Exit(code) from None
+
+
+def _misuse(error: Exception) -> str | None:
+    """What Typer refuses of a command line, in the style of this house; None for all else."""
+    home, name = type(error).__module__.partition(".")[0], type(error).__name__
+    if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
+        return None
+    text = str(error.format_message()).strip().rstrip(".")
+    for pattern, words in _HOUSE_STYLE:
+        text = re.sub(pattern, words, text, flags=re.DOTALL)
+    context = getattr(error, "ctx", None)
+    path = "pate" if context is None else context.command_path
+    return f"{text[:1].lower()}{text[1:]}; {path} --help tells more"
 
 
 def _what_happened(error: Exception) -> tuple[int, str]:
@@ -114,8 +170,14 @@ def _root(
     pass
 
 
-app.command("aggregate", no_args_is_help=True)(aggregate)
-app.command("cost", no_args_is_help=True)(cost)
-app.command("smooth-sensitivity", no_args_is_help=True)(smooth_sensitivity)
-app.command("release", no_args_is_help=True)(release)
-app.command("tune", no_args_is_help=True)(tune)
+for _name, _command, _told in (
+    ("aggregate", aggregate, "Votes in; labels and report out."),
+    ("tune", tune, "Which settings reach a target or a number of answers."),
+    ("release", release, "Ledgers of several rounds in; one report out."),
+    ("cost", cost, "What the votes cost. Not for publishing."),
+    ("smooth-sensitivity", smooth_sensitivity, "How much one teacher could change that cost."),
+):
+    app.command(_name, cls=PanelledCommand, short_help=_told, no_args_is_help=True)(_command)
+app.command("demo", cls=PanelledCommand, short_help="Labels from real votes that come with it.")(
+    demo
+)

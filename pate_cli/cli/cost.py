@@ -49,7 +49,8 @@ class QuestionOptions:
         bool,
         typer.Option(
             "--compare",
-            help="All mechanisms side by side, at as many expected answers as this one.",
+            help="All mechanisms side by side, at as many expected answers as this one, which are "
+            "also the cap on answers of their worst cases.",
         ),
     ] = False
     accuracy: Annotated[
@@ -141,7 +142,7 @@ def cost(
         if question.per_query is not None:
             LabelFormat.from_path(question.per_query)  # refused before any work is done
             out.reserve(question.per_query, mode=0o600)
-        with reading.open(votes) as file:
+        with reading.open(votes, output) as file:
             output.note_votes(file, reading.rows(file))
             if question.truth is not None:
                 accuracy = pate.accuracy(

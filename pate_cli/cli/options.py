@@ -6,22 +6,38 @@ groups; `spread` shows their fields to Typer as parameters and hands the groups 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from pate_cli.cli import terminal
+from pate_cli.cli.help import (
+    EPSILON,
+    EVERYDAY,
+    LARGE,
+    MECHANISM,
+    OTHER,
+    PICTURES,
+    SECOND,
+    SHARED,
+    SPECIAL,
+    TARGET,
+    TESTS,
+    VOTES,
+)
 from pate_cli.errors import UsageError
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import is_address, public_name
 from pate_cli.words import (
     CONFIDENCE,
     DELTA,
@@ -40,6 +56,7 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
@@ -63,6 +80,7 @@ __all__ = [
     "Without",
     "flagged",
     "in_panel",
+    "report_beside",
     "spread",
     "stem_of",
 ]
@@ -136,8 +154,10 @@ def in_panel(panel: str) -> Callable[..., Any]:
     return functools.partial(typer.Option, rich_help_panel=panel)
 
 
-_votes, _mechanism = in_panel("Votes"), in_panel("Mechanism")
-_release, _output = in_panel("Release of epsilon"), in_panel("Output")
+_everyday, _votes, _special = in_panel(EVERYDAY), in_panel(VOTES), in_panel(SPECIAL)
+_mechanism, _other, _second = in_panel(MECHANISM), in_panel(OTHER), in_panel(SECOND)
+_target, _release, _shared = in_panel(TARGET), in_panel(EPSILON), in_panel(SHARED)
+_large, _tests = in_panel(LARGE), in_panel(TESTS)
 
 Votes = Annotated[
     str,
@@ -150,13 +170,13 @@ Votes = Annotated[
 ]
 TeachersPerRecord = Annotated[
     int,
-    _mechanism(
+    _shared(
         "--teachers-per-record",
         help="Most teachers that one record may have trained; 1 when their data are disjoint.",
     ),
 ]
 Delta = Annotated[
-    float, typer.Option("--delta", help="delta of the guarantee, below 1 / teachers' records.")
+    float, _everyday("--delta", help="delta of the guarantee, below 1 / teachers' records.")
 ]
 Release = Annotated[
     ReleaseKind | None,
@@ -176,7 +196,7 @@ class VoteOptions:
     """How a file of votes is to be read, and how much of it."""
 
     max_queries: Annotated[
-        int | None, _votes("--max-queries", help="Ask only the first N queries.")
+        int | None, _everyday("--max-queries", help="Ask only the first N queries.")
     ] = None
     max_answers: Annotated[
         int | None,
@@ -201,7 +221,7 @@ class VoteOptions:
     ] = None
     queries: Annotated[
         str | None,
-        _votes(
+        _special(
             "--queries",
             metavar="FILE",
             help="In long form, the public ids to ask, in order: an array, or a table with "
@@ -228,7 +248,7 @@ class VoteOptions:
     ] = None
     groups: Annotated[
         str | None,
-        _votes(
+        _shared(
             "--groups",
             metavar="FILE",
             help="Public groups of the teachers: a table with `group`, and as needed `weight`, "
@@ -238,7 +258,7 @@ class VoteOptions:
 
     voting: Annotated[
         Voting | None,
-        _votes(
+        _special(
             "--voting",
             help="On several labels a query (--layout multilabel...): binary, on each by itself; "
             "powerset, on whole sets of at most 12 labels. Default: binary.",
@@ -246,21 +266,29 @@ class VoteOptions:
         ),
     ] = None
 
-    def open(self, votes: str) -> AbstractContextManager[VoteFile]:
-        """The file, read as these options say."""
+    @contextlib.contextmanager
+    def open(self, votes: str, output: OutputOptions) -> Iterator[VoteFile]:
+        """The file, read as these options say; a bar shows how far copies of it are."""
         from pate_cli.votes import open_votes
 
-        return open_votes(
-            votes,
-            layout=self.layout,
-            classes=self.classes,
-            teachers=self.teachers,
-            queries=self.queries,
-            id_column=self.id_column,
-            label_names=self.label_names,
-            groups=self.groups,
-            voting=self.voting,
-        )
+        with contextlib.ExitStack() as stack:
+            with output.progress("reading, MB", None) as advance:
+                file = stack.enter_context(
+                    open_votes(
+                        votes,
+                        layout=self.layout,
+                        classes=self.classes,
+                        teachers=self.teachers,
+                        queries=self.queries,
+                        id_column=self.id_column,
+                        label_names=self.label_names,
+                        groups=self.groups,
+                        voting=self.voting,
+                        max_queries=self.max_queries,
+                        progress=advance,
+                    )
+                )
+            yield file
 
     @property
     def pairs(self) -> bool:
@@ -315,64 +343,71 @@ class MechanismOptions:
         ),
     ] = MechanismName.CONFIDENT
     threshold: Annotated[
-        float | None,
+        str | None,
         _mechanism(
             "--threshold",
-            help=f"T: votes the plurality should have. Default {THRESHOLD_SHARE} x teachers.",
+            metavar="N|N%",
+            help="T: votes the plurality should have, or as in 80% of the teachers. "
+            f"Default {THRESHOLD_SHARE:.0%}.",
         ),
     ] = None
     sigma1: Annotated[
-        float | None,
+        str | None,
         _mechanism(
             "--sigma1",
             "--sigma-threshold",
-            help=f"Noise of the threshold test, in votes. Default {SIGMA1_SHARE} x teachers.",
+            metavar="N|N%",
+            help=f"Noise of the threshold test, in votes or %. Default {SIGMA1_SHARE:.0%}.",
         ),
     ] = None
     sigma2: Annotated[
-        float | None,
+        str | None,
         _mechanism(
             "--sigma2",
             "--sigma-gnmax",
-            help=f"Noise on each count of the argmax, in votes. Default {SIGMA2_SHARE} x teachers.",
+            metavar="N|N%",
+            help=f"Noise on each count of the argmax, in votes or %. Default {SIGMA2_SHARE:.0%}.",
         ),
     ] = None
     laplace_scale: Annotated[
-        float | None,
-        _mechanism(
+        str | None,
+        _other(
             "--laplace-scale",
+            metavar="N|N%",
             help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
-            f"Default {LAPLACE_SHARE} x teachers.",
+            f"In votes or %. Default {LAPLACE_SHARE:.0%}.",
         ),
     ] = None
     exponential_scale: Annotated[
-        float | None,
-        _mechanism(
+        str | None,
+        _other(
             "--exponential-scale",
+            metavar="N|N%",
             help="b of permute-and-flip: exponential noise on each count. "
-            f"Default {EXPONENTIAL_SHARE} x teachers.",
+            f"In votes or %. Default {EXPONENTIAL_SHARE:.0%}.",
         ),
     ] = None
     student: Annotated[
         str | None,
-        _mechanism(
+        _second(
             "--student",
             metavar="FILE",
-            help="Student's predictions for interactive, probabilities a query; formats as VOTES.",
+            help="Student's predictions for interactive, probabilities a query; formats as VOTES. "
+            "Labels it gives itself come out with source `student`.",
         ),
     ] = None
     confidence: Annotated[
         float | None,
-        _mechanism(
+        _second(
             "--confidence",
-            help="gamma of interactive: reinforce student labels surer than this. "
-            f"Default {CONFIDENCE}.",
+            help="gamma of interactive: where teachers do not object, student labels surer than "
+            f"this come out, source `student`. Default {CONFIDENCE}.",
         ),
     ] = None
     teachers_per_record: TeachersPerRecord = 1
     query_epsilon: Annotated[
         float | None,
-        _mechanism(
+        _other(
             "--query-epsilon",
             help="epsilon per query (stability) or refusal (sparse-vector). "
             "Default: a public rule.",
@@ -380,14 +415,14 @@ class MechanismOptions:
     ] = None
     query_delta: Annotated[
         float | None,
-        _mechanism(
+        _other(
             "--query-delta",
             help="delta per query or refusal, below --delta. Default: half of it in all.",
         ),
     ] = None
     refusals: Annotated[
         int | None,
-        _mechanism(
+        _other(
             "--refusals",
             help="Q of sparse-vector: stop after so many refusals; only they cost. "
             f"Default {REFUSALS}.",
@@ -402,7 +437,8 @@ class MechanismOptions:
             id_column: names the queries in the votes, and may do so here.
 
         Raises:
-            UsageError: an option that the mechanism does not take, or one that it needs.
+            UsageError: an option that the mechanism does not take, or one that it needs; a number
+                out of range, before any file is read.
             VoteError: the predictions cannot be read.
         """
         from pate_cli.mechanisms import MechanismChoice, mechanism_class
@@ -422,11 +458,14 @@ class MechanismOptions:
         given = {
             name: getattr(self, _option(name))
             for name in kind.options()
-            if getattr(self, _option(name)) is not None
+            if name != "predictions" and getattr(self, _option(name)) is not None
         }
-        if self.student is not None:
-            given["predictions"] = load_predictions(self.student, pairs=pairs, id_column=id_column)
-        return MechanismChoice(self.mechanism, given, self.teachers_per_record)
+        choice = MechanismChoice(self.mechanism, given, self.teachers_per_record)
+        choice.check()
+        if self.student is None:
+            return choice
+        predictions = load_predictions(self.student, pairs=pairs, id_column=id_column)
+        return dataclasses.replace(choice, given={**given, "predictions": predictions})
 
     @property
     def _own(self) -> list[str]:
@@ -454,7 +493,7 @@ class EngineOptions:
 
     workers: Annotated[
         int | None,
-        typer.Option(
+        _large(
             "--workers",
             help="Processes that share the work on a large file. Default: one a core.",
             show_default=False,
@@ -463,7 +502,7 @@ class EngineOptions:
 
     engine: Annotated[
         str,
-        typer.Option(
+        _large(
             "--engine",
             help="local, dask (a Dask cluster on this machine), or the address of a scheduler: "
             "tcp://HOST:PORT.",
@@ -471,7 +510,7 @@ class EngineOptions:
     ] = "local"
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        _large(
             "--checkpoint",
             help="Keep the run in this folder (mode 0700, secret) until it has ended: killed, the "
             "same command goes on where it was, with the same labels.",
@@ -493,7 +532,7 @@ class AccountOptions:
     delta: Delta = DELTA
     analysis: Annotated[
         Analysis,
-        typer.Option(
+        _tests(
             "--analysis",
             help="tight: sharp and sound. paper: as published in 2018, for comparison only.",
         ),
@@ -511,22 +550,27 @@ class ReleaseOptions:
 
     release: Release = None
     order: Annotated[
-        float | None, _release("--order", help="Renyi order. Default: a public rule.")
+        float | None,
+        _tests(
+            "--order",
+            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
+            "their rows, which pate tune --rule-of-thumb prints.",
+        ),
     ] = None
     beta: Annotated[
         float | None,
-        _release("--beta", help="Smoothness of the sensitivity, per vote. Default: a public rule."),
+        _tests("--beta", help="Smoothness of the sensitivity, per vote. Default: a public rule."),
     ] = None
     sigma_release: Annotated[
         float | None,
-        _release(
+        _tests(
             "--sigma-release",
             help="Noise of the release, in smooth sensitivities. Default: a public rule.",
         ),
     ] = None
     as_published: Annotated[
         bool,
-        typer.Option(
+        _tests(
             "--as-published",
             help="With --analysis paper: charge the release by the published theorem (unsound).",
         ),
@@ -536,9 +580,6 @@ class ReleaseOptions:
     def wanted(self) -> dict[str, Any]:
         """All of it, by the names the library gives it."""
         return dataclasses.asdict(self)
-
-
-_target = in_panel("Target stated in advance")
 
 
 @dataclass(frozen=True)
@@ -622,14 +663,77 @@ class BookOptions(TargetOptions):
 class ReportOptions:
     """Where the public report goes, and the noise it tells of."""
 
-    report: Annotated[str, _output("--report", help="Public report (JSON); - is stdout.")] = "-"
+    report: Annotated[
+        str | None,
+        _everyday(
+            "--report",
+            help="Public report (JSON); - is stdout. Default: stdout, but at a terminal, where a "
+            "summary is shown, a file: <stem>.report.json beside the labels.",
+        ),
+    ] = None
+    as_json: Annotated[
+        bool, _everyday("--json", help="The same as --report -: JSON also on a terminal.")
+    ] = False
+    export_rdp: Annotated[
+        str | None,
+        _release(
+            "--export-rdp",
+            metavar="FILE",
+            help="Also write the Renyi curve for all votes (JSON), for other accountants. Public.",
+        ),
+    ] = None
     seed: Annotated[
         int | None,
-        typer.Option(
+        _tests(
             "--seed",
             help="Reproducible noise for tests and papers; the report says private: false.",
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.report not in (None, "-"):
+            raise UsageError("--json sends the report to stdout; leave out --report FILE")
+        if self.export_rdp is None:
+            return
+        if self.seed is not None:
+            raise UsageError("--export-rdp does not go with --seed, for which nothing is claimed")
+        if self.export_rdp == "-":
+            raise UsageError("--export-rdp needs the name of a file; stdout is for the report")
+
+    @property
+    def piped(self) -> bool:
+        """Whether the report goes to standard output."""
+        return (
+            self.as_json
+            or self.report == "-"
+            or (self.report is None and not terminal.read_by_person())
+        )
+
+    def place(self, beside: str) -> str:
+        """Where the report goes; `beside` where nothing is said and a person reads the summary."""
+        if self.piped:
+            return "-"
+        return beside if self.report is None else self.report
+
+    @property
+    def summed_up(self) -> bool:
+        """Whether a person reads a summary on standard output."""
+        return not self.piped and terminal.read_by_person()
+
+    def reserve(self, out: Outputs, place: str | None) -> None:
+        """Both outputs, before any work; no `place` if the report is not kept."""
+        for path in (place, self.export_rdp):
+            if path is not None:
+                out.reserve(path)
+
+    def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
+        """The report, or what takes its place, and its curve."""
+        if place is not None:
+            out.write(place, found.to_json().encode())
+        if self.export_rdp is not None:
+            from pate_cli.disclosure.exchange import rdp_curve
+
+            out.write(self.export_rdp, rdp_curve(found).to_json().encode())
 
 
 @dataclass(frozen=True)
@@ -638,14 +742,21 @@ class ViewOptions:
 
     plot: Annotated[
         Path | None,
-        _output(
+        in_panel(PICTURES)(
             "--plot",
-            help="Also draw a picture (.png, .svg; mode 0600). Secret; needs pate-cli[plot].",
+            help="Also draw a picture (.pdf, .png, .svg; mode 0600). Secret; needs pate-cli[plot].",
         ),
     ] = None
     as_json: Annotated[
-        bool, typer.Option("--json", help="JSON also on a terminal; a pipe always gets JSON.")
+        bool, _everyday("--json", help="JSON also on a terminal, as a pipe gets it.")
     ] = False
+    as_table: Annotated[
+        bool, _everyday("--table", help="The table of a terminal also through a pipe.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_table:
+            raise UsageError("give --json or --table, not both")
 
     def reserve(self, out: Outputs, *, mode: int = 0o600) -> None:
         """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
@@ -666,16 +777,17 @@ class ViewOptions:
 
     def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
         """JSON for a pipe or on request, a table for a person."""
-        terminal.show(result, print_table, as_json=self.as_json)
+        tabled = self.as_table or (terminal.read_by_person() and not self.as_json)
+        terminal.show(result, print_table if tabled else None)
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """How outputs are written and how much is said about it."""
 
-    force: Annotated[bool, _output("--force", help="Replace existing outputs.")] = False
+    force: Annotated[bool, _everyday("--force", help="Replace existing outputs.")] = False
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")
+        bool, _everyday("--quiet", "-q", help="No progress and no notes on stderr.")
     ] = False
 
     def outputs(self) -> AbstractContextManager[Outputs]:
@@ -700,6 +812,26 @@ class OutputOptions:
     def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
+
+
+def report_beside(labels: str, votes: str) -> str:
+    """The name of the report that belongs to labels at `labels`: a file, a folder or an address.
+
+    Labels that go to a device or a pipe have no folder: then it is named after the votes.
+    """
+    if is_address(labels):
+        bits = urlsplit(labels)
+        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
+    place = Path(labels)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        return _report_of("", votes)
+    return _report_of(labels, votes)
+
+
+def _report_of(labels: str, votes: str) -> str:
+    folder, slash, name = labels.rstrip("/").rpartition("/")
+    stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
+    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
 
 
 def stem_of(source: str) -> str:

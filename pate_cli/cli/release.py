@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from pate_cli.cli.options import (
     ReportOptions,
     spread,
 )
+from pate_cli.cli.summary import Handling, print_report
 from pate_cli.errors import UsageError
 
 __all__ = ["release"]
@@ -47,6 +49,16 @@ def release(
             help="Keep no record: earlier draws are not charged, and the report claims nothing.",
         ),
     ] = False,
+    external: Annotated[
+        list[Path],
+        typer.Option(
+            "--external",
+            metavar="FILE",
+            help="Add what else was trained on the same records: JSON with `adjacency`, and "
+            "`orders` and `rdp` or `epsilon` and `delta`. May be given several times.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - nobody changes it
     again: Annotated[
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
@@ -68,6 +80,9 @@ def release(
     if no_spend and (again or spend is not None):
         other = "--again" if spend is None else "--spend"
         raise UsageError(f"{other} goes with a record of earlier draws; leave out --no-spend")
+    if external and report.export_rdp is not None:
+        raise UsageError("--export-rdp does not go with --external, whose parts are curves already")
+    report_path = report.place(f"{ledgers[0].stem}.report.json")
     rounds = [Ledger.read(path) for path in ledgers]
     beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
     shared = [] if spend is None or spend.resolve() in beside else [spend]
@@ -77,27 +92,35 @@ def release(
         # The records of what is spent are put in place before what spends it.
         for place in records:
             out.reserve(place, mode=0o600, replace=True)
-        out.reserve(report.report)
+        report.reserve(out, report_path)
         done = pate.release(
             rounds,
             record=known,
             again=again,
             recorded=not no_spend,
+            external=external,
             seed=report.seed,
             **wanted.wanted,
         )
         for place in records if done.record != known else shared:
             out.write(place, done.record.to_json().encode())
-        out.write(report.report, done.report.to_json().encode())
+        report.write(out, report_path, done.report)
     total = done.ledger
     if total.draws:
         output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
             "aggregate --release none --ledger FILE saves that"
         )
+    if report.summed_up:
+        secret = list(dict.fromkeys(map(os.path.relpath, (*ledgers, *records))))
+        print_report(done.report, Handling([report_path], ["the votes", *secret]))
+        return
+    with_others = f", {len(external)} external part(s)" if external else ""
     output.note(
-        f"{len(total.rounds)} round(s), {total.answers} answers: epsilon "
-        f"{done.report.epsilon:.4f} at delta {total.delta:g}"
+        f"{len(total.rounds)} round(s), {total.answers} answers{with_others}: epsilon "
+        f"{done.report.epsilon:.4f} at delta {done.report.delta:g}"
     )
+    for warning in done.report.warnings:
+        output.note(f"warning: {warning}")
     if not done.report.sound:
         output.note(f"warning: {done.report.summary}")

@@ -6,11 +6,13 @@ rich itself is imported with the first table: most results go to a pipe or to a 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pate_cli.cli.grid import Grid
+from pate_cli.cli.terminal import printer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 __all__ = [
     "print_accuracy",
@@ -22,34 +24,12 @@ __all__ = [
 ]
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
-_WIDTH = 20
-_NEAR = 5
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
-
-
-def _table(title: str, *numbers: str, first: str | None = None, last: str | None = None) -> Table:
-    """A table with columns of numbers, to the right, between columns of words, to the left."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, box=box.SIMPLE, title_justify="left", collapse_padding=True)
-    if first is not None:
-        table.add_column(first, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    if last is not None:
-        table.add_column(last)
-    return table
+_NEAR: Final = 5
 
 
 def print_cost(result: dict[str, Any]) -> None:
     """`pate cost` for a person."""
-    console = _console()
+    console = printer()
     bound = result["data_independent"]
     console.print(_WARNING)
     console.print(
@@ -89,8 +69,8 @@ def _print_target(console: Console, target: dict[str, Any]) -> None:
     )
 
 
-def _by_order(result: dict[str, Any]) -> Table:
-    table = _table("Cost by order (nats)", "order", *result["steps"], "total")
+def _by_order(result: dict[str, Any]) -> Grid:
+    table = Grid("Cost by order (nats)", ["order", *result["steps"], "total"])
     best = result["orders"].index(result["order"])
     for row in range(max(0, best - _NEAR), min(len(result["orders"]), best + _NEAR + 1)):
         cells = [f"{values[row]:.6g}" for values in result["steps"].values()]
@@ -98,16 +78,16 @@ def _by_order(result: dict[str, Any]) -> Table:
             f"{result['orders'][row]:g}",
             *cells,
             f"{result['rdp'][row]:.6g}",
-            style="bold" if row == best else None,
+            style="bold" if row == best else "",
         )
     return table
 
 
-def _by_plurality(result: dict[str, Any]) -> Table:
-    table = _table(
+def _by_plurality(result: dict[str, Any]) -> Grid:
+    table = Grid(
         f"Which queries cost, at order {result['order']:g}",
-        *("plurality", "queries", "answered", "mean cost", "share"),
-        last="of the cost",
+        ["plurality", "queries", "answered", "mean cost", "share"],
+        bars="of the cost",
     )
     rows = result["per_query"]["by_plurality"]
     most = max((row["share_of_cost"] for row in rows), default=1.0) or 1.0
@@ -118,19 +98,19 @@ def _by_plurality(result: dict[str, Any]) -> Table:
             f"{row['expected_answers'] / row['queries']:.0%}",
             f"{row['mean_cost']:.3g}",
             f"{row['share_of_cost']:.1%}",
-            "█" * round(_WIDTH * row["share_of_cost"] / most),
+            share=row["share_of_cost"] / most,
         )
     return table
 
 
 def print_accuracy(result: dict[str, Any]) -> None:
     """`pate cost --accuracy` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
-    table = _table(
+    table = Grid(
         f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
-        *("noise (sd, votes)", "parameter", "right", "epsilon"),
-        first="mechanism",
+        ["mechanism", "noise (sd, votes)", "parameter", "right", "epsilon"],
+        named=True,
     )
     for row in result["accuracy"]:
         table.add_row(
@@ -145,7 +125,7 @@ def print_accuracy(result: dict[str, Any]) -> None:
 
 def print_smooth(result: dict[str, Any]) -> None:
     """`pate smooth-sensitivity` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
     best = result["best"]
     console.print(
@@ -160,7 +140,7 @@ def print_smooth(result: dict[str, Any]) -> None:
         console.print(
             f"this order is served best by beta {best['beta']:.4g} and sigma-release "
             f"{best['sigma_release']:.4g}: {best['release']} release, epsilon "
-            f"{best['mean']:.4f} ± {best['sd']:.4f}"
+            f"{best['mean']:.4f} (sd {best['sd']:.4f})"
         )
     for verdict in result["conditions"]:
         held = "[green]hold[/]" if verdict["holds"] else f"[red]fail[/]: {verdict['reason']}"
@@ -169,8 +149,8 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"order {verdict['order']:g} {held}"
         )
     within = result["cost_by_distance"]
-    heads = ("distance", "local sensitivity", "discounted", *(["cost at most"] if within else []))
-    table = _table("By distance", *heads, last="")
+    heads = ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])]
+    table = Grid("By distance", heads, bars="")
     curve, discounted = result["local_sensitivity"], result["discounted"]
     top = max(discounted, default=1.0) or 1.0
     step = max(1, len(curve) // 20)
@@ -181,21 +161,20 @@ def print_smooth(result: dict[str, Any]) -> None:
             f"{curve[distance]:.6g}",
             f"{discounted[distance]:.6g}",
             *([f"{within[distance]:.6g}"] if within else []),
-            "█" * round(_WIDTH * discounted[distance] / top),
-            style="bold" if distance == result["distance"] else None,
+            share=discounted[distance] / top,
+            style="bold" if distance == result["distance"] else "",
         )
     console.print(table)
 
 
 def print_compare(result: dict[str, Any]) -> None:
     """`pate cost --compare` for a person."""
-    console = _console()
+    console = printer()
     console.print(_WARNING)
-    table = _table(
+    table = Grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
-        *("queries", "answers", "agreement", "epsilon", "worst case"),
-        first="mechanism",
-        last="note",
+        ["mechanism", "queries", "answers", "agreement", "epsilon", "worst case"],
+        named=True,
     )
     for row in result["compare"]:
         table.add_row(
@@ -205,14 +184,22 @@ def print_compare(result: dict[str, Any]) -> None:
             f"{row['agreement']:.1%}",
             "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}",
             f"{row['data_independent']:.4f}",
-            row["note"],
         )
     console.print(table)
+    for row in result["compare"]:
+        if row["note"]:
+            console.print(f"{row['mechanism']}: {row['note']}")
+    cap = result["max_answers"]
+    console.print(
+        "epsilon: for these votes. worst case: for all votes, with a cap of as many answers as are "
+        f"compared, --max-answers {cap}; pate cost, which has no cap unless you give one, allows "
+        "for more answers and so may state more"
+    )
 
 
 def print_tuned(result: dict[str, Any]) -> None:
     """`pate tune` for a person: the winner with its command line, and the Pareto front."""
-    console = _console()
+    console = printer()
     if not result["complete"]:
         console.print("[bold red]INCOMPLETE[/]: the best so far")
     if not result["releasable"]:
@@ -225,7 +212,9 @@ def print_tuned(result: dict[str, Any]) -> None:
     if result["pareto"]:
         console.print(_front(result))
     if result["floor"] is not None:
-        console.print(f"least epsilon that this grid reaches: {result['floor']:.4f}")
+        wanted = result["goal"]["answers"]
+        what = "one expected answer" if wanted is None else f"{wanted:g} expected answers"
+        console.print(f"least epsilon that was found for {what}: {result['floor']:.4f}")
 
 
 def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, Any]) -> None:
@@ -234,21 +223,12 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
         f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
         + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
     )
-    sure = "always" if winner["epsilon_holds_with_probability"] == 1.0 else "with probability 97.7%"
-    console.print(
-        f"published epsilon at most [bold]{winner['epsilon']:.4f}[/] {sure}, "
-        f"delta {result['goal']['delta']:g}"
-        + (
-            f" (mean {winner['epsilon_mean']:.4f}, sd {winner['epsilon_sd']:.4f})"
-            if "epsilon_mean" in winner
-            else ""
-        )
-    )
+    console.print(_winners_epsilon(winner, result["goal"]["delta"]))
     console.print(
         f"[bold]{winner['expected_answers']:.1f}[/] expected answers, "
-        f"{winner['agreement']:.2%} of them the plurality"
+        f"{winner['agreement']:.2%} of them equal to the plurality"
         + (
-            f", at least {winner['accuracy_at_least']:.2%} of them right"
+            f", at least {winner['accuracy_at_least']:.2%} right"
             if winner["accuracy_at_least"] is not None
             else ""
         )
@@ -258,17 +238,74 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
         f"{shares['selecting']:.0%} of the cost selects queries, "
         f"{shares['answering']:.0%} answers them"
     )
-    labels = winner["labels_data_independent_epsilon"]
-    if labels < winner["epsilon"]:
-        console.print(f"--release none would publish less here, {labels:.4f}, a worst-case bound")
+    for line in _other_ways(result, winner):
+        console.print(line)
     console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
 
 
-def _front(result: dict[str, Any]) -> Table:
-    table = _table(
-        "Pareto front",
-        *("epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap"),
+def _winners_epsilon(winner: dict[str, Any], delta: float) -> str:
+    """What is published, in a sentence in which every number says what it is."""
+    epsilon = f"epsilon [bold]{winner['epsilon']:.4f}[/]"
+    if winner["release"] == "none":
+        return f"{epsilon} at delta {delta:g}, for all votes"
+    if winner["release"] == "target":
+        return (
+            f"{epsilon} at delta {delta:g}, for all votes, as a stated target: the labels pass "
+            f"with probability {_floored(winner['pass_probability'])}, by which the answers here "
+            f"count; a refusal costs {winner['refusal_epsilon']:.4f}"
+        )
+    drawn = f"{winner['epsilon_mean']:.4f} on average over the draw (sd {winner['epsilon_sd']:.4f})"
+    if winner["epsilon_holds_with_probability"] == 1.0:
+        return (
+            f"{epsilon} at delta {delta:g}, for all votes; the release is of no use here: the "
+            f"sanitized epsilon is larger, {drawn}"
+        )
+    return (
+        f"published epsilon {drawn}, at most {epsilon.removeprefix('epsilon ')} with probability "
+        f"97.7%, at delta {delta:g}; for all votes {winner['data_independent_epsilon']:.4f}"
     )
+
+
+def _floored(share: float) -> str:
+    """A share in percent, rounded down, so that what is almost sure does not read as sure."""
+    return f"{math.floor(1e3 * share) / 10:g}%"
+
+
+_WAYS = {
+    "none": "--data-independent",
+    "upper": "--release upper",
+    "unbiased": "--release unbiased",
+    "target": "--release target",
+}
+
+
+def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
+    """What else there is: the best of other ways that were tried, and ways that were not."""
+    lines = [
+        f"tried as well: {_WAYS[other['release']]}, {other['expected_answers']:.1f} answers at "
+        f"epsilon {other['epsilon']:.4f}"
+        for other in result["other_ways"]
+    ]
+    labels = winner["labels_data_independent_epsilon"]
+    if winner["release"] in ("upper", "unbiased") and labels < winner["epsilon"]:
+        lines.append(
+            f"without the release (--release none) the same labels have epsilon {labels:.4f} for "
+            "all votes"
+        )
+        if not lines[1:]:
+            lines[-1] += "; tune with --data-independent"
+    if result["goal"]["target_epsilon"] is not None and winner["release"] != "target":
+        lines.append("not tried: --release target, a tested target, for all votes; often more")
+    return lines
+
+
+def _front(result: dict[str, Any]) -> Grid:
+    table = Grid(
+        f"Settings that no other one beats ({_WAYS[result['goal']['release']]}); * is the winner",
+        ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap", ""],
+    )
+    winner = result["winner"] or {}
+    chosen = {name: value for name, value in winner.items() if name != "cost_shares"}
     for point in result["pareto"]:
         table.add_row(
             f"{point['epsilon']:.4f}",
@@ -279,22 +316,43 @@ def _front(result: dict[str, Any]) -> Table:
             f"{point['sigma2']:g}",
             str(point["queries"]),
             "-" if point["max_answers"] is None else str(point["max_answers"]),
+            "*" if point == chosen else "",
+            style="bold" if point == chosen else "",
         )
     return table
 
 
 def print_rule(result: dict[str, Any]) -> None:
-    """`pate tune --rule-of-thumb` for a person: both rules side by side."""
-    console = _console()
-    table = _table("Release parameters by rule", *("order", "beta", "sigma-release"), first="rule")
-    for name, label in (
-        ("rule_of_thumb", f"of thumb, for epsilon {result['target_epsilon']:g}"),
-        ("public_rule", "public, what pate aggregate does without flags"),
-    ):
+    """`pate tune --rule-of-thumb` for a person: both rules side by side, and what they cost."""
+    console = printer()
+    target = result["target_epsilon"]
+    table = Grid(
+        "Release parameters by rule, and the epsilon they publish",
+        ["rule", "order", "beta", "sigma-release", "on made-up votes", "for all votes"],
+        named=True,
+    )
+    for name, label in (("rule_of_thumb", f"for {target:g}"), ("public_rule", "public")):
         rule = result[name]
         table.add_row(
-            label, f"{rule['order']:g}", f"{rule['beta']:g}", f"{rule['sigma_release']:g}"
+            label,
+            *(f"{rule[column]:g}" for column in ("order", "beta", "sigma_release")),
+            *(f"{rule[column]:.4f}" for column in ("made_up_epsilon", "data_independent_epsilon")),
         )
     console.print(table)
-    console.print("No rule makes a run meet the target; --data-independent does.")
-    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+    console.print("The public rule is what pate aggregate takes without flags.")
+    console.print(
+        f"Rounds with {result['queries']} rows in all: --order "
+        f"{result['public_rule']['order']:g}, the public one, for every round."
+    )
+    rule = result["rule_of_thumb"]
+    verdict = (
+        f"meets {target:g} on made-up votes; a rule cannot promise it on yours"
+        if result["meets_target"]
+        else f"[bold]misses {target:g}[/]: {rule['made_up_epsilon']:.4f} even on made-up votes"
+    )
+    console.print(
+        f"The rule of thumb {verdict}. At most {rule['data_independent_epsilon']:.4f} on any:"
+    )
+    console.print("\n" + result["command"] + "\n", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"To find settings that meet {target:g} on any votes, if there are some:")
+    console.print("\n" + result["tune_command"], soft_wrap=True, highlight=False, markup=False)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pate_cli.errors import OutputError, UsageError, printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pate_cli.files.transaction import Outputs
 
 __all__ = [
@@ -21,14 +24,21 @@ __all__ = [
     "Stopped",
     "aftermath",
     "command",
+    "exit_code",
+    "interruptible",
     "outputs",
+    "printer",
     "progress",
+    "read_by_person",
     "refuse_closed",
     "say",
     "show",
     "stoppable",
     "tolerant",
 ]
+
+
+_ENDLESS: Final = 10_000
 
 
 class Advance(Protocol):
@@ -45,42 +55,89 @@ def tolerant() -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that asks the program to end, as Ctrl-C does."""
+    """A signal that asks the program to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.exit_code = 128 + number
+        self.number = number
 
 
-def stoppable() -> None:
-    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either."""
+def exit_code(interruption: BaseException | None) -> int:
+    """What an interruption ends the program with; Ctrl-C may come without a number."""
+    return 128 + getattr(interruption, "number", signal.SIGINT)
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for what Ctrl-C is: nothing half-written stays behind either.
+
+    After the block, when all is said, each ends the program at once and in silence.
+    """
 
     def stop(number: int, _frame: object) -> None:
         raise Stopped(number)
 
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # What nohup and its like have set to be ignored stays so.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    # What nohup and its like have set to be ignored stays so.
+    taken = [
+        number
+        for number in numbers
+        if number is not None
+        and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+    try:
+        for number in taken:
             signal.signal(number, stop)
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
+    """Say of an interruption what it left behind; `ended` by the exit code goes on its way."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        say(f"interrupted; {aftermath()}")
+        raise ended(exit_code(error)) from None
 
 
 _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 
 
-def show(
-    result: dict[str, Any], print_table: Callable[[dict[str, Any]], None], *, as_json: bool
-) -> None:
-    """JSON for a pipe or on request, a table for a person.
+def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] | None) -> None:
+    """A table, or JSON without a printer of one.
 
     Raises:
         OutputError: there is no standard output.
     """
     refuse_closed()
-    if as_json or not sys.stdout.isatty():
+    if print_table is None:
         sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
     else:
         print_table(result)
+
+
+def read_by_person() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+
+
+def printer() -> Console:
+    """What prints tables and summaries on standard output, as wide as that is."""
+    from rich.console import Console
+
+    class Printer(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the command line, which knows what is expected of a filter."""
+            raise BrokenPipeError
+
+    # A pipe has no width, unless it is told one; nothing is to be wrapped for it. Without a height,
+    # too, rich takes a dumb terminal for one of 80 columns.
+    width, height = shutil.get_terminal_size((_ENDLESS, 24))
+    return Printer(width=width, height=height)
 
 
 def refuse_closed() -> None:
@@ -118,7 +175,8 @@ def command() -> Iterator[None]:
     """
     from pate_cli.files.inputs import places_of_descriptor, watched
 
-    token = _OUTPUTS.set([])
+    outs: list[Outputs] = []
+    _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
         with watched() as read:
 
@@ -130,19 +188,23 @@ def command() -> Iterator[None]:
             read.guard(printed)
             yield
     finally:
-        _OUTPUTS.reset(token)
+        for out in outs:
+            out.discard()
 
 
 def aftermath() -> str:
     """What an interruption left behind, for a message about it."""
-    if any(out.released for out in _OUTPUTS.get()):
-        return "part of the outputs left already: count this run as spent"
+    if any(out.released for out in _OUTPUTS.get([])):
+        return "outputs left already: count this run as spent"
     return "nothing was released"
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
-    """A progress bar with an estimate of the time left; silent off a terminal."""
+    """A progress bar with an estimate of the time left; silent off a terminal.
+
+    Where nobody knows how much there is to do, it may be nothing: then it begins with the first.
+    """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _of=None: None
         return
@@ -161,6 +223,16 @@ def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, of=None: bar.update(task, advance=done, total=of)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=total)
+
+    def advance(done: int, of: int | None = None) -> None:
+        bar.start()
+        bar.update(task, advance=done, total=of)
+
+    try:
+        if total is not None:
+            bar.start()
+        yield advance
+    finally:
+        bar.stop()

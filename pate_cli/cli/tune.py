@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli.help import DATA, GOAL, PICTURES, SEARCH, VOTES
 from pate_cli.cli.options import (
     Delta,
     OutputOptions,
@@ -22,7 +24,7 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_rule, print_tuned
-from pate_cli.cli.terminal import say
+from pate_cli.cli.terminal import exit_code, say
 from pate_cli.errors import UsageError
 from pate_cli.words import (
     DELTA,
@@ -31,18 +33,17 @@ from pate_cli.words import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from pate_cli.mechanisms.amounts import Amount
 
 __all__ = ["tune"]
 
-_INTERRUPTED = 130
 _WARNING = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
     "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"
 )
 
-_VALUES = "in votes: a,b,c or low:high:count."
-_goal, _search = in_panel("Goal"), in_panel("Search")
+_VALUES = "in votes, or as in 80% of the teachers: a,b,c or low:high:count."
+_goal, _search = in_panel(GOAL), in_panel(SEARCH)
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,18 @@ class GridOptions:
     ] = None
 
     @property
-    def axes(self) -> dict[str, tuple[float, ...] | None]:
+    def axes(self) -> dict[str, tuple[Amount, ...] | None]:
         """The values to try, by the name of the grid's axis."""
         from pate_cli.tuning.settings import parse_values
 
         return {
-            "thresholds": parse_values("--threshold", self.threshold),
-            "sigmas1": parse_values("--sigma1", self.sigma1),
-            "sigmas2": parse_values("--sigma2", self.sigma2),
+            "thresholds": parse_values("threshold", self.threshold),
+            "sigmas1": parse_values("sigma1", self.sigma1),
+            "sigmas2": parse_values("sigma2", self.sigma2),
         }
 
 
-_safe = in_panel("Without private votes")
+_safe = in_panel(DATA)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class SafeOptions:
     ] = False
     truth: Annotated[
         str | None,
-        in_panel("Votes")(
+        in_panel(VOTES)(
             "--truth",
             metavar="FILE",
             help="True labels, in a file as VOTES: also estimate accuracy, from below.",
@@ -157,8 +158,8 @@ class FrontOptions(ViewOptions):
 
     plot: Annotated[
         Path | None,
-        in_panel("Output")(
-            "--plot", help="Also draw the Pareto front (.png, .svg); needs pate-cli[plot]."
+        in_panel(PICTURES)(
+            "--plot", help="Also draw the Pareto front (.pdf, .png, .svg); needs pate-cli[plot]."
         ),
     ] = None
 
@@ -217,6 +218,12 @@ def tune(
         "teachers_per_record": teachers_per_record,
     }
     del asked["rule_of_thumb"]
+    codes: list[int] = []
+
+    def interrupted() -> None:
+        codes.append(exit_code(sys.exception()))
+        output.note("interrupted; pricing the best so far")
+
     with output.outputs() as out:
         view.reserve(out, mode=0o600 if secret else 0o644)
         if votes is None and safe.synthetic is not None:
@@ -228,12 +235,12 @@ def tune(
             if votes is None:
                 asked |= reading.shape
             else:
-                file = stack.enter_context(reading.open(votes))
+                file = stack.enter_context(reading.open(votes, output))
                 output.note_votes(file, reading.rows(file))
             tuned = pate.tune(
                 file,
                 progress=stack.enter_context(output.progress("tuning", None)),
-                interrupted=lambda: output.note("interrupted; pricing the best so far"),
+                interrupted=interrupted,
                 **asked,
             )
         if votes is not None:
@@ -248,7 +255,7 @@ def tune(
     view.show(result, print_tuned)
     if not tuned.complete:
         say("interrupted: this is the best of an incomplete search")
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(*codes)
 
 
 def _refuse_beside_a_rule(given: dict[str, object]) -> None:
@@ -260,7 +267,7 @@ def _refuse_beside_a_rule(given: dict[str, object]) -> None:
 
 def _by_rule(
     wanted: GoalOptions,
-    axes: dict[str, tuple[float, ...] | None],
+    axes: dict[str, tuple[Amount, ...] | None],
     reading: VoteOptions,
     safe: SafeOptions,
     teachers_per_record: int,

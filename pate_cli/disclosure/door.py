@@ -11,7 +11,9 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.crosscheck import crosscheck
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     UNRECORDED,
     adjacency,
@@ -57,8 +59,7 @@ __all__ = [
     "released",
 ]
 
-# An ε beyond it promises practically nothing.
-_MEANINGLESS = 20.0
+_NONE = External()
 
 
 def release(
@@ -68,6 +69,7 @@ def release(
     *,
     prior: Sequence[Draw] = (),
     recorded: bool = True,
+    external: External = _NONE,
     warnings: Sequence[str] = (),
 ) -> Report:
     """Spend the sanitizing noise once and write what may be published.
@@ -83,6 +85,8 @@ def release(
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
         recorded: whether `prior` is known to be all of them; the report claims nothing if not.
+        external: other mechanisms on the same records. Their cost is public: it is added after the
+            draw, whose noise hides the votes' alone.
         warnings: what else a reader of the report should know.
 
     Raises:
@@ -99,14 +103,16 @@ def release(
             f"{plan.delta:g}"
         )
     prior = (*ledger.draws, *prior)
+    drawn = _drawn(ledger, plan, noise, prior, external) if plan.publishes_draw else None
     return released(
         ledger.rounds,
         plan,
-        _drawn(ledger, plan, noise, prior) if plan.publishes_draw else None,
+        drawn,
         private=ledger.private and (noise.private or not plan.publishes_draw),
         prior=prior,
         recorded=recorded,
         warnings=warnings,
+        external=external,
     )
 
 
@@ -119,6 +125,7 @@ def released(
     prior: Sequence[Draw] = (),
     recorded: bool = True,
     warnings: Sequence[str] = (),
+    external: External = _NONE,
 ) -> Report:
     """The report of a value that was drawn, or of none: all else in it follows from public facts.
 
@@ -128,12 +135,12 @@ def released(
         drawn: the sanitized ε; None where nothing is.
         private: whether the noise was unpredictable.
         prior: all draws from these rounds before.
-        recorded, warnings: as in `release`.
+        recorded, warnings, external: as in `release`.
     """
-    sanitized = Sanitized(release=plan.kind.value, earlier=tuple(prior))
+    sanitized = Sanitized(release=plan.kind.value)
     if drawn is not None:
-        sanitized = replace(
-            sanitized,
+        sanitized = Sanitized(
+            release=plan.kind.value,
             epsilon=drawn,
             order=plan.order,
             beta=plan.beta,
@@ -143,21 +150,22 @@ def released(
             release_rdp_published=plan.claimed_rdp,
         )
     spent = spendings(rounds)
-    public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior)
+    public = for_all_votes(spent, delta=plan.delta, plan=plan, prior=prior, external=external)
     epsilon = plan.headline(sanitized.epsilon, public.epsilon)
     return _report(
         rounds,
         analysis=plan.analysis.value,
         epsilon=epsilon,
-        delta=plan.delta,
+        delta=external.total(plan.delta),
         kind=plan.kind,
         private=private,
         sound=plan.sound,
         sanitized=sanitized,
         public=public,
-        earlier=len(prior),
+        earlier=prior,
+        external=external.facts(plan.order),
         recorded=recorded,
-        warnings=(*([] if recorded else [UNRECORDED]), *warnings, *plan.caveats),
+        warnings=(*([] if recorded else [UNRECORDED]), *plan.caveats, *warnings),
         groups=by_group(
             rounds[0].groups,
             spent,
@@ -165,6 +173,7 @@ def released(
             delta=plan.delta,
             plan=plan,
             prior=prior,
+            external=external,
         ),
     )
 
@@ -185,13 +194,13 @@ def release_composed(
         warnings: what else a reader of the report should know.
     """
     public = _composed(cost)
-    hollow = (
-        "This epsilon promises practically nothing. Ask fewer queries, allow fewer refusals, lower "
-        "--query-epsilon, or use --mechanism confident, whose cost grows more slowly."
-    )
-    found = (*warnings, *([hollow] if public.epsilon > _MEANINGLESS else []))
     return _whatever_the_votes(
-        done, public, analysis="composition", delta=cost.delta, private=private, warnings=found
+        done,
+        public,
+        analysis="composition",
+        delta=cost.delta,
+        private=private,
+        warnings=tuple(warnings),
     )
 
 
@@ -204,6 +213,7 @@ def release_tested(
     passed: bool,
     private: bool,
     spent: Spent | None = None,
+    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about a tested budget: nothing of it depends on the votes but `passed`.
 
@@ -215,10 +225,12 @@ def release_tested(
         passed: what the coin said.
         private: whether the noise was unpredictable.
         spent: all attempts in the spend record.
+        warnings: what else a reader of the report should know.
     """
+    epsilon = plan.epsilon if passed else plan.refusal_epsilon
     gap = gap_of(done.read_off, recorded=True)
     return Report(
-        epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+        epsilon=epsilon,
         epsilon_kind="target" if passed else "refusal",
         delta=plan.delta,
         private=private,
@@ -242,7 +254,11 @@ def release_tested(
         covers="all labels, and whether they passed" if passed else "the refusal",
         statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
-        warnings=tuple(read_off_warning(fact) for fact in done.read_off),
+        warnings=(
+            *(read_off_warning(fact) for fact in done.read_off),
+            *warnings,
+            *hollow(epsilon),
+        ),
         tested=Tested(
             passed=passed,
             target=plan.epsilon,
@@ -258,7 +274,7 @@ def release_tested(
         groups=by_group(
             done.groups,
             (),
-            epsilon=plan.epsilon if passed else plan.refusal_epsilon,
+            epsilon=epsilon,
             delta=plan.delta,
         ),
     )
@@ -272,6 +288,7 @@ def release_public(
     private: bool,
     target: float | None = None,
     spent: Spent | None = None,
+    warnings: Sequence[str] = (),
 ) -> Report:
     """What may be published about labels whose cost is what it is for all votes.
 
@@ -282,6 +299,7 @@ def release_public(
         private: whether the noise was unpredictable.
         target: a target that they meet without a test.
         spent: all attempts in the spend record.
+        warnings: what else a reader of the report should know.
     """
     report = _whatever_the_votes(
         done,
@@ -289,6 +307,7 @@ def release_public(
         analysis="tight",
         delta=delta,
         private=private,
+        warnings=tuple(warnings),
         spent=spendings([done]) if done.groups else (),
     )
     met = ""
@@ -397,14 +416,15 @@ def _whatever_the_votes(
         sound=True,
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
-        earlier=0,
         recorded=True,
         warnings=warnings,
         groups=by_group(done.groups, spent, epsilon=public.epsilon, delta=delta),
     )
 
 
-def _drawn(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw]) -> float:
+def _drawn(
+    ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw], external: External
+) -> float:
     """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
@@ -412,6 +432,7 @@ def _drawn(ledger: Ledger, plan: ReleasePlan, noise: Noise, prior: Sequence[Draw
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
     value += sum(draw.rdp(plan.order) for draw in prior)
+    value += float(external.rdp(np.array([plan.order]))[0])
     return round_up(max(value, 0.0))
 
 
@@ -421,12 +442,15 @@ def for_all_votes(
     delta: float,
     plan: ReleasePlan | None = None,
     prior: Sequence[Draw] = (),
+    external: External = _NONE,
 ) -> DataIndependent:
     """The ε of everything released and of the labels alone, rounded up; public."""
     labels = data_independent_cost(spent, delta=delta, plan=None)
     everything = labels
-    if prior or (plan is not None and plan.publishes_draw):
-        everything = data_independent_cost(spent, delta=delta, plan=plan, prior=prior)
+    if prior or external.parts or (plan is not None and plan.publishes_draw):
+        everything = data_independent_cost(
+            spent, delta=delta, plan=plan, prior=prior, external=external
+        )
     return DataIndependent(
         epsilon=round_up(everything.epsilon),
         order=everything.order,
@@ -460,10 +484,11 @@ def _report(
     sound: bool,
     sanitized: Sanitized,
     public: DataIndependent,
-    earlier: int,
     recorded: bool,
     warnings: tuple[str, ...],
     groups: tuple[GroupGuarantee, ...],
+    earlier: Sequence[Draw] = (),
+    external: tuple[dict[str, Any], ...] = (),
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
 
@@ -497,25 +522,34 @@ def _report(
             data_independent=epsilon == public.epsilon,
             sound=sound,
             rounds=len(rounds),
+            external=len(external),
             gap=gap,
             by_group=bool(groups),
         ),
-        adjacency=adjacency(rounds),
-        covers=covers(kind, earlier=earlier),
+        adjacency=adjacency(rounds, external=bool(external)),
+        covers=covers(kind, earlier=len(earlier), external=len(external)),
         statements=statements(
             kind,
             private=private,
             sound=sound,
             rounds=len(rounds),
+            external=len(external),
             gap=gap,
             by_group=bool(groups),
             data_independent=epsilon == public.epsilon,
         ),
         rounds=tuple(_public_facts(done) for done in rounds),
-        warnings=(*(read_off_warning(fact) for fact in read_off), *warnings),
+        warnings=(
+            *(read_off_warning(fact) for fact in read_off),
+            *warnings,
+            *hollow(epsilon, composed=analysis == "composition"),
+        ),
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
-        crosscheck=_crosscheck(rounds, delta=delta, public=public),
+        # Of the labels alone: with other mechanisms there is another delta, and no textbook number.
+        crosscheck=None if external else _crosscheck(rounds, delta=delta, public=public),
         groups=groups,
+        earlier_draws=tuple(earlier),
+        external=external,
     )
 
 
@@ -538,12 +572,13 @@ def by_group(
     delta: float,
     plan: ReleasePlan | None = None,
     prior: Sequence[Draw] = (),
+    external: External = _NONE,
 ) -> tuple[GroupGuarantee, ...]:
     """The ε of every group of teachers: the headline, or its own worst case if that is smaller.
 
     A record of group g moves at most K_g votes: what was spent is priced again for so many, the
-    draws in full (accounting/THEORY.md, section 15). Without `spent`, what is released costs every
-    group the headline.
+    draws and external parts in full (accounting/THEORY.md, section 15). Without `spent`, what is
+    released costs every group the headline.
     """
     worst = {
         votes: for_all_votes(
@@ -551,6 +586,7 @@ def by_group(
             delta=delta,
             plan=plan,
             prior=prior,
+            external=external,
         ).epsilon
         for votes in {group.votes_per_record for group in groups}
         if spent
@@ -559,7 +595,7 @@ def by_group(
         GroupGuarantee(
             **vars(group),
             epsilon=min(epsilon, worst.get(group.votes_per_record, epsilon)),
-            delta=delta,
+            delta=external.total(delta),
         )
         for group in groups
     )

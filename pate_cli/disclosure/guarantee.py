@@ -32,8 +32,21 @@ _READ_OFF = {
 }
 
 
-def adjacency(rounds: Sequence[Round]) -> str:
-    """Who is protected: what two neighbouring vote files differ in; rounds agree on who it is."""
+def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
+    """Who is protected: what two neighbouring vote files differ in; rounds agree on who it is.
+
+    What is `external` protects records and knows of no teachers: with it, a total does no more.
+    """
+    return _between_files(rounds) + (_ONE_RECORD if external else "")
+
+
+_ONE_RECORD = (
+    " With the external parts, what is protected is one record: it is replaced by another, and the "
+    "vote files are then neighbours or the same."
+)
+
+
+def _between_files(rounds: Sequence[Round]) -> str:
     several = [done.label_set for done in rounds if done.label_set is not None]
     where, classes, given = "on every query", "one class", "the classes"
     if several:
@@ -79,6 +92,12 @@ def read_off_warning(fact: PublicFact) -> str:
 
 # The worst case of several rounds is one of settings that no earlier label has shaped.
 _FIXED = "mechanisms, queries and caps of all rounds were fixed beforehand"
+_EXTERNAL = (
+    "The numbers above include the external parts as their files state them. This presupposes that "
+    "each protects, at that cost, one of the records that the teachers were trained on; that "
+    "its noise is independent of all other noise; and, for the statement all-votes, that its cost "
+    "was fixed beforehand. What it does may depend on whatever was released before it."
+)
 _NOT_PRIVATE = (
     "Nothing: the noise came from a fixed seed, so whoever knows or guesses it can undo it. "
     "For tests and papers only."
@@ -108,13 +127,15 @@ def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
     return "; ".join(gaps) or None
 
 
-def covers(kind: ReleaseKind, *, earlier: int = 0) -> str:
+def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
     """What the headline ε accounts for."""
     parts = ["all labels"]
     if kind is not ReleaseKind.NONE:
         parts.append("the sanitized epsilon")
     if earlier:
         parts.append(f"{earlier} earlier release{'s' if earlier > 1 else ''} from the same votes")
+    if external:
+        parts.append(f"{external} external part{'s' if external > 1 else ''} on the same records")
     return " and ".join(parts) + (" together" if len(parts) > 1 else "")
 
 
@@ -124,6 +145,7 @@ def statements(
     private: bool,
     sound: bool,
     rounds: int,
+    external: int = 0,
     gap: str | None = None,
     by_group: bool = False,
     data_independent: bool = True,
@@ -135,8 +157,10 @@ def statements(
     several rounds a later one may have been shaped by the labels of an earlier one: the charge then
     depends on the labels, and only the ex-post statement is left of the data-dependent ones.
     `by_group`: each group of teachers has an ε of its own; `data_independent`: so is the headline.
+    `external` parts are rounds as well, with a statement on what is presupposed of them.
     """
     private = private and gap is None
+    rounds += external
     drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
@@ -158,6 +182,8 @@ def statements(
             "+ delta" + ("." if rounds == 1 else f", if {_FIXED}.")
         )
         own = [Statement(id="by-group", holds=private and sound and upper, text=text)]
+    if external:
+        own.append(Statement(id="external", holds=private, text=_EXTERNAL))
     return (
         Statement(
             id="all-votes",
@@ -177,7 +203,8 @@ def statements(
                 + (
                     ""
                     if rounds == 1
-                    else " Not claimed for several rounds, whose charge depends on the labels."
+                    else " Not claimed for several rounds, whose charge depends on the labels"
+                    + (", or external parts." if external else ".")
                 )
             ),
         ),
@@ -212,10 +239,11 @@ def summary(
     data_independent: bool,
     sound: bool,
     rounds: int,
+    external: int = 0,
     gap: str | None = None,
     by_group: bool = False,
 ) -> str:
-    """One sentence on the headline number, and one more where groups have their own."""
+    """One sentence on the headline number, and more where it includes or is divided."""
     if not private:
         return _NOT_PRIVATE
     if gap is not None:
@@ -224,6 +252,9 @@ def summary(
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
     own = " Each group of teachers has its own in groups, none above it." if by_group else ""
+    if external:
+        pair = f"In total, with {external} external part{'s' if external > 1 else ''}, {pair}"
+        rounds += external
     if data_independent:
         premise = "" if rounds == 1 else f", if {_FIXED}"
         return f"{pair} holds whatever the votes{premise} (statement all-votes).{own}"

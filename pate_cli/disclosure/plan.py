@@ -25,7 +25,10 @@ _FAILURE_SHARE = 0.1
 
 def failure_delta(kind: ReleaseKind, delta: float) -> float:
     """δ': the part of δ spent on the chance that a released upper bound is too low."""
-    return _FAILURE_SHARE * delta if kind is ReleaseKind.UPPER else 0.0
+    if kind is not ReleaseKind.UPPER:
+        return 0.0
+    # Printed, and used as it is printed: 1e-06, not 1.0000000000000002e-06.
+    return float(f"{_FAILURE_SHARE * delta:.12g}")
 
 
 @dataclass(frozen=True)

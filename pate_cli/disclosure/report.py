@@ -50,8 +50,7 @@ _CONVERSIONS: Final = {
 class Sanitized:
     """A released data-dependent ε and the public parameters it was released with.
 
-    `earlier` are draws from the same rounds that are charged with it. With release `none` all
-    numbers are None. `release_rdp` is what the draw costs, exactly;
+    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly;
     `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
@@ -63,15 +62,6 @@ class Sanitized:
     delta_failure: float | None = None
     release_rdp: float | None = None
     release_rdp_published: float | None = None
-    earlier: tuple[Draw, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """It in JSON-ready values."""
-        earlier = [
-            {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
-            for draw in self.earlier
-        ]
-        return asdict(self) | {"earlier": earlier}
 
 
 @dataclass(frozen=True)
@@ -192,6 +182,8 @@ class Report(Result):
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
     classes are called, class 0 first, where they have names. Where teachers count differently,
     `groups` has the ε of each group; none is above the headline.
+    `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
+    same records cost: ε and δ include both, but for `labels_epsilon`.
     `run` names the run and `time` says when it began (UTC), None where no verb made the report;
     `labels` is the file of its labels, None where none was written with it; `tool` is the version
     of pate that wrote it, `read_as` the version of the schema it was read by.
@@ -220,6 +212,8 @@ class Report(Result):
     label_set: LabelSet | None = None
     label_names: tuple[str, ...] | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    earlier_draws: tuple[Draw, ...] = ()
+    external: tuple[dict[str, Any], ...] = ()
     crosscheck: Crosscheck | None = None
     labels: LabelFile | None = None
     run: str | None = None
@@ -276,12 +270,14 @@ class Report(Result):
                 "covers": self.covers,
                 "statements": [asdict(statement) for statement in self.statements],
             },
-            "sanitized": self.sanitized.to_dict(),
+            "sanitized": asdict(self.sanitized),
             "data_independent": asdict(self.data_independent),
             "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
             "tested": None if self.tested is None else _plain(self.tested),
             "spent": None if self.spent is None else asdict(self.spent),
             **_listed(self.groups),
+            **_charged(self.earlier_draws),
+            **({"external": list(self.external)} if self.external else {}),
             "rounds": list(self.rounds),
             "warnings": list(self.warnings),
         }
@@ -292,6 +288,15 @@ class Report(Result):
             name: np.array([getattr(reading, name) for reading in self.statements])
             for name in ("id", "holds", "text")
         }
+
+    def preview(self) -> list[tuple[object, ...]]:
+        """What is promised, to whom, and what to mind."""
+        return [
+            ("guarantee", self.summary),
+            ("protected", self.adjacency),
+            ("worst case", f"epsilon {self.data_independent.epsilon:.4f}"),
+            *(("warning", warning) for warning in self.warnings),
+        ]
 
     @property
     def releasable(self) -> bool:
@@ -308,6 +313,16 @@ class Report(Result):
 
 def _listed(groups: tuple[GroupGuarantee, ...]) -> dict[str, Any]:
     return {"groups": [asdict(group) for group in groups]} if groups else {}
+
+
+def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
+    if not draws:
+        return {}
+    return {
+        "earlier_draws": [
+            {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift} for draw in draws
+        ]
+    }
 
 
 def _plain(tested: Tested) -> dict[str, Any]:
@@ -338,8 +353,9 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups` and `crosscheck` as in `Report`; there are no labels. `sound`
-    is false where a fact that ε takes as public was read off the votes; `warnings` say which.
+    what a target would mean; `groups` and `crosscheck` as in `Report`; there are no labels.
+    `adjacency` says who is protected, where a curve of it is exported. `sound` is false where a
+    fact that ε takes as public was read off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -351,6 +367,7 @@ class Quote(Result):
     threshold: float | None = None
     target: Outlook | None = None
     groups: tuple[GroupGuarantee, ...] = ()
+    adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
     crosscheck: Crosscheck | None = None

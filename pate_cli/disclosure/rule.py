@@ -37,6 +37,7 @@ from pate_cli.words import ReleaseKind
 
 __all__ = [
     "REFERENCE_SEED",
+    "check_given",
     "choose_plan",
     "choose_plan_for",
     "reference_ensemble",
@@ -138,7 +139,7 @@ def choose_plan_for(
         return replace(later, kind=kind)
     if order is not None and beta is not None and sigma is not None:
         return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
-    _check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
+    check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
     reference = _Reference(
         tuple((mechanism, _reference_score(mechanism), k1) for mechanism, k1 in rounds),
         kind,
@@ -187,7 +188,7 @@ def _reference_score(mechanism: ScoredMechanism) -> Floats:
     return bound.score(counts)
 
 
-def _check_given(
+def check_given(
     kind: ReleaseKind,
     *,
     delta: float,

@@ -7,6 +7,9 @@ as seen: μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², again along every path. A 
 ε_κ(λ), which is data-independent as well; it has no Gaussian-DP counterpart, so with it only the
 first route counts. Answers that are all ε0-DP have a third route without a release, their exact
 composition.
+
+What other mechanisms cost adds up in the first route, order by order, as far as their curves go; to
+the others it adds an ε that holds at all orders, where there is one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.ledger import Draw, Round
 from pate_cli.mechanisms import scored_from_parameters
@@ -35,8 +39,10 @@ __all__ = [
 ]
 
 
-# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal.
-_ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 115)
+_NONE = External()
+# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth
+# decimal. To three decimals, as a report should show them.
+_ORDERS = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
 
 
 @dataclass(frozen=True)
@@ -71,22 +77,26 @@ class DataIndependentCost:
     method: str
 
 
-def roomy_epsilon(spent: Sequence[Spending], *, delta: float) -> float:
+def roomy_epsilon(spent: Sequence[Spending], *, delta: float, external: External = _NONE) -> float:
     """About what all that may be released costs for all votes: the labels, and 1 for a draw."""
-    return 1.0 + data_independent_cost(spent, delta=delta, plan=None).epsilon
+    return 1.0 + data_independent_cost(spent, delta=delta, plan=None, external=external).epsilon
 
 
-def least_delta(spent: Sequence[Spending], *, delta: float) -> float:
+def least_delta(spent: Sequence[Spending], *, delta: float, external: External = _NONE) -> float:
     """The least δ at which these rounds may be charged, for what floating-point noise adds.
 
-    Their ε is asked for only where `delta` is below what would do for any.
+    Their ε is asked for only where `delta` is below what would do for any. `external` parts of one
+    total make that larger, and may ask for some themselves.
     """
 
     def at(epsilon: float) -> float:
-        return sum(each.mechanism.smallest_delta(each.queries, epsilon=epsilon) for each in spent)
+        mine = sum(each.mechanism.smallest_delta(each.queries, epsilon=epsilon) for each in spent)
+        return mine + external.least_delta
 
     least = at(LARGEST_EPSILON)
-    return at(roomy_epsilon(spent, delta=delta)) if 0.0 < delta < least else least
+    if not 0.0 < delta < least:
+        return least
+    return at(roomy_epsilon(spent, delta=delta, external=external))
 
 
 def data_independent_cost(
@@ -95,6 +105,7 @@ def data_independent_cost(
     delta: float,
     plan: ReleasePlan | None,
     prior: Sequence[Draw] = (),
+    external: External = _NONE,
 ) -> DataIndependentCost:
     """The smallest data-independent ε for labels and, if a plan is given, its release.
 
@@ -103,13 +114,15 @@ def data_independent_cost(
         delta: δ in (0, 1).
         plan: the sanitized release that is published with the labels, or None.
         prior: draws that were made from these votes before.
+        external: other mechanisms on the same records; what they add to δ is not in `delta`.
     """
     draws = [*prior, *([plan.draw] if plan is not None and plan.publishes_draw else [])]
-    highest = min((largest_order(draw.beta) for draw in draws), default=np.inf)
+    highest = min([external.highest, *(largest_order(draw.beta) for draw in draws)])
     orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
     if orders.size == 0:  # a very large β leaves no more than a little above 1
         orders = np.array([(1.0 + highest) / 2.0])
     release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
+    release = release + external.rdp(orders)
     # Costs are wanted at few orders only: they grow about linearly, so each one found says where
     # the best order lies. Any order is valid, so a poor guess loses sharpness and nothing else.
     mu_squared = sum(
@@ -150,15 +163,17 @@ def data_independent_cost(
         delta=delta,
     )
     renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
-    if draws:
+    flat = external.epsilon
+    if draws or np.isinf(flat):
         return renyi
     if mu_squared == 0.0:  # nothing was asked, or nothing may be answered
-        return DataIndependentCost(epsilon=0.0, order=None, method="gaussian-dp")
-    gaussian = gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
+        free = DataIndependentCost(epsilon=flat, order=None, method="gaussian-dp")
+        return min(free, renyi, key=lambda route: route.epsilon)
+    gaussian = flat + gaussian_epsilon(mu=float(np.sqrt(mu_squared)), delta=delta)
     routes = [renyi, DataIndependentCost(epsilon=gaussian, order=None, method="gaussian-dp")]
     pure = _pure_epsilon(spent, delta=delta)
     if pure is not None:
-        routes.append(DataIndependentCost(epsilon=pure, order=None, method="pure-dp"))
+        routes.append(DataIndependentCost(epsilon=flat + pure, order=None, method="pure-dp"))
     return min(routes, key=lambda route: route.epsilon)
 
 

@@ -36,20 +36,32 @@ _LOCAL: Final = "local"
 class Inputs:
     """Files that are read, and those who want to know of each."""
 
-    def __init__(self) -> None:
-        """No file yet."""
+    def __init__(self, around: Inputs | None = None) -> None:
+        """No file yet; what is read here is read in `around`, too."""
         self._known: dict[Place, str] = {}
         self._guards: list[Callable[[], None]] = []
+        self._around = around
 
     def add(self, places: Iterable[Place], what: str) -> None:
         """One more file, by all its places; `what` it is, in words."""
+        places = set(places)
         for place in places:
             self._known.setdefault(place, what)
+        if self._around is not None:
+            self._around.add(places, what)
 
     def check(self) -> None:
         """Ask the guards, who may raise."""
         for guard in self._guards:
             guard()
+        if self._around is not None:
+            self._around.check()
+
+    def closed(self) -> Inputs:
+        """What was read, for whoever wants to know later, in whatever process."""
+        known = Inputs()
+        known._known = dict(self._known)
+        return known
 
     def guard(self, check: Callable[[], None]) -> None:
         """Have `check` called whenever files are opened from now on."""
@@ -77,8 +89,8 @@ _WATCH: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[Inputs]:
-    """Remember, until the block is left, every file that is read."""
-    inputs = Inputs()
+    """Remember, until the block is left, every file that is read; a block around it does, too."""
+    inputs = Inputs(_WATCH.get())
     token = _WATCH.set(inputs)
     try:
         yield inputs

@@ -1,4 +1,7 @@
-"""A folder of parts on a file system: staged in a hidden folder beside it, renamed into place."""
+"""A folder of parts on a file system: staged in a hidden folder beside it, renamed into place.
+
+Signals wait while folders are renamed or removed.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from pate_cli.errors import OutputError
 from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.inputs import Place, places_of_path, stored_place
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_names import MARKER, refuse_filled
-from pate_cli.files.unfinished import CREATE
+from pate_cli.files.undisturbed import undisturbed
+from pate_cli.files.unfinished import CREATE, hidden_folders, sweep
 
 __all__ = ["LocalFolder"]
 
@@ -45,6 +50,7 @@ class LocalFolder:
     def check(self, *, force: bool) -> None:
         """Refuse whatever would fail later."""
         parent = self._target.parent
+        sweep(parent)
         try:
             if self._target.exists() and not self._target.is_dir():
                 raise OutputError(f"cannot write {self._name}: it is a file; name a folder")
@@ -58,16 +64,15 @@ class LocalFolder:
             self._refuse_filled(self._target, force=force)
         except OSError as error:
             raise OutputError(cause(self._name, error)) from error
-        probe = self._staging(random_name(16))
+        probe = self._staging(owned_name())
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
-            probe.mkdir(0o700)
+            with undisturbed():
+                probe.mkdir(0o700)
+                probe.rmdir()
         except OSError as error:
             reason = f"no folder can be made in {parent} ({error.strerror})"
             raise OutputError(f"cannot write {self._name}: {reason}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                probe.rmdir()
 
     @contextlib.contextmanager
     def staging(self, run: str, name: str) -> Iterator[Draft]:
@@ -98,6 +103,10 @@ class LocalFolder:
     def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
         """Rename the staged folder, marker included, to the name it is wanted under."""
         del names  # all that is staged
+        with undisturbed():
+            self._place(run, marker, force=force)
+
+    def _place(self, run: str, marker: bytes, *, force: bool) -> None:
         try:
             with self.staging(run, MARKER) as file:
                 file.write(marker)
@@ -106,6 +115,7 @@ class LocalFolder:
             for path in filter(_unfinished, folder.iterdir()):  # of writers that were killed
                 path.unlink()
             sync_folder(folder)
+            self._settle_aside(run)
             self._refuse_filled(self._target, force=force)
             self._swap(run, force=force)
         except OSError as error:
@@ -115,15 +125,22 @@ class LocalFolder:
 
     def abort(self, run: str) -> None:
         """Remove what is staged; what a killed commit had put aside comes back."""
-        aside = self._aside(run)
         try:
-            if aside.exists() and not self._target.exists():
-                aside.rename(self._target)
-            for folder in (aside, self._staging(run)):
+            with undisturbed():
+                self._settle_aside(run)
+                folder = self._staging(run)
                 if folder.exists():
                     shutil.rmtree(folder)
         except OSError as error:
             raise OutputError(cause(self._name, error)) from error
+
+    def _settle_aside(self, run: str) -> None:
+        """What a killed commit of the same run had put aside comes back, or is of no use."""
+        aside = self._aside(run)
+        if aside.exists() and not self._target.exists():
+            aside.rename(self._target)
+        elif aside.exists():
+            shutil.rmtree(aside)
 
     def _swap(self, run: str, *, force: bool) -> None:
         """What is there goes aside and comes back if the new folder cannot take its place."""
@@ -148,10 +165,10 @@ class LocalFolder:
             refuse_filled(self._name, present, force=force)
 
     def _staging(self, run: str) -> Path:
-        return self._target.with_name(f".{self._target.name}.{run}.tmp")
+        return hidden_folders(self._target, run)[0]
 
     def _aside(self, run: str) -> Path:
-        return self._target.with_name(f".{self._target.name}.{run}.old")
+        return hidden_folders(self._target, run)[1]
 
 
 def _unfinished(path: Path) -> bool:

@@ -21,7 +21,7 @@ from pate_cli.files.addresses import filesystem_of, is_address, public_name, rea
 from pate_cli.files.destinations import cause
 from pate_cli.files.digest import Digest, Hashed, together
 from pate_cli.files.draft import Draft, told
-from pate_cli.files.inputs import Place, current
+from pate_cli.files.inputs import Inputs, Place, current
 from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import PART
 from pate_cli.files.stored_folder import StoredFolder
@@ -30,6 +30,7 @@ __all__ = ["Part", "PartFile", "PartFolder", "digest_of_parts"]
 
 _MOST_PARTS: Final = 100_000  # five digits, so that the order of names is that of numbers
 _RUN: Final = re.compile(r"[0-9a-z]{1,64}")
+_NOTHING: Final = Inputs()
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,10 @@ class PartFolder:
         ):
             yield file
 
+    def refuse_read(self, *others: Inputs) -> None:
+        """UsageError when anything in it is read by the same command, or is among `others`."""
+        self._refuse_read(self._place(), *others)
+
     def staged(self, run: str) -> dict[str, int]:
         """Names of the parts that a run has staged, with their sizes in bytes.
 
@@ -155,12 +160,20 @@ class PartFolder:
         """
         return self._place().staged(_checked(run))
 
-    def commit(self, run: str, parts: Iterable[Part], *, force: bool = False) -> None:
+    def commit(
+        self,
+        run: str,
+        parts: Iterable[Part],
+        *,
+        force: bool = False,
+        read: Inputs = _NOTHING,
+    ) -> None:
         """Put the parts of a run in place, then the marker that says so; all or nothing.
 
-        `force` as in `check`. OutputError when a part is missing or not of its size, when the
-        folder was filled meanwhile, or when it cannot be written; PateError when a part was
-        staged that is not among `parts`; UsageError as in `check`.
+        `force` as in `check`; `read`: what it may not hold, either. OutputError when a part is
+        missing or not of its size, when the folder was filled meanwhile, or when it cannot be
+        written; PateError when a part was staged that is not among `parts`; UsageError as in
+        `refuse_read`.
         """
         place = self._place()
         listed = sorted(parts, key=lambda part: part.name)
@@ -169,7 +182,7 @@ class PartFolder:
             if staged.get(part.name) != part.size:
                 state = "is missing" if part.name not in staged else "is not whole"
                 raise OutputError(f"cannot write {self.name}: {part.name} {state}; run again")
-        self._refuse_read(place)
+        self._refuse_read(place, read)
         if len(listed) != len(staged):
             raise PateError(f"internal error: {len(staged)} parts staged and {len(listed)} listed")
         place.place(run, [part.name for part in listed], _marker(listed), force=force)
@@ -181,11 +194,11 @@ class PartFolder:
         """
         self._place().abort(_checked(run))
 
-    def _refuse_read(self, place: _Place) -> None:
-        read = current()
-        what = read.within(place.root) or read.what(place.places)
-        if what is not None:
-            raise UsageError(f"{self.name} holds a file that is {what}; name another folder")
+    def _refuse_read(self, place: _Place, *others: Inputs) -> None:
+        for read in (current(), *others):
+            what = read.within(place.root) or read.what(place.places)
+            if what is not None:
+                raise UsageError(f"{self.name} holds a file that is {what}; name another folder")
 
     def _place(self) -> _Place:
         if not is_address(self.address):

@@ -1,8 +1,9 @@
 """An output on an object store or a distributed filesystem, reached through pyarrow.
 
-It is written under a temporary name beside its own, which begins with a dot so that no reader takes
-it for a part, and moved when the transaction is committed. There is no file mode: what is secret
-never goes here.
+It is written in a folder beside it, whose name begins with a dot so that no reader takes it for a
+part, and moved when the transaction is committed. That folder tells what killed runs have left, as
+the one that it lies in may hold too much to be listed. There is no file mode: what is secret never
+goes here.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pate_cli.errors import OutputError
-from pate_cli.files.addresses import is_flat
+from pate_cli.files.addresses import is_flat, listing
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.inputs import Place, stored_place
-from pate_cli.files.unfinished import hidden_names
+from pate_cli.files.owner import is_gone, owned_name
+from pate_cli.files.undisturbed import undisturbed
 
 __all__ = ["StoredFile"]
 
@@ -29,8 +31,11 @@ class StoredFile:
         self.name = name
         self.written = False
         self._filesystem, self._path = filesystem, path
-        folder, _, _ = path.rpartition("/")
-        self._temporary, self._backup = (f"{folder}/{hidden}" for hidden in hidden_names())
+        folder, _, own = path.rpartition("/")
+        run = owned_name()
+        self._drafts = f"{folder}/.pate-unfinished-{own}"
+        self._temporary = f"{self._drafts}/{run}"
+        self._backup = f"{folder}/.pate-replaced-{own}-{run}"
         self._placed = False
         self._kept = False  # what was there before is in the backup
         self._left: set[str] = set()  # temporary names that may be in use
@@ -55,7 +60,7 @@ class StoredFile:
             # Rights are asked in the only way that tells.
             with _asked():
                 self._put([])
-                self._remove(self._temporary)
+                self._sweep()
         except OSError as error:
             raise OutputError(f"cannot write {self.name}: {error.strerror}") from error
         finally:
@@ -89,7 +94,6 @@ class StoredFile:
                 self._kept = True
             self._placed = True
             store.move(self._temporary, self._path)
-            self._left.discard(self._temporary)
 
     def withdraw(self) -> bool:
         """Undo `place`, done or half done; whether nothing of this run is left under the name."""
@@ -111,16 +115,31 @@ class StoredFile:
 
     def clean(self) -> None:
         """Remove what lies under temporary names."""
-        for path in sorted(self._left):
+        if not self._left:
+            return
+        with undisturbed():
+            for path in sorted(self._left):
+                with contextlib.suppress(OSError), _asked():
+                    self._remove(path)
+            self._left.clear()
             with contextlib.suppress(OSError), _asked():
-                self._remove(path)
-        self._left.clear()
+                if not listing(self._filesystem, self._drafts):
+                    self._filesystem.delete_dir(self._drafts)
+
+    def _sweep(self) -> None:
+        """Remove what killed runs have left; what was replaced stays, as the only copy there is."""
+        for name, _ in listing(self._filesystem, self._drafts):
+            if is_gone(name):
+                with contextlib.suppress(OSError):
+                    self._filesystem.delete_file(f"{self._drafts}/{name}")
 
     def _kind(self) -> str:
         return str(self._filesystem.get_file_info(self._path).type.name)
 
     def _put(self, chunks: Iterable[bytes]) -> None:
         self._left.add(self._temporary)
+        if not is_flat(self._filesystem):
+            self._filesystem.create_dir(self._drafts, recursive=True)
         with self._filesystem.open_output_stream(self._temporary) as stream:
             for chunk in chunks:
                 stream.write(chunk)

@@ -15,12 +15,14 @@ from pate_cli.errors import OutputError
 from pate_cli.files.addresses import is_flat, listing, reachable
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.inputs import Place, stored_place
+from pate_cli.files.owner import is_gone
 from pate_cli.files.part_names import MARKER, refuse_filled
+from pate_cli.files.undisturbed import undisturbed
 
 __all__ = ["StoredFolder"]
 
-_STAGING: Final = "_staging-"
-_PROBE: Final = "_probe"
+_STAGING: Final = "_pate-unfinished-"
+_PROBE: Final = f"{_STAGING}probe"
 _AT_ONCE: Final = 16  # requests under way; each spends its time waiting
 
 
@@ -48,9 +50,11 @@ class StoredFolder:
                 raise OutputError(f"cannot write {self._name}: it is a file; name a folder")
             self._refuse_filled(force=force)
             # Rights are asked in the only way that tells.
-            self._make(self._path)
-            self._put(f"{self._path}/{_PROBE}", [])
-            self._remove(_PROBE)
+            with undisturbed():
+                self._make(self._path)
+                self._put(f"{self._path}/{_PROBE}", [])
+                self._remove(_PROBE)
+            self._sweep()
 
     @contextlib.contextmanager
     def staging(self, run: str, name: str) -> Iterator[Draft]:
@@ -92,34 +96,48 @@ class StoredFolder:
                 _each(lambda name: move(f"{self._staging(run)}/{name}", f"{path}/{name}"), names)
                 self._put(f"{path}/{MARKER}", [marker])
         except BaseException as error:
-            for name in (MARKER, *names) if placing else ():
-                with contextlib.suppress(OSError):
-                    self._remove(name)
+            if placing:
+                with undisturbed():
+                    self._withdraw(MARKER)
+                    _each(self._withdraw, names)
             if isinstance(error, OutputError):
                 left = "what it held is gone" if gone else "nothing was released"
                 raise OutputError(f"{error}; {left}") from error
             raise
-        with contextlib.suppress(OSError):  # hidden from readers
+        with undisturbed(), contextlib.suppress(OSError):  # hidden from readers
             store.delete_dir(self._staging(run))
 
     def abort(self, run: str) -> None:
         """Remove what is staged."""
-        with reachable(self._name, OutputError), contextlib.suppress(FileNotFoundError):
+        with (
+            undisturbed(),
+            reachable(self._name, OutputError),
+            contextlib.suppress(FileNotFoundError),
+        ):
             self._filesystem.delete_dir(self._staging(run))
+
+    def _sweep(self) -> None:
+        """Remove what runs have staged that were killed, and cannot go on with it."""
+        for name, is_folder in self._listed():
+            if is_folder and is_gone(name.removeprefix(_STAGING)):
+                with contextlib.suppress(OSError):
+                    self._filesystem.delete_dir(f"{self._path}/{name}")
 
     def _refuse_filled(self, *, force: bool) -> list[str]:
         """What the folder holds, what runs have staged apart: another may be under way."""
-        try:
-            listed = listing(self._filesystem, self._path)
-        except FileNotFoundError:
-            return []
         present = [
             name + "/" * is_folder
-            for name, is_folder in listed
-            if not name.startswith(_STAGING) and name != _PROBE
+            for name, is_folder in self._listed()
+            if not name.startswith(_STAGING)
         ]
         refuse_filled(self._name, present, force=force)
         return present
+
+    def _listed(self) -> list[tuple[str, bool]]:
+        try:
+            return listing(self._filesystem, self._path)
+        except FileNotFoundError:
+            return []
 
     def _make(self, path: str) -> None:
         if not is_flat(self._filesystem):
@@ -127,6 +145,10 @@ class StoredFolder:
 
     def _remove(self, name: str) -> None:
         self._filesystem.delete_file(f"{self._path}/{name}")
+
+    def _withdraw(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            self._remove(name)
 
     def _put(self, path: str, chunks: Iterable[bytes]) -> None:
         with self._filesystem.open_output_stream(path) as stream:

@@ -3,14 +3,15 @@
 Paths are reserved before any private work, so that a wrong path costs no privacy. Data goes to
 temporary files beside their targets, and only leaving the block without an error puts them in
 place. What cannot be taken back comes in this order: devices, pipes and descriptors just before
-the files, standard output after them.
+the files, standard output after them. Signals wait while files are put in place or removed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -26,6 +27,7 @@ from pate_cli.files.destinations import (
 from pate_cli.files.draft import Draft, told
 from pate_cli.files.inputs import Inputs, current, places_of_path
 from pate_cli.files.stored_file import StoredFile
+from pate_cli.files.undisturbed import undisturbed
 
 Data: TypeAlias = bytes | bytearray | memoryview
 
@@ -54,7 +56,8 @@ class Outputs:
         self._streams: dict[str, Stream] = {}
         self._targets: set[str] = set()
         self._replaced: set[str] = set()
-        self._released = False
+        self._placed = False
+        self._sent: list[Stream] = []
         self._protected = Inputs()
         self._read = current()
         self._read.guard(self._refuse_read)
@@ -71,12 +74,22 @@ class Outputs:
         if kind is None:
             self._commit()
         else:
-            self._discard()
+            self.discard()
 
     @property
     def released(self) -> bool:
         """Whether anything has left for good, so that "nothing was released" would be false."""
-        return self._released
+        return self._placed or any(stream.sent for stream in self._sent)
+
+    def discard(self) -> None:
+        """Let go of all that is held back, and remove its temporaries.
+
+        Leaving the block does so, unless an interruption comes in the very instant of leaving it.
+        """
+        streams = list(self._streams.values())
+        self._forget()
+        for stream in streams:
+            stream.clean()
 
     def reserve(
         self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False
@@ -146,45 +159,54 @@ class Outputs:
             with told(output.staging(), lambda error: _report(shown, error, [])) as draft:
                 yield draft
         except BaseException:
-            self._discard()
+            self.discard()
             raise
 
     def _commit(self) -> None:
         files = [file for file in self._files.values() if file.written]
         streams = [stream for stream in self._streams.values() if stream.written]
-        at = ""
-        try:
+        self._sent = streams
+        with self._undone() as at:
             # Files change, and so does what names stand for.
             self._refuse_read()
             for stream in streams:
                 if stream.descriptor != STDOUT:
-                    at = stream.name
+                    at.name = stream.name
                     stream.send()
-            for file in files:
-                at = file.name
-                self._refuse_read(file)
-                file.place(force=self._force or file.name in self._replaced)
-            on_disk = [file.target.parent for file in files if isinstance(file, File)]
-            for folder in dict.fromkeys(on_disk):
-                at = str(folder)
-                sync_folder(folder)
-            self._released = bool(files) or any(stream.sent for stream in streams)
-        except BaseException as error:
-            left = [file.name for file in files if not file.withdraw()]
-            left += [stream.name for stream in streams if stream.sent]
-            self._discard()
-            self._released = bool(left)
-            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-                raise OutputError(_report(at, error, left)) from error
-            if isinstance(error, UsageError):
-                raise UsageError(f"{error}; {_after(left)}") from error
-            raise
         try:
-            self._forget()
+            with undisturbed():
+                with self._undone(files) as at:
+                    for file in files:
+                        at.name = file.name
+                        self._refuse_read(file)
+                        file.place(force=self._force or file.name in self._replaced)
+                    on_disk = [file.target.parent for file in files if isinstance(file, File)]
+                    for folder in dict.fromkeys(on_disk):
+                        at.name = str(folder)
+                        sync_folder(folder)
+                self._placed = bool(files)
+                self._forget()
             self._finish(files, streams)
         finally:
             for stream in streams:
                 stream.clean()
+
+    @contextlib.contextmanager
+    def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_At]:
+        """Take everything back if the block fails, and say what stays; it says where it is."""
+        at = _At()
+        try:
+            yield at
+        except BaseException as error:
+            left = [file.name for file in files if not file.withdraw()]
+            self._placed = bool(left)
+            left += [stream.name for stream in self._sent if stream.sent]
+            self.discard()
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                raise OutputError(_report(at.name, error, left)) from error
+            if isinstance(error, UsageError):
+                raise UsageError(f"{error}; {_after(left)}") from error
+            raise
 
     def _finish(self, files: list[File | StoredFile], streams: list[Stream]) -> None:
         """Write standard output, now that everything else is in place."""
@@ -199,8 +221,6 @@ class Outputs:
                 left = [file.name for file in files]
                 left += [other.name for other in streams if other.sent]
                 raise OutputError(_report("standard output", error, left)) from error
-            finally:
-                self._released = self._released or stream.sent
 
     def _refuse_read(self, *outputs: File | StoredFile | Stream) -> None:
         """UsageError for an output that is read by the command, or protected; all by default."""
@@ -210,26 +230,21 @@ class Outputs:
             if what is not None:
                 raise UsageError(f"{output.name} is {what}; give the output another name")
 
-    def _discard(self) -> None:
-        """Let go of what was held back, too."""
-        streams = list(self._streams.values())
-        self._forget()
-        for stream in streams:
-            stream.clean()
-
     def _forget(self) -> None:
         """Remove temporaries and forget every output; files in place stay in place."""
-        try:
+        with undisturbed():
             for file in self._files.values():
                 file.clean()
-        except BaseException:
-            # An interruption has to wait until the temporaries are gone.
-            for file in self._files.values():
-                file.clean()
-            raise
-        self._files.clear()
-        self._streams.clear()
-        self._targets.clear()
+            self._files.clear()
+            self._streams.clear()
+            self._targets.clear()
+
+
+@dataclass
+class _At:
+    """The output that is being put in place."""
+
+    name: str = ""
 
 
 def _report(name: str, error: OSError, left: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Temporary files beside an output, and those that a killed run has left.
+"""Temporary files and folders beside an output, and those that a killed run has left.
 
 A file is held by a lock (flock) for as long as its writer needs it. The lock ends with the writer,
 however that ends, so that whoever gets it finds a file that belongs to nobody. A lock is believed
@@ -7,6 +7,10 @@ that is shared may not share its locks.
 
 What was to be replaced keeps a second name until the new file is in place. That name is removed
 after a dead run only while the first one is there; otherwise it is all that is left of the file.
+
+A folder that is being filled is nobody's to lock, as many processes write in it: its name tells the
+process that has begun it (`owner`), if that cannot go on with it once it was killed. What was to be
+replaced is renamed meanwhile, and after a dead run gets its name back.
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Final
 
 from pate_cli.entropy import random_name
+from pate_cli.files.owner import OWNED, is_gone
 
-__all__ = ["CREATE", "Claim", "hidden_names", "sweep"]
+__all__ = ["CREATE", "Claim", "hidden_folders", "sweep"]
 
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNFINISHED: Final = ".pate-unfinished-"
@@ -28,14 +34,24 @@ _REPLACED: Final = ".pate-replaced-"
 _NAME: Final = re.compile(
     re.escape(_UNFINISHED) + r"(?P<run>[0-9]+-(?P<system>[0-9a-f]{8})-[0-9a-f]{16})\.tmp"
 )
+_FOLDER: Final = re.compile(
+    f"({re.escape(_UNFINISHED)}|{re.escape(_REPLACED)})" + rf"(?P<target>.+)-(?P<run>{OWNED})\.tmp"
+)
 _NOWHERE: Final = "00000000"
 _LOOK: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-def hidden_names() -> tuple[str, str]:
+def _hidden_names() -> tuple[str, str]:
     """Names of the draft of a file and of the file that it will replace, like no others."""
     run = f"{os.getpid()}-{_system()}-{random_name(8)}"
     return f"{_UNFINISHED}{run}.tmp", f"{_REPLACED}{run}.tmp"
+
+
+def hidden_folders(target: Path, run: str) -> tuple[Path, Path]:
+    """The folder that a run fills for `target`, and where that goes while it is replaced."""
+    names = (f"{kind}{target.name}-{run}.tmp" for kind in (_UNFINISHED, _REPLACED))
+    filled, aside = map(target.with_name, names)
+    return filled, aside
 
 
 class Claim:
@@ -43,7 +59,7 @@ class Claim:
 
     def __init__(self, target: Path, mode: int) -> None:
         """Nothing is made yet; a draft will have `mode`."""
-        self.temporary, self.backup = map(target.with_name, hidden_names())
+        self.temporary, self.backup = map(target.with_name, _hidden_names())
         self._mode = mode
         self._lock: int | None = None
 
@@ -79,18 +95,38 @@ class Claim:
 
 def sweep(folder: Path) -> None:
     """Remove what dead runs have left in a folder; whatever may be somebody's stays."""
-    system = _system()
-    if system == _NOWHERE:
-        return
     try:
         entries = list(os.scandir(folder))
     except OSError:
         return
+    system = _system()
+    gone: set[tuple[str, str]] = set()
     for entry in entries:
-        found = _NAME.fullmatch(entry.name)
-        if found is not None and found["system"] == system:
+        draft = _NAME.fullmatch(entry.name)
+        if draft is not None and draft["system"] == system != _NOWHERE:
             with contextlib.suppress(OSError):
-                _remove(Path(entry.path), folder / f"{_REPLACED}{found['run']}.tmp", entries)
+                _remove(Path(entry.path), folder / f"{_REPLACED}{draft['run']}.tmp", entries)
+        filled = _FOLDER.fullmatch(entry.name)
+        if filled is not None and is_gone(filled["run"]):
+            gone.add((filled["target"], filled["run"]))
+    for target, run in gone:
+        with contextlib.suppress(OSError):
+            _remove_folders(folder / target, run)
+
+
+def _remove_folders(target: Path, run: str) -> None:
+    """Remove what a run that is gone has filled, and give back what it had put aside."""
+    filled, aside = hidden_folders(target, run)
+    if aside.exists():
+        # Once it has its name the filled one is not there any more.
+        if filled.exists() == target.exists():
+            return  # somebody has changed them since: the old folder may be in no other place
+        if filled.exists():
+            aside.rename(target)
+        else:
+            shutil.rmtree(aside)
+    if filled.exists():
+        shutil.rmtree(filled)
 
 
 def _remove(draft: Path, backup: Path, entries: list[os.DirEntry[str]]) -> None:

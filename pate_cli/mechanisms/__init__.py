@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pate_cli.errors import LedgerError, ParameterError, UsageError
-from pate_cli.words import MechanismName
+from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
+from pate_cli.words import DELTA, MechanismName
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _Kind = TypeVar("_Kind", bound="Mechanism")
+# Teachers enough for any numbers that make sense.
+_MANY: Final = 100_000
 
 CLASSES: Final = {
     MechanismName.CONFIDENT: "confident.ConfidentGNMax",
@@ -70,12 +73,13 @@ class MechanismChoice:
 
     Attributes:
         name: which mechanism.
-        given: parameters by their field names.
+        given: parameters by their field names; numbers of votes also as `80%` of the teachers.
         teachers_per_record: k.
         votes_together: as in Mechanism.
 
     Raises:
         UsageError: a parameter that the mechanism does not take.
+        ParameterError: no number of votes, or one that could as well be a share.
     """
 
     name: MechanismName
@@ -85,11 +89,13 @@ class MechanismChoice:
 
     def __post_init__(self) -> None:
         known = mechanism_class(self.name).options()
-        for parameter in self.given:
+        for parameter, value in self.given.items():
             if parameter not in known:
                 raise UsageError(
                     f"{self.name} takes no {parameter}; its parameters are {', '.join(known)}"
                 )
+            if parameter in AMOUNTS:
+                Amount.of(parameter, value)
 
     def build(self, *, teachers: int, classes: int, queries: int, delta: float) -> Mechanism:
         """The mechanism for a run of this shape; ParameterError for a number out of range."""
@@ -98,7 +104,11 @@ class MechanismChoice:
         run = RunShape(
             teachers, classes, queries, delta, self.teachers_per_record, self.votes_together
         )
-        return mechanism_class(self.name).for_run(run, self.given)
+        return mechanism_class(self.name).for_run(run, in_votes(self.given, teachers))
+
+    def check(self) -> None:
+        """ParameterError for a number that is out of range for any votes."""
+        self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def named(self, label_names: Sequence[str] | None) -> MechanismChoice:
         """The same with the student's columns in the order of the classes, if it is called so."""

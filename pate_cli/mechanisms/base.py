@@ -61,6 +61,10 @@ class RunShape:
     teachers_per_record: int = 1
     votes_together: bool = False
 
+    def of_teachers(self, share: float) -> float:
+        """So large a share of the teachers, in votes, without the digits of round-off."""
+        return float(f"{share * self.teachers:.12g}")
+
 
 class Labeller(ABC):
     """What a run needs to label rows, batch by batch and in order."""
@@ -102,6 +106,8 @@ class Mechanism(Labeller):
     """Parameters that have no default."""
     most_classes: ClassVar[int] = MOST_CLASSES
     """The largest m it takes."""
+    sources: ClassVar[str] = ""
+    """What a reader of the labels should know of their sources, where they are not all teachers."""
 
     teachers: int
     classes: int
@@ -194,6 +200,24 @@ class Mechanism(Labeller):
     def loss_chance(self, counts: Histograms) -> Floats:
         """Pr[an answer is not the plurality] per query, [queries]."""
         return np.zeros(len(counts))
+
+    def unanimous(self) -> tuple[float, float]:
+        """(Pr[answered], Pr[an answer is right]) of a query on which all teachers agree; public.
+
+        Nothing that teachers could vote does better.
+        """
+        votes: Histograms
+        if self.classes <= DENSE_CLASSES:
+            votes = np.zeros((1, self.classes), dtype=np.int64)
+            votes[0, 0] = self.teachers
+        else:
+            labels, counts = np.array([[0]]), np.array([[self.teachers]])
+            votes = SparseCounts(labels, counts, self.classes)
+        return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
+
+    def _most_answered(self, votes: Histograms) -> float:
+        """The first of these."""
+        return float(self.answer_chance(votes)[0])
 
 
 class ComposedMechanism(Mechanism):

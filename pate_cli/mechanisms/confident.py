@@ -194,8 +194,8 @@ class ConfidentGNMax(ScoredMechanism):
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """T and both σ's in proportion to the teachers."""
         return {
-            "threshold": THRESHOLD_SHARE * run.teachers,
-            "sigma1": SIGMA1_SHARE * run.teachers,
+            "threshold": run.of_teachers(THRESHOLD_SHARE),
+            "sigma1": run.of_teachers(SIGMA1_SHARE),
             **GNMax.defaults(run, given),
         }
 

@@ -76,7 +76,7 @@ class GNMax(OneScoreMechanism):
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """σ2 in proportion to the teachers."""
         del given
-        return {"sigma2": SIGMA2_SHARE * run.teachers}
+        return {"sigma2": run.of_teachers(SIGMA2_SHARE)}
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense, winners
 from pate_cli.errors import ParameterError, VoteError
@@ -42,6 +43,10 @@ class InteractiveGNMax(ConfidentGNMax):
     required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
     most_classes: ClassVar[int] = DENSE_CLASSES
+    sources: ClassVar[str] = (
+        "teachers: their noisy plurality; student: its own label, reinforced where it was surer "
+        "than confidence and the teachers did not object; none: no answer"
+    )
 
     _: KW_ONLY
     confidence: float = CONFIDENCE
@@ -82,6 +87,11 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError("interactive must be bound to the rows it is asked about")
         distance = dense(counts) - self.teachers * self.predictions.probabilities
         return np.asarray(distance.max(axis=1), dtype=np.float64)
+
+    def _most_answered(self, votes: Histograms) -> float:
+        """Where the student sees no chance for what all teachers say."""
+        del votes
+        return float(ndtr((self.teachers - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:
         """The student's label where it is confident, NO_LABEL elsewhere; public."""

@@ -64,7 +64,7 @@ class LNMax(OneScoreMechanism):
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """b in proportion to the teachers."""
         del given
-        return {"laplace_scale": LAPLACE_SHARE * run.teachers}
+        return {"laplace_scale": run.of_teachers(LAPLACE_SHARE)}
 
     @property
     def pure_epsilon(self) -> float:

@@ -63,7 +63,7 @@ class PermuteAndFlip(OneScoreMechanism):
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """b in proportion to the teachers."""
         del given
-        return {"exponential_scale": EXPONENTIAL_SHARE * run.teachers}
+        return {"exponential_scale": run.of_teachers(EXPONENTIAL_SHARE)}
 
     @property
     def pure_epsilon(self) -> float:

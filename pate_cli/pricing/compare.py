@@ -35,7 +35,8 @@ class Comparison:
         agreement: expected share of the answers that equal the plurality.
         epsilon: the data-dependent ε (tight analysis, best order), None where there is none.
         order: its order.
-        data_independent: worst-case ε, with the target as public cap.
+        data_independent: ε for all votes, with the target, rounded up, as public cap on answers;
+            below that of a run over the same queries without a cap.
         note: what a reader should know.
     """
 
@@ -57,12 +58,18 @@ class Compared(Result):
     matched_answers: float
     delta: float
 
+    @property
+    def cap(self) -> int:
+        """The cap on answers with which worst cases are stated."""
+        return _cap(self.matched_answers)
+
     def to_dict(self) -> dict[str, Any]:
         """One entry a mechanism; JSON-ready."""
         return {
             "schema_version": 1,
             "releasable": False,
             "matched_answers": self.matched_answers,
+            "max_answers": self.cap,
             "delta": self.delta,
             "compare": [asdict(row) for row in self.rows],
         }
@@ -99,7 +106,7 @@ def compare_scored(
             break
     epsilon = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
     best = int(np.argmin(epsilon))
-    cap = min(asked, int(np.ceil(answers)))
+    cap = min(asked, _cap(answers))
     bound_cost = data_independent_cost([Spending(mechanism, asked, cap)], delta=delta, plan=None)
     return Comparison(
         mechanism=mechanism.name,
@@ -111,6 +118,10 @@ def compare_scored(
         data_independent=round_up(bound_cost.epsilon),
         note="" if expected >= answers - 1e-6 else _ENDS,
     )
+
+
+def _cap(answers: float) -> int:
+    return int(np.ceil(answers))
 
 
 def _costs_and_losses(mechanism: ScoredMechanism, counts: Histograms) -> tuple[QueryCosts, Floats]:

@@ -16,7 +16,6 @@ from pate_cli.reproduction.rows import (
     SAMPLE_NOTE,
     printed_tables,
     sample_rows,
-    vote_files,
 )
 from pate_cli.reproduction.table import Progress, Table
 from pate_cli.reproduction.table1 import table1
@@ -73,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
             default=Path("sample_votes"),
             help="Without --votes: folder whose vote files are all used. Default: sample_votes.",
         )
-        command.add_argument("--json", action="store_true", help="Print JSON.")
+        _add_forms(command)
         if name == "table2":
             command.add_argument(
                 "--quick", action="store_true", help="Leave out the conditional bound."
@@ -91,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--votes", type=Path, metavar="DIR", help="Another one, for example of the authors' files."
     )
-    command.add_argument("--json", action="store_true", help="Print JSON.")
+    _add_forms(command)
     command.set_defaults(run=_table, table="answers")
     summary = "Download and verify the authors' vote files."
     votes = commands.add_parser("votes", help=summary, description=summary)
@@ -107,45 +106,66 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_forms(command: argparse.ArgumentParser) -> None:
+    """The forms a table goes out in; plain text without one of them."""
+    forms = command.add_mutually_exclusive_group()
+    for form, words in (
+        ("json", "JSON: unrounded, with notes and the reason where a row has no figures."),
+        ("csv", "CSV: the cells as printed, without notes."),
+        ("latex", "a LaTeX tabular (booktabs), with the notes as comments."),
+    ):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, help=f"Print {words}"
+        )
+
+
 def _table(options: argparse.Namespace) -> int:
     progress = _progress()
     try:
         table = _computed(options, progress)
     finally:
         progress("")
-    if options.json:
-        sys.stdout.write(table.json())
-    else:
+    if options.form is None:
         table.print(sys.stdout)
+    else:
+        sys.stdout.write(getattr(table, options.form)())
     sys.stdout.flush()
     return table.exit_code
 
 
 def _computed(options: argparse.Namespace, progress: Progress) -> Table:
     if options.table == "answers":
-        return answers(_vote_files(options), progress=progress)
+        files, notes = _vote_files(options)
+        return answers(files, progress=progress, notes=notes)
     if options.votes is not None:
         printed = printed_tables()
         rows1, rows2 = printed.table1, printed.table2
         folder = VoteFolder(options.votes, printed.sha256)
         notes = [f"The authors' votes: {printed.archive}"]
     else:
-        rows1, rows2 = sample_rows(options.samples)
         folder = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
-        notes = [SAMPLE_NOTE]
+        names, passed_over = folder.votes()
+        rows1, rows2 = sample_rows(names)
+        notes = [*passed_over, SAMPLE_NOTE]
     if options.table == "table1":
         return table1(rows1, folder, progress=progress, notes=notes)
     return table2(rows2, folder, progress=progress, notes=notes, quick=options.quick)
 
 
-def _vote_files(options: argparse.Namespace) -> list[VotesOf]:
-    """Those of the samples, then the others."""
+def _vote_files(options: argparse.Namespace) -> tuple[list[VotesOf], list[str]]:
+    """Those of the samples, then the others; and notes on what is no vote file."""
     samples = VoteFolder(options.samples, {}, infer=True, most_rows=MOST_SAMPLE_ROWS)
     folders = [samples]
     if options.votes is not None:
         digests = printed_tables().sha256
         folders.append(VoteFolder(options.votes, digests, most_rows=MOST_SAMPLE_ROWS))
-    return [VotesOf(folder, name) for folder in folders for name in vote_files(folder.path)]
+    files: list[VotesOf] = []
+    notes: list[str] = []
+    for folder in folders:
+        names, passed_over = folder.votes()
+        files += [VotesOf(folder, name) for name in names]
+        notes += passed_over
+    return files, notes
 
 
 def _votes(options: argparse.Namespace) -> int:

@@ -7,14 +7,11 @@ The printed figures, and the votes and parameters they are said to come from, ar
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from pate_cli.errors import VoteError
 from pate_cli.words import LAPLACE_SHARE, SIGMA1_SHARE, SIGMA2_SHARE, THRESHOLD_SHARE
 
 __all__ = [
@@ -28,15 +25,11 @@ __all__ = [
     "RoundOfRow",
     "printed_tables",
     "sample_rows",
-    "vote_files",
 ]
 
 _SAMPLE_DELTA = 1e-5
 # As many as the paper's longest run.
 MOST_SAMPLE_ROWS = 12_000
-
-_SUFFIXES = (".parquet", ".npy")
-_NO_VOTES = re.compile(r"truth|label|student|records|queries", re.IGNORECASE)
 
 SAMPLE_NOTE = (
     "Sample votes, not the authors': no published figures to compare. "
@@ -193,39 +186,13 @@ def printed_tables() -> PrintedTables:
     )
 
 
-def vote_files(folder: Path) -> tuple[str, ...]:
-    """Names of the vote files in a folder, in order.
-
-    Files with "truth", "label", "student", "records" or "queries" in their names are passed over.
-
-    Raises:
-        VoteError: no folder, or no vote file in it.
-    """
-    if not folder.is_dir():
-        raise VoteError(f"{folder}: no such folder; give --votes DIR")
-    names = sorted(
-        file.name
-        for file in folder.iterdir()
-        if file.suffix in _SUFFIXES and not _NO_VOTES.search(file.name) and file.is_file()
-    )
-    if not names:
-        raise VoteError(f"{folder}: holds no vote file (.parquet or .npy); give --votes DIR")
-    return tuple(names)
-
-
 def sample_rows(
-    folder: Path,
+    names: Iterable[str],
 ) -> tuple[tuple[LaplaceRow | ConfidentRow, ...], tuple[ReleaseRow, ...]]:
-    """Rows of Table 1 and of Table 2 for every vote file in a folder, in order of name.
-
-    The parameters are the paper's MNIST proportions.
-
-    Raises:
-        VoteError: no folder, or no vote file in it.
-    """
+    """Rows of Table 1 and of Table 2 for vote files, at the paper's MNIST proportions."""
     table1: list[LaplaceRow | ConfidentRow] = []
     table2 = []
-    for name in vote_files(folder):
+    for name in names:
         shares = (THRESHOLD_SHARE, SIGMA1_SHARE, SIGMA2_SHARE)
         rounds = (RoundOfRow(name, *shares, per_teacher=True),)
         table1.append(LaplaceRow(name, name, None, LAPLACE_SHARE, _SAMPLE_DELTA, per_teacher=True))

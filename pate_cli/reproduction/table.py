@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import enum
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 from pate_cli.errors import ParameterError, ValidityError, VoteError
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -140,9 +142,28 @@ class Table:
         content = {"table": self.name, "rows": rows, "notes": self.all_notes}
         return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
-    def _text(self) -> str:
+    def csv(self) -> str:
+        """The cells as they are printed, a line each; without the notes."""
+        sink = io.StringIO()
+        csv.writer(sink, lineterminator="\n").writerows(self._cells)
+        return sink.getvalue()
+
+    def latex(self) -> str:
+        """A `tabular` in the manner of booktabs; the notes are comments below it."""
+        header, *lines = (" & ".join(map(_in_latex, line)) + r" \\" for line in self._cells)
+        columns = "l" * _WORDS + "r" * (len(self.header) - _WORDS)
+        text = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule", *lines]
+        text += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in self.all_notes)]
+        return "\n".join(text) + "\n"
+
+    @property
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The header and every line, all of one length."""
         lines = [self.header, *(line for result in self.results for line in result.lines)]
-        full = [line + ("",) * (len(self.header) - len(line)) for line in lines]
+        return [line + ("",) * (len(self.header) - len(line)) for line in lines]
+
+    def _text(self) -> str:
+        full = self._cells
         widths = [max(map(len, column)) for column in zip(*full, strict=True)]
         text = [self.title, "", _aligned(full[0], widths)]
         text += [_aligned(tuple("-" * width for width in widths), widths)]
@@ -182,6 +203,15 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(placed).rstrip()
+
+
+_LATEX: Final = str.maketrans(
+    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "±": r"$\pm$"}
+)
+
+
+def _in_latex(cell: str) -> str:
+    return cell.translate(_LATEX)
 
 
 def _encodable(text: str, encoding: str | None) -> str:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import numpy as np
 
 from pate_cli.arrays import Counts, Floats
 from pate_cli.errors import VoteError
 from pate_cli.reproduction.rows import RoundOfRow
-from pate_cli.votes import Layout, open_votes
+from pate_cli.votes import Layout, VoteFile, open_votes
 
 __all__ = ["Asked", "Histograms", "Parameters", "VoteFolder", "sha256_of"]
 
+_Taken = TypeVar("_Taken")
 
+_SUFFIXES = (".parquet", ".npy")
+_NO_VOTES = re.compile(r"truth|label|student|records|queries", re.IGNORECASE)
 # A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
 _SUM_TOLERANCE = 1e-4
 
@@ -94,26 +98,70 @@ class VoteFolder:
         """Those of the names that are not files here, each once."""
         return tuple(dict.fromkeys(name for name in names if not (self.path / name).is_file()))
 
+    def votes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the vote files here, in order, and notes on what does not open as votes.
+
+        Files with "truth", "label", "student", "records" or "queries" in their names are passed
+        over without a note.
+
+        Raises:
+            VoteError: no folder, or no vote file in it.
+        """
+        if not self.path.is_dir():
+            raise VoteError(f"{self.path}: no such folder; give --votes DIR")
+        candidates = sorted(
+            file.name
+            for file in self.path.iterdir()
+            if file.suffix in _SUFFIXES and not _NO_VOTES.search(file.name) and file.is_file()
+        )
+        names, notes = [], []
+        for name in candidates:
+            try:
+                self._of_votes(name, lambda _file: None)
+            except VoteError as error:
+                notes.append(f"{name}: passed over, it does not open as votes: {error}")
+            else:
+                names.append(name)
+        if not names:
+            rest = f"; {notes[0]}" if notes else ""
+            raise VoteError(
+                f"{self.path}: holds no vote file (.parquet or .npy); give --votes DIR{rest}"
+            )
+        return tuple(names), tuple(notes)
+
     def read(self, name: str, queries: int | None) -> Histograms:
         """The first `queries` rows (all when None), fewer if the file has fewer.
 
         Raises:
             VoteError: the file cannot be read as votes.
         """
-        source = self.path / name
         limit = self.most_rows if queries is None else queries
+        counts, teachers = self._of_votes(
+            name,
+            lambda file: (
+                np.concatenate([batch.counts for batch in file.batches(limit=limit)]),
+                file.teachers,
+            ),
+        )
+        known = self.sha256.get(name)
+        authentic = None if known is None else sha256_of(self.path / name) == known
+        return Histograms(name, counts, teachers, queries, authentic)
+
+    def _of_votes(self, name: str, taken: Callable[[VoteFile], _Taken]) -> _Taken:
+        """What is taken of a file; as counts where it is not to be had otherwise."""
+        source = self.path / name
+        if not self.infer:
+            with open_votes(source, layout=Layout.COUNTS) as file:
+                return taken(file)
         try:
-            counts, teachers = _read(source, None if self.infer else Layout.COUNTS, limit)
+            with open_votes(source) as file:
+                return taken(file)
         except VoteError as unclear:
-            if not self.infer:
-                raise
             try:
-                counts, teachers = _read(source, Layout.COUNTS, limit)
+                with open_votes(source, layout=Layout.COUNTS) as file:
+                    return taken(file)
             except VoteError:
                 raise unclear from None
-        known = self.sha256.get(name)
-        authentic = None if known is None else sha256_of(source) == known
-        return Histograms(name, counts, teachers, queries, authentic)
 
     def ask(self, round_: RoundOfRow) -> Asked:
         """A round's votes and, for Interactive-GNMax, max_j(n_j − τ p_j) of Algorithm 2.
@@ -133,12 +181,6 @@ class VoteFolder:
             sigma2=round_.sigma2 * unit,
         )
         return Asked(votes, parameters, scores)
-
-
-def _read(source: Path, layout: Layout | None, queries: int | None) -> tuple[Counts, int]:
-    with open_votes(source, layout=layout) as file:
-        counts = np.concatenate([batch.counts for batch in file.batches(limit=queries)])
-        return counts, file.teachers
 
 
 def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:

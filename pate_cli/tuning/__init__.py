@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
-from pate_cli.tuning.result import RuleOfThumb, Tuned, rule_of_thumb
+from pate_cli.tuning.result import Tuned
+from pate_cli.tuning.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.search import Search
 from pate_cli.tuning.settings import Grid, Setting
+from pate_cli.tuning.ways import Ways
 
 __all__ = [
     "Goal",
@@ -18,6 +20,7 @@ __all__ = [
     "Setting",
     "Tuned",
     "VoteSample",
+    "Ways",
     "Yield",
     "rule_of_thumb",
 ]

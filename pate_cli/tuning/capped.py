@@ -26,7 +26,6 @@ _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
 # Orders either side of the best by the guess that are priced exactly for a choice.
 _AROUND = 3
 _PLURALITIES = 41
-_MOST_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +171,20 @@ class CappedPricing:
         if target is None or goal.answers is not None:
             return self.priced(setting, rough.queries, rough.max_answers or rough.queries)
         rows, cap = self._chosen(setting, self._priced_near(setting, target), goal)
+        # Rows that are priced whole, without a cap, go down together with it.
+        whole = cap >= rows
         outcome = self.priced(setting, rows, cap)
-        for _ in range(_MOST_STEPS):
-            if outcome.epsilon <= target or cap <= 1:
-                break
-            cap = max(min(cap - 1, int(cap * min(1.0, target / outcome.epsilon))), 1)
-            outcome = self.priced(setting, rows, cap)
-        return outcome if outcome.epsilon <= target else None
+        if outcome.epsilon <= target:
+            return outcome
+        low, high, step, fits = 0, cap, 1, None
+        while high - low > 1:
+            cap = max(high - step, 1) if fits is None else (low + high) // 2
+            outcome = self.priced(setting, cap if whole else rows, cap)
+            if outcome.epsilon <= target:
+                low, fits = cap, outcome
+            else:
+                high, step = cap, 2 * step
+        return fits
 
     def priced(self, setting: Setting, queries: int, max_answers: int) -> Outcome:
         """What k1 rows with a cap k2 cost for all votes, by the routine a run uses."""

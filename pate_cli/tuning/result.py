@@ -1,8 +1,7 @@
-"""What tuning found, as a command line and as JSON; and parameters by rule, without any search."""
+"""What tuning found, as a command line and as JSON."""
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.checks import check_delta, check_scale
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.results import Result
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
@@ -24,11 +20,10 @@ from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Setting
 from pate_cli.words import ReleaseKind
 
-__all__ = ["RuleOfThumb", "Tuned", "aggregate_command", "cost_shares", "rule_of_thumb"]
+__all__ = ["Tuned", "aggregate_command", "cost_shares", "number", "release_parameters"]
 
 # Chance that a normal deviate is at most two standard deviations above its mean, rounded down.
 _ONE_SIDED = 0.977
-_BETA_ORDER = 0.25
 _SHOWN = ("epsilon", "expected_answers", "agreement")
 
 
@@ -40,14 +35,15 @@ class Tuned(Result):
         goal, grid: what was searched for, and where.
         winner: the best finalist; None without a goal, unless the grid has a single point.
         shares: how the winner's cost splits into selecting queries and answering them.
-        pareto: settings that no other one beats in answers, agreement and ε at once, ascending
-            in ε, on the coarse lattice where a release is drawn.
+        pareto: settings that no other one beats in answers, agreement and ε at once, the winner
+            among them, ascending in ε; all but it on the coarse lattice where a release is drawn.
         floor: the least ε that was found for as many answers as are wanted, or for one.
         complete: False after an interruption: the best so far.
         basis: in numbers, what was looked at; with several labels a query, its queries and those of
             settings are pairs, `rows_per_query` of which are one query of the command line.
         public: whether the votes are public, or there were none.
         votes, words: the file, or a placeholder, and options that describe it, for a command line.
+        others: the best by other ways to an ε, where several were tried.
     """
 
     goal: Goal
@@ -61,6 +57,7 @@ class Tuned(Result):
     public: bool = False
     votes: str = "VOTES"
     words: tuple[str, ...] = ()
+    others: tuple[Outcome, ...] = ()
 
     @property
     def releasable(self) -> bool:
@@ -99,6 +96,10 @@ class Tuned(Result):
             f"{self.winner.epsilon:.4f}"
         )
 
+    def preview(self) -> list[tuple[object, ...]]:
+        """How to run the winner."""
+        return [] if self.command is None else [(self.command,)]
+
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain numbers, for JSON."""
         goal, grid, winner = self.goal, self.grid, self.winner
@@ -125,6 +126,7 @@ class Tuned(Result):
             "floor": self.floor,
             "winner": None if winner is None else _described(winner) | {"cost_shares": self.shares},
             "command": self.command,
+            "other_ways": [_described(outcome) for outcome in self.others],
             "pareto": [_described(outcome) for outcome in self.pareto],
         }
 
@@ -150,14 +152,18 @@ def _described(outcome: Outcome) -> dict[str, Any]:
         result["pass_probability"] = outcome.chance
         result["refusal_epsilon"] = outcome.target.refusal_epsilon
     if plan is not None:
-        result |= _release(plan) | {"epsilon_mean": outcome.mean, "epsilon_sd": outcome.sd}
+        result |= release_parameters(plan) | {
+            "epsilon_mean": outcome.mean,
+            "epsilon_sd": outcome.sd,
+        }
     if outcome.exact:
         result["data_independent_epsilon"] = round_up(outcome.data_independent)
         result["labels_data_independent_epsilon"] = round_up(outcome.labels)
     return result
 
 
-def _release(plan: ReleasePlan) -> dict[str, float]:
+def release_parameters(plan: ReleasePlan) -> dict[str, float]:
+    """λ, β and σ_SS by the names of their flags."""
     return {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
 
 
@@ -205,96 +211,21 @@ def aggregate_command(
         target: a target that is tested in place of a release.
     """
     line = ["pate", "aggregate", votes, *words]
-    line += ["--threshold", repr(setting.threshold), "--sigma1", repr(setting.sigma1)]
-    line += ["--sigma2", repr(setting.sigma2), "--max-queries", str(queries)]
+    line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
+    line += ["--sigma2", number(setting.sigma2), "--max-queries", str(queries)]
     if max_answers is not None:
         line += ["--max-answers", str(max_answers)]
     if target is not None:
-        line += ["--delta", repr(delta), "--target-epsilon", repr(target.epsilon)]
-        return shlex.join([*line, "--refusal-epsilon", repr(target.refusal_epsilon)])
+        line += ["--delta", number(delta), "--target-epsilon", number(target.epsilon)]
+        return shlex.join([*line, "--refusal-epsilon", number(target.refusal_epsilon)])
     kind = ReleaseKind.NONE if plan is None else plan.kind
-    line += ["--delta", repr(delta), "--release", kind.value]
+    line += ["--delta", number(delta), "--release", kind.value]
     if plan is not None:
-        line += ["--order", repr(plan.order), "--beta", repr(plan.beta)]
-        line += ["--sigma-release", repr(plan.sigma)]
+        line += ["--order", number(plan.order), "--beta", number(plan.beta)]
+        line += ["--sigma-release", number(plan.sigma)]
     return shlex.join(line)
 
 
-@dataclass(frozen=True)
-class RuleOfThumb:
-    """Release parameters by rule alone; public.
-
-    Attributes:
-        mechanism: the aggregator.
-        queries: k1.
-        target_epsilon: ε that is hoped for, nats; nothing here makes a run meet it.
-        by_thumb: λ and β by the paper's rule, σ_SS to match.
-        public: all three by the rule of `pate aggregate`.
-    """
-
-    mechanism: ConfidentGNMax
-    queries: int
-    target_epsilon: float
-    by_thumb: ReleasePlan
-    public: ReleasePlan
-
-    @property
-    def command(self) -> str:
-        """The `pate aggregate` line with the parameters by thumb."""
-        mechanism = self.mechanism
-        k = mechanism.teachers_per_record
-        return aggregate_command(
-            Setting(mechanism.threshold, mechanism.sigma1, mechanism.sigma2),
-            self.by_thumb,
-            queries=self.queries,
-            max_answers=None,
-            delta=self.by_thumb.delta,
-            words=() if k == 1 else ("--teachers-per-record", str(k)),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Both rules in plain numbers, for JSON."""
-        return {
-            "schema_version": 1,
-            "releasable": True,
-            "rule_of_thumb": _release(self.by_thumb),
-            "public_rule": _release(self.public),
-            "release": self.by_thumb.kind.value,
-            "delta": self.by_thumb.delta,
-            "target_epsilon": self.target_epsilon,
-            "mechanism": self.mechanism.parameters(),
-            "queries": self.queries,
-            "command": self.command,
-        }
-
-
-def rule_of_thumb(
-    kind: ReleaseKind,
-    *,
-    mechanism: ConfidentGNMax,
-    queries: int,
-    target_epsilon: float,
-    delta: float,
-) -> RuleOfThumb:
-    """Release parameters for a target ε without votes and without a search.
-
-    The ICLR 2018 paper suggests log(1/δ) ≈ (λ − 1)ε/2 for a target ε, and 0.4/λ for β. The latter
-    rests on a theorem that is false there (accounting.gnss); with the exact divergence about 0.25/λ
-    serves. What `pate aggregate` does when no parameters are given is another rule of this kind,
-    and stands beside it.
-
-    Args:
-        kind: `upper` or `unbiased`.
-        mechanism: the aggregator.
-        queries: k1.
-        target_epsilon: ε > 0 that is hoped for, nats.
-        delta: δ in (0, 1).
-    """
-    wanted = check_scale("target_epsilon", target_epsilon)
-    order = float(f"{1.0 + 2.0 * math.log(1.0 / check_delta(delta)) / wanted:.3g}")
-    beta = float(f"{_BETA_ORDER / order:.3g}")
-    by_thumb = choose_plan(
-        kind, mechanism=mechanism, queries=queries, delta=delta, order=order, beta=beta
-    )
-    public = choose_plan(kind, mechanism=mechanism, queries=queries, delta=delta)
-    return RuleOfThumb(mechanism, queries, target_epsilon, by_thumb, public)
+def number(value: float) -> str:
+    """The number, read back as the very same one: 12 rather than 12.0."""
+    return repr(value).removesuffix(".0")

@@ -27,7 +27,7 @@ from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.settings import Setting
 from pate_cli.words import ReleaseKind
 
-__all__ = ["SanitizedPricing"]
+__all__ = ["SanitizedPricing", "priced_release"]
 
 # Orders are tried on a ladder of λ − 1.
 _RUNG = 1.12
@@ -191,17 +191,7 @@ class _ExactPrices:
 
     def outcome(self, plan: ReleasePlan, queries: int) -> Outcome:
         """What a run would say, at all distances and by the very routines of a run."""
-        farthest = distances_for(plan.beta, teachers=self._sample.teachers)
-        price = self._table.price(self._tally(queries), np.arange(farthest))
-        rough = _rough(
-            self._setting,
-            queries,
-            plan,
-            plan.moments(price),
-            self._sample.yields(self._setting, queries),
-        )
-        public = self.for_all_votes(plan, queries).epsilon
-        return replace(rough, data_independent=public, exact=True)
+        return _as_run(self._sample, self._setting, self._table, self._tally(queries), plan)
 
     def filling(self, plan: ReleasePlan, target: float, *, start: int) -> list[Outcome]:
         """The most rows, nearly, whose sanitized ε meets a target; and by ε for all votes."""
@@ -235,6 +225,27 @@ class _ExactPrices:
             if more.epsilon <= target:
                 found.append(self.outcome(plan, more.queries))
         return found
+
+
+def priced_release(
+    sample: VoteSample, setting: Setting, plan: ReleasePlan, *, queries: int
+) -> Outcome:
+    """What a run over the first so many rows would say of a setting and a release."""
+    table = sample.mechanism(setting).cost_table(plan.order)
+    cells = sample.mechanism(setting).cells(sample.score(setting), table.grid)
+    return _as_run(sample, setting, table, Tally.of(cells[:queries]), plan)
+
+
+def _as_run(
+    sample: VoteSample, setting: Setting, table: ConfidentTable, tally: Tally, plan: ReleasePlan
+) -> Outcome:
+    queries = int(tally.weights.sum())
+    price = table.price(tally, np.arange(distances_for(plan.beta, teachers=sample.teachers)))
+    moments, expected = plan.moments(price), sample.yields(setting, queries)
+    spent = [Spending(sample.mechanism(setting), queries, queries)]
+    public = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
+    rough = _rough(setting, queries, plan, moments, expected)
+    return replace(rough, data_independent=public, exact=True)
 
 
 class SanitizedPricing:

@@ -10,6 +10,7 @@ other point of the grid is better is proven only for grids that are priced as a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -165,6 +166,8 @@ class Search:
         )
         self._climbs: list[_Climb] = []
         self._exact: list[Outcome] = []
+        self.floor: float | None = None
+        """The least ε for as many answers as are wanted, or for one, once it was looked for."""
 
     @property
     def steps(self) -> int:
@@ -195,19 +198,44 @@ class Search:
         climb = self._climb(goal, progress)
         climb.spread()
         self._exact = self._finalists(climb.ranked, goal, progress)
-        floor = None
-        if not self._exact or (extras and goal.target_epsilon is not None):
-            thorough = not self._exact or goal.answers is not None
-            cheapest = self._cheapest(goal, progress, thorough=thorough)
-            floor = _least(cheapest)
-            # ε for all votes may meet a target that the sanitized one does not.
-            self._exact += [outcome for outcome in cheapest if outcome.meets(goal)]
         if not self._exact:
-            raise UnreachableError(self._why_not(floor))
+            self._add_cheapest(progress, thorough=True)
+        if not self._exact:
+            raise UnreachableError(self._why_not(self.floor))
+        found = self._tuned(self._winner(), (), self.floor)
+        return self.with_extras(found, progress) if extras else found
+
+    def with_extras(self, found: Tuned, progress: Progress = lambda _done: None) -> Tuned:
+        """What `run` found without them, with the Pareto front and the floor.
+
+        Where they show a setting that serves the goal better, it wins.
+        """
+        goal = self._goal
+        if goal.open:
+            return found
+        if self.floor is None and goal.target_epsilon is not None:
+            self._add_cheapest(progress, thorough=goal.answers is not None)
+        front = self._front(progress)
+        self._exact += self._priced(self._better(front), goal, enough=1)
         winner = self._winner()
-        front = self._front(progress) if extras and not goal.open else ()
-        floor = winner.epsilon if floor is None else min(floor, winner.epsilon)
+        # A coarse price that its exact one did not bear out has no place beside the winner.
+        beyond = {id(outcome) for outcome in self._better(front)}
+        rest = [outcome for outcome in front if id(outcome) not in beyond]
+        front = _ascending(_unbeaten([winner, *rest]))
+        floor = min(winner.epsilon, *(() if self.floor is None else (self.floor,)), math.inf)
         return self._tuned(winner, front, floor)
+
+    def _better(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+        """Those that would serve the goal at least as well as the winner, best first."""
+        best = max(outcome.rank(self._goal) for outcome in self._exact)
+        better = [outcome for outcome in outcomes if outcome.rank(self._goal) >= best]
+        return sorted(better, key=lambda outcome: outcome.rank(self._goal), reverse=True)
+
+    def _add_cheapest(self, progress: Progress, *, thorough: bool) -> None:
+        """Find the floor; ε for all votes may meet a target that the sanitized one does not."""
+        cheapest = self._cheapest(self._goal, progress, thorough=thorough)
+        self.floor = _least(cheapest)
+        self._exact += [outcome for outcome in cheapest if outcome.meets(self._goal)]
 
     def best_so_far(self) -> Tuned | None:
         """The best setting seen before an interruption, priced exactly; None if there is none."""
@@ -299,7 +327,7 @@ class Search:
         return (
             f"epsilon {goal.target_epsilon:g} is out of reach: the least is {floor:.4f}"
             f"{wanted or ' for a single expected answer'}; larger `sigma1` or `sigma2`, "
-            "fewer queries or answers, a larger `delta` or more teachers lower it"
+            "fewer answers, a larger `delta`, a smaller `min_agreement` or more teachers lower it"
         )
 
     def _most_answers(self) -> float:
@@ -340,11 +368,15 @@ class Search:
             free = replace(goal, target_epsilon=None, answers=None)
             exact = [self._pricing.exact(outcome, free) for outcome in shown]
             shown = _unbeaten([outcome for outcome in exact if outcome is not None])
-        return tuple(sorted(shown, key=lambda outcome: (outcome.epsilon, outcome.expected.answers)))
+        return _ascending(shown)
 
 
 def _least(outcomes: list[Outcome]) -> float | None:
     return min((outcome.epsilon for outcome in outcomes), default=None)
+
+
+def _ascending(outcomes: list[Outcome]) -> tuple[Outcome, ...]:
+    return tuple(sorted(outcomes, key=lambda outcome: (outcome.epsilon, outcome.expected.answers)))
 
 
 def _merits(outcomes: list[Outcome]) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.errors import ParameterError, UsageError, quoted
+from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
 __all__ = ["Grid", "Place", "Setting", "parse_values"]
@@ -82,19 +82,23 @@ class Grid:
         cls,
         teachers: int,
         *,
-        thresholds: Sequence[float] | None = None,
-        sigmas1: Sequence[float] | None = None,
-        sigmas2: Sequence[float] | None = None,
+        thresholds: Sequence[Amount | float | str] | None = None,
+        sigmas1: Sequence[Amount | float | str] | None = None,
+        sigmas2: Sequence[Amount | float | str] | None = None,
     ) -> Grid:
-        """The default grid in proportion to the teachers, with some axes replaced (votes)."""
+        """The default grid in proportion to the teachers, with some axes replaced."""
 
-        def scaled(given: Sequence[float] | None, shares: tuple[float, ...]) -> tuple[float, ...]:
+        def scaled(
+            name: str, given: Sequence[Amount | float | str] | None, shares: tuple[float, ...]
+        ) -> tuple[float, ...]:
             if given is None:
                 return tuple(_rounded(share * teachers) for share in shares)
-            return tuple(given)
+            return tuple(Amount.of(name, value).votes(teachers) for value in given)
 
         return cls(
-            scaled(thresholds, _THRESHOLDS), scaled(sigmas1, _SIGMAS1), scaled(sigmas2, _SIGMAS2)
+            scaled("threshold", thresholds, _THRESHOLDS),
+            scaled("sigma1", sigmas1, _SIGMAS1),
+            scaled("sigma2", sigmas2, _SIGMAS2),
         )
 
     @property
@@ -136,27 +140,26 @@ class Grid:
         ]
 
 
-def parse_values(flag: str, text: str | None) -> tuple[float, ...] | None:
-    """Numbers from `a,b,c`, from `low:high:count` (evenly spaced), or None from None.
+def parse_values(name: str, text: str | None) -> tuple[Amount, ...] | None:
+    """Amounts from `a,b,c`, from `low:high:count` (evenly spaced), or None from None.
 
     Raises:
-        UsageError: anything else, naming the flag.
+        UsageError: anything else, naming the parameter.
     """
     if text is None:
         return None
     spelled = _RANGE.fullmatch(text)
-    values: list[float] = []
-    with contextlib.suppress(ValueError):
-        if spelled is None:
-            values = [float(part) for part in text.split(",")]
-        else:
-            ends = np.linspace(float(spelled[1]), float(spelled[2]), max(int(spelled[3]), 0))
-            values = [_rounded(value) for value in ends.tolist()]
-    if not values:
-        raise UsageError(f"{flag} takes numbers as a,b,c or low:high:count, got {text!r}")
-    if not np.all(np.isfinite(values)):
-        raise UsageError(f"{flag} takes finite numbers, got {text!r}")
-    return tuple(values)
+    given = text.split(",") if spelled is None else spelled.groups()[:2]
+    amounts = tuple(Amount.of(name, part) for part in given)
+    if not all(math.isfinite(amount.value) for amount in amounts):
+        raise UsageError(f"`{name}` takes finite numbers, got {quoted(text)}")
+    if spelled is None:
+        return amounts
+    low, high = amounts
+    if low.share is not high.share or not spelled[3].strip().isdecimal() or int(spelled[3]) < 1:
+        raise UsageError(f"`{name}` takes a,b,c or low:high:count, got {quoted(text)}")
+    ends = np.linspace(low.value, high.value, int(spelled[3]))
+    return tuple(Amount(_rounded(value), low.share) for value in ends.tolist())
 
 
 def _rounded(value: float) -> float:

@@ -112,11 +112,14 @@ class TuneSource:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
                 k = max(group.votes_per_record for group in file.groups)
+            queries = file.limited(self.max_queries)
             truth = None
             if self.truth is not None:
                 known = truth_of(self.truth, file.label_set, id_column=file.id_column)
+                known.check_length(
+                    asked=queries, rows=file.queries, rows_per_query=file.rows_per_query
+                )
                 truth = known.named(file.class_names)
-            queries = file.limited(self.max_queries)
             counts, right = [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)

@@ -25,8 +25,7 @@ from pate_cli.tuning.settings import Setting
 __all__ = ["TestedPricing"]
 
 _MOST_ROWS = 10_000
-# For a choice: every other order of a run, and no distances that hardly ever matter.
-_FEW_ORDERS = slice(1, None, 2)
+# For a choice: no distances that hardly ever matter.
 _FEW_DISTANCES = np.arange(40)
 # Where the least target is sought, the first guess is so many times what the labels cost.
 _ABOVE_COST = 1.1
@@ -36,6 +35,11 @@ _PRECISION = 0.002
 # Numbers of rows that are tried around the most that are likely to pass.
 _ROWS_TRIED = np.array([0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 1.0, 1.01, 1.03])
 _MOST_CHANCE = 0.9999
+
+
+def _few_orders(plan: TargetPlan) -> Floats:
+    """For a choice: every other order of a run; a large target has only one."""
+    return plan.orders[1::2] if plan.orders.size > 1 else plan.orders
 
 
 class _Prices:
@@ -83,7 +87,7 @@ class TestedPricing:
         """Whether enough of its answers would equal the plurality, without a price."""
         rows: int | None = max(round(queries / self._scale), 1)
         if goal.answers is not None:
-            rows = self._thinned.prefix_for(setting, goal.answers / self._scale)
+            rows = self._thinned.prefix_for(setting, goal.answers / LIKELY / self._scale)
         return rows is None or self._thinned.yields(setting, rows).agreement >= goal.min_agreement
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
@@ -95,7 +99,7 @@ class TestedPricing:
             plan = self._least_target(prices, rows)
             return self._outcome(setting, rows, plan, LIKELY)
         plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
-        orders = plan.orders[_FEW_ORDERS]
+        orders = _few_orders(plan)
         self._prepare(setting, orders)
         start = self._sample.queries if near is None else near.queries
         rows, chance = self._best_rows(
@@ -154,7 +158,8 @@ class TestedPricing:
     def _rows_for(self, setting: Setting, goal: Goal) -> int:
         rows = self._sample.queries
         if goal.answers is not None:
-            rows = self._sample.prefix_for(setting, goal.answers) or rows
+            # Answers count by the chance that they pass.
+            rows = self._sample.prefix_for(setting, goal.answers / LIKELY) or rows
         return rows
 
     def _best_rows(
@@ -187,7 +192,7 @@ class TestedPricing:
         wide = _LADDER[::_STRIDE]
         costs = prices.cost(wide, rows) + conversion_cost(wide, delta=self._delta)
         guess = TargetPlan.of(max(_ABOVE_COST * float(costs.min()), 1e-3), delta=self._delta)
-        near = np.searchsorted(_LADDER, guess.orders[_FEW_ORDERS])
+        near = np.searchsorted(_LADDER, _few_orders(guess))
         orders = _LADDER[np.unique(np.minimum(near, _LADDER.size - 1))]
         low = high = guess.epsilon
         while prices.chance(guess.at(high), orders, rows) < LIKELY:

@@ -211,6 +211,7 @@ def accuracy(
     ):
         asked, _ = count(file, max_queries, None)
         known = truth_of(truth, file.label_set, id_column=file.id_column)
+        known.check_length(asked=asked, rows=file.queries, rows_per_query=file.rows_per_query)
         points = measure_accuracy(
             FilePasses(file, asked, place),
             known.named(file.class_names),

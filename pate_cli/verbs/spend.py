@@ -11,9 +11,12 @@ from typing import Any, TypeAlias
 
 from pate_cli.accounts import Account, ComposedAccount, TargetAccount
 from pate_cli.checkpoint import Checkpoint
+from pate_cli.checks import check_positive
 from pate_cli.clock import now
+from pate_cli.disclosure.cautions import cautions, hollow
 from pate_cli.disclosure.door import release as release_ledger
-from pate_cli.disclosure.guarantee import read_off_warning
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
+from pate_cli.disclosure.guarantee import adjacency, read_off_warning
 from pate_cli.disclosure.report import LabelFile, Quote, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
@@ -25,10 +28,11 @@ from pate_cli.errors import (
     UnreachableError,
     UsageError,
 )
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder, digest_of_parts
 from pate_cli.label_forms import check_form
 from pate_cli.labels import NOTHING, Labels, concatenate
-from pate_cli.ledger import Ledger, SpendRecord
+from pate_cli.ledger import Ledger, Round, SpendRecord
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.noise import RunKey
@@ -67,6 +71,7 @@ def aggregate(
     bound: Bound | str = Bound.TWO_TAIL,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
+    max_epsilon: float | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -106,6 +111,8 @@ def aggregate(
         budget: refuse an attempt that would take the record's total beyond it.
         record: file of attempts at a target; this one is in it, as pending, before votes are read,
             and counts E should it never end. Without one the caller keeps count.
+        max_epsilon: refuse, before anything is drawn or spent, a run that could cost more: all
+            that it publishes, whatever the votes, or its target if that is less.
         delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
         max_queries, max_answers: public caps; with a target and without `max_queries` the rows
             follow from E by a public rule.
@@ -160,6 +167,7 @@ def aggregate(
         engine=engine,
     ) as asked:
         if parts is not None:
+            parts.refuse_read(asked.file.read)
             check_form(LabelFormat(label_format), shown, asked.file.label_set)
         drawn = (release, order, beta, sigma_release)
         asked, account = _charged(
@@ -171,6 +179,8 @@ def aggregate(
             ledger=keep_ledger,
             rows_given=max_queries is not None,
         )
+        _refuse_dearer(asked, account, max_epsilon)
+        warned = cautions(asked.mechanism, delta=delta)
         key, resumed = RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
         if checkpoint is not None:
             # What is kept of finished rows is not the same for a file and for a folder of parts.
@@ -186,7 +196,9 @@ def aggregate(
                     resumed.end()
                 raise RefusedError(str(error), _named(error.report, key, began)) from None
         if parts is not None:
-            place = PartPlace(parts, key.name("parts"), LabelFormat(label_format), shown)
+            # What goes on after a kill finds its parts again; else they are for the next to sweep.
+            attempt = owned_name() if resumed is None else key.name("parts")
+            place = PartPlace(parts, attempt, LabelFormat(label_format), shown)
             try:
                 settled, written = run_in_parts(
                     asked.passes,
@@ -197,13 +209,14 @@ def aggregate(
                     key=key,
                     place=place,
                     progress=progress,
+                    warnings=warned,
                     facts=asked.file.facts,
                 )
             except BaseException:
                 if resumed is None:
                     place.abort()
                 raise
-            staged = Staged(place, tuple(written))
+            staged = Staged(place, tuple(written), asked.file.read)
             file = LabelFile.of(digest_of_parts(written), place.label_format)
             report = replace(_named(settled.report, key, began), labels=file)
             return Aggregation(NOTHING, report, settled.ledger, resumed, staged)
@@ -217,6 +230,7 @@ def aggregate(
             key=key,
             write=kept.append if write is None else write,
             progress=progress,
+            warnings=warned,
             facts=asked.file.facts,
         )
         labels = NOTHING if write is not None else concatenate(kept)
@@ -244,6 +258,7 @@ def quote(
     bound: Bound | str = Bound.TWO_TAIL,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
+    max_epsilon: float | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,
     max_answers: int | None = None,
@@ -282,13 +297,29 @@ def quote(
             ledger=keep_ledger,
             rows_given=max_queries is not None,
         )
+        _refuse_dearer(asked, account, max_epsilon)
         for batch in asked.file.batches(limit=asked.queries):
             progress(len(batch.counts))
         price = account.quote(
             queries=asked.queries, max_answers=asked.max_answers, groups=asked.groups
         )
-        warnings = tuple(read_off_warning(fact) for fact in asked.file.read_off)
-        return replace(price, sound=not warnings, warnings=warnings)
+        gaps = tuple(read_off_warning(fact) for fact in asked.file.read_off)
+        composed = isinstance(asked.mechanism, ComposedMechanism)
+        warned = (
+            *cautions(asked.mechanism, delta=delta),
+            *hollow(price.epsilon, composed=composed),
+        )
+        planned = Round(
+            id="",
+            mechanism=price.mechanism,
+            queries=price.queries,
+            max_answers=price.max_answers,
+            answers=0,
+            **asked.file.facts.of_round,
+        )
+        return replace(
+            price, sound=not gaps, warnings=(*gaps, *warned), adjacency=adjacency([planned])
+        )
 
 
 _Drawn: TypeAlias = tuple[ReleaseKind | str | None, float | None, float | None, float | None]
@@ -311,6 +342,23 @@ def _charged(
         return asked, account
     target.refuse_beside(drawn, analysis=analysis)
     return target.account(asked, rows_given=rows_given)
+
+
+def _refuse_dearer(asked: Asked, account: Account, most: float | None) -> None:
+    """UnreachableError for a run whose ε for all votes is above `max_epsilon`."""
+    if most is None:
+        return
+    check_positive("`max_epsilon`", most)
+    if isinstance(account, TargetAccount):
+        price = min(account.public.epsilon, account.plan.epsilon)
+    else:
+        price = account.quote(queries=asked.queries, max_answers=asked.max_answers).epsilon
+    if price > most:
+        raise UnreachableError(
+            f"this run would cost epsilon {price:.4f} at delta {asked.delta:g} in the worst case, "
+            f"above `max_epsilon` {most:g}; nothing was drawn or spent. Lower `max_queries` or "
+            "`max_answers`, take more noise, or state `target_epsilon`"
+        )
 
 
 @dataclass(frozen=True)
@@ -446,6 +494,7 @@ def release(
     beta: float | None = None,
     sigma_release: float | None = None,
     as_published: bool = False,
+    external: Sequence[ExternalCurve | ExternalPair | str | PathLike[str]] = (),
     record: SpendRecord | None = None,
     again: bool = False,
     recorded: bool = True,
@@ -456,6 +505,8 @@ def release(
     Args:
         ledgers: of one or several rounds on the same teachers, or their files.
         release, order, beta, sigma_release, as_published, seed: as in `aggregate`.
+        external: what else was trained on the same records, or files that state its cost (see
+            `disclosure.external`); it is added to the total.
         record: all earlier draws, from the `record` of what was released last; a second one from
             the same rounds is refused, or charged. Left out, the report presupposes that none of
             these rounds was released before: nothing is looked up, and this draw is noted nowhere
@@ -467,7 +518,7 @@ def release(
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
         SpentError: the rounds were released before.
-        LedgerError: a ledger is damaged, or does not fit the others.
+        LedgerError: a ledger or an external file is damaged, or does not fit the others.
     """
     began = now()
     given = [ledgers] if isinstance(ledgers, Ledger | str | PathLike) else list(ledgers)
@@ -482,6 +533,9 @@ def release(
             raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
         order = float(total.orders[0])
     total.row(order)
+    if external and analysis is not Analysis.TIGHT:
+        raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
+    others = External.of(external, order=order)
     spent = spendings(total.rounds)
     plan = choose_plan_for(
         kind,
@@ -495,7 +549,7 @@ def release(
         from pate_cli.published.account import PublishedPlan
 
         plan = PublishedPlan.of(plan, as_published=as_published)
-    least = least_delta(spent, delta=total.delta)
+    least = least_delta(spent, delta=total.delta, external=others)
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
@@ -510,7 +564,17 @@ def release(
         )
     key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
     report = release_ledger(
-        total, plan, key.aside("release"), prior=[past.draw for past in prior], recorded=recorded
+        total,
+        plan,
+        key.aside("release"),
+        prior=[past.draw for past in prior],
+        recorded=recorded,
+        warnings=tuple(
+            dict.fromkeys(
+                text for each in spent for text in cautions(each.mechanism, delta=total.delta)
+            )
+        ),
+        external=others,
     )
     draw = plan.draw if plan.publishes_draw else None
     return Released(_named(report, key, began), total, known.after(total, draw))

@@ -7,9 +7,10 @@ from dataclasses import replace
 from os import PathLike
 
 from pate_cli.errors import UsageError
+from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned
+from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned, Ways
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
@@ -28,9 +29,9 @@ def tune(
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     delta: float = DELTA,
-    thresholds: Sequence[float] | None = None,
-    sigmas1: Sequence[float] | None = None,
-    sigmas2: Sequence[float] | None = None,
+    thresholds: Sequence[Amount | float | str] | None = None,
+    sigmas1: Sequence[Amount | float | str] | None = None,
+    sigmas2: Sequence[Amount | float | str] | None = None,
     data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
@@ -54,8 +55,10 @@ def tune(
         answers: least ε for so many expected answers; with a target the best agreement.
         objective: with only a target, `answers` or `agreement`.
         min_agreement: least expected share of answers that equal the plurality.
-        release: as in `aggregate`.
-        thresholds, sigmas1, sigmas2: values to try (votes); a grid in proportion if left out.
+        release: what is published, one way to an ε; `upper` and `none`, whichever serves the goal
+            better, if left out. `target` is the third way.
+        thresholds, sigmas1, sigmas2: values to try, in votes or as `80%` of the teachers; a grid
+            in proportion if left out.
         data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
         public_votes: the caller asserts that the votes are public.
@@ -68,7 +71,7 @@ def tune(
     Raises:
         UnreachableError: no setting meets the goal; the message says what can be had.
     """
-    kind = _tuned_kind(release, data_independent=data_independent)
+    kinds = _tuned_kinds(release, data_independent=data_independent)
     source = TuneSource(
         votes=votes,
         synthetic=synthetic,
@@ -81,10 +84,10 @@ def tune(
         public=public_votes,
         teachers_per_record=teachers_per_record,
     )
-    source.check(data_independent=kind is ReleaseKind.NONE)
+    source.check(data_independent=kinds == (ReleaseKind.NONE,))
     goal = Goal(
         delta=delta,
-        release=kind,
+        release=kinds[0],
         target_epsilon=target_epsilon,
         answers=answers,
         objective=Objective(objective),
@@ -94,12 +97,14 @@ def tune(
     grid = Grid.for_teachers(
         sample.teachers, thresholds=thresholds, sigmas1=sigmas1, sigmas2=sigmas2
     )
-    search = Search(sample, grid, goal)
+    # Without a goal there is no winner to choose, and one front at a time.
+    goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
+    ways = Ways([Search(sample, grid, each) for each in goals])
     try:
-        found = search.run(lambda done: progress(done, search.steps))
+        found = ways.run(lambda done: progress(done, ways.steps))
     except KeyboardInterrupt:
         interrupted()
-        best = search.best_so_far()
+        best = ways.best_so_far()
         if best is None:
             raise
         found = best
@@ -114,16 +119,16 @@ def rule_of_thumb(
     teachers: int | None,
     classes: int | None,
     queries: int | None,
-    threshold: float | None = None,
-    sigma1: float | None = None,
-    sigma2: float | None = None,
+    threshold: Amount | float | str | None = None,
+    sigma1: Amount | float | str | None = None,
+    sigma2: Amount | float | str | None = None,
     release: ReleaseKind | str | None = None,
     delta: float = DELTA,
     teachers_per_record: int = 1,
 ) -> RuleOfThumb:
     """Release parameters by rule for a target, without votes and without a search; public."""
-    kind = _tuned_kind(release, data_independent=False)
-    if kind is ReleaseKind.NONE:
+    kind = ReleaseKind(release or ReleaseKind.UPPER)
+    if kind not in (ReleaseKind.UPPER, ReleaseKind.UNBIASED):
         raise UsageError("`rule_of_thumb` is about a release")
     source = TuneSource(
         teachers=teachers,
@@ -143,19 +148,23 @@ def rule_of_thumb(
     )
     return by_rule_of_thumb(
         kind,
-        mechanism=ConfidentGNMax.for_run(shape, given),
+        mechanism=ConfidentGNMax.for_run(shape, in_votes(given, tau)),
         queries=k1,
         target_epsilon=target_epsilon,
         delta=delta,
     )
 
 
-def _tuned_kind(release: ReleaseKind | str | None, *, data_independent: bool) -> ReleaseKind:
-    """What is published: a bound unless told otherwise, nothing sanitized for all votes."""
+def _tuned_kinds(
+    release: ReleaseKind | str | None, *, data_independent: bool
+) -> tuple[ReleaseKind, ...]:
+    """The ways to an ε that are tried: unless told, a bound on the cost and the worst case."""
     if not data_independent:
-        return ReleaseKind(release or ReleaseKind.UPPER)
+        if release is not None:
+            return (ReleaseKind(release),)
+        return (ReleaseKind.UPPER, ReleaseKind.NONE)
     if release is not None and ReleaseKind(release) is not ReleaseKind.NONE:
         raise UsageError(
             f"`data_independent` publishes no data-dependent epsilon; leave out `release` {release}"
         )
-    return ReleaseKind.NONE
+    return (ReleaseKind.NONE,)

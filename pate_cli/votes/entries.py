@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import is_text
 
 _LARGEST_ID = np.uint64(2**63 - 1)
+_LONGEST_ID = 1 << 16
+"""Bytes: ids of all rows may be in memory, and go into what is released."""
 
 
 def decoded(column: Any) -> Any:
@@ -28,7 +30,7 @@ def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
     column = decoded(column)
     if column.null_count:
         row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
-        raise VoteError(f"{where.at(row)} has no {name}")
+        raise VoteError(f"{where.at(row)} has no {shortened(name)}")
 
 
 def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
@@ -192,6 +194,12 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         raw = column.cast(pa.large_binary()).to_pylist()
         at = next((i for i, text in enumerate(raw) if not _decodes(text)), 0)
         raise VoteError(f"{where.at(row + at)} has an id that is not UTF-8 text") from error
+    long = pc.greater(pc.binary_length(column), _LONGEST_ID).to_numpy(zero_copy_only=False)
+    if long.any():
+        raise VoteError(
+            f"{where.at(first_bad(long, row))} has an id of more than {_LONGEST_ID >> 10} kB; "
+            "use a number, or a hash of it"
+        )
     return column.cast(pa.large_string())
 
 

@@ -6,7 +6,8 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -15,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.errors import ParameterError, VoteError, quoted
+from pate_cli.files.inputs import watched
 from pate_cli.votes.beside.query_list import QueryList, query_list
 from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.groups import Groups, teacher_groups
 from pate_cli.votes.layouts.matrices import from_array, from_parts
 from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.sources.copies import Wanted
 from pate_cli.votes.sources.files import locate
 from pate_cli.votes.sources.formats import Format
 from pate_cli.votes.sources.npy import open_npy, take_array
@@ -51,6 +54,8 @@ def open_votes(
     batch_rows: int | None = None,
     voting: Voting | str | None = None,
     stdin: IO[bytes] | None = None,
+    max_queries: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile.
 
@@ -86,6 +91,9 @@ def open_votes(
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
     voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
     of labels (`powerset`).
+    max_queries: no more queries will be read, so that of a long file that has to be converted only
+    these are: it then is as if it ended after them, or some time later. It limits nothing else.
+    progress: called with 1 for each megabyte that is copied or converted on opening.
 
     Raises:
         VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
@@ -97,31 +105,45 @@ def open_votes(
             are not distinct, or not as many as classes; a source of another type; or any of these
             words beside votes that are open already.
     """
-    told = Told(
-        layout=None if layout is None else Layout(layout),
-        classes=classes,
-        teachers=teachers,
-        batch_rows=batch_rows,
-        queries=None if queries is None else query_list(queries, id_column=id_column),
-        names=None if label_names is None else names_of(label_names),
-        groups=None if groups is None else teacher_groups(groups),
-        voting=None if voting is None else Voting(voting),
-        id_column=id_column,
-    )
-    if isinstance(source, VoteFile):
-        if told != Told():
-            raise ParameterError(
-                f"{source.name} is open already; give layout, classes, teachers, queries, "
-                "label_names, groups, id_column, batch_rows and voting where it is opened"
-            )
-        yield source
-        return
     with contextlib.ExitStack() as stack:
-        yield _read(source, told, stdin, stack)
+        with watched() as read:
+            told = Told(
+                layout=None if layout is None else Layout(layout),
+                classes=classes,
+                teachers=teachers,
+                batch_rows=batch_rows,
+                queries=None if queries is None else query_list(queries, id_column=id_column),
+                names=None if label_names is None else names_of(label_names),
+                groups=None if groups is None else teacher_groups(groups),
+                voting=None if voting is None else Voting(voting),
+                id_column=id_column,
+            )
+            if isinstance(source, VoteFile):
+                file = _as_it_is(source, told)
+            else:
+                # In long form a row is a vote.
+                rows = None if told.layout is Layout.LONG else max_queries
+                wanted = Wanted(rows) if progress is None else Wanted(rows, progress)
+                file = _read(source, told, stdin, stack, wanted)
+                file = replace(file, read=read.closed())
+        yield file
+
+
+def _as_it_is(file: VoteFile, told: Told) -> VoteFile:
+    if told != Told():
+        raise ParameterError(
+            f"{file.name} is open already; give layout, classes, teachers, queries, "
+            "label_names, groups, id_column, batch_rows and voting where it is opened"
+        )
+    return file
 
 
 def _read(
-    source: Any, told: Told, stdin: IO[bytes] | None, stack: contextlib.ExitStack
+    source: Any,
+    told: Told,
+    stdin: IO[bytes] | None,
+    stack: contextlib.ExitStack,
+    wanted: Wanted,
 ) -> VoteFile:
     if isinstance(source, np.ndarray):
         return from_array(take_array(source, "array", told.layout, told.class_names), told)
@@ -137,7 +159,7 @@ def _read(
             f"votes, not {type(source).__name__}"
         )
     ids = (told.id_column or QUERY, TEACHER)
-    located = locate(os.fspath(source), stdin, stack, ids=ids)
+    located = locate(os.fspath(source), stdin, stack, ids=ids, wanted=wanted)
     if located.format is Format.NPY:
         path = Path(located.parts[0].path)
         return from_array(open_npy(path, located.name, told.layout, told.class_names), told)

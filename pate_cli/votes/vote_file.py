@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.checks import at_least_one
 from pate_cli.errors import ParameterError
+from pate_cli.files.inputs import Inputs
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.groups import Group
 from pate_cli.votes.names import shown
@@ -68,6 +69,8 @@ class VoteFile:
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
     order never depends on who voted.
 
+    `read` is every file that was opened for it, none of which an output should replace.
+
     `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
     query and a label, and `rows_per_query` of them are one query of the file.
 
@@ -91,6 +94,7 @@ class VoteFile:
     groups: tuple[Group, ...] | None = None
     label_set: LabelSet | None = None
     id_column: str | None = None
+    read: Inputs = field(default_factory=Inputs, repr=False, compare=False)
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""

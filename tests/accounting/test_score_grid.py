@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pate_cli.accounting.cost_by_distance import costs_within
 from pate_cli.accounting.gaussian.noisy_max import (
     SCORE_ERROR,
     argmax_score_range,
@@ -44,7 +45,10 @@ shapes = st.fixed_dictionaries(
 @given(shape=shapes)
 def test_one_vote_is_a_whole_number_of_cells(shape):
     grid = grid_of(**shape)
-    assert grid.stride * grid.step == pytest.approx(score_lipschitz(shape["sigma"]), rel=1e-12)
+    moved = grid.stride * grid.step
+    assert grid.stride == grid.size or moved == pytest.approx(
+        score_lipschitz(shape["sigma"]), rel=1e-12
+    )
     assert grid.stride % grid.block == 0
     assert grid.size % grid.block == 0
     assert grid.step <= shape["resolution"].step * (1 + 1e-12)
@@ -130,3 +134,18 @@ def test_an_exact_cost_with_gridded_sensitivity_understates():
     up = grid.cells(z + mu)
     assert np.all(table[up] - table[cells] <= gridded)
     assert np.all(table[cells] >= exact[0] * (1 - 1e-12))
+
+
+def test_noise_of_next_to_nothing_moves_a_score_over_all_cells():
+    """One vote is then 10^17 cells, and a few hundred of them no 64-bit number."""
+    grid = grid_for(sigma=1e-15)
+    assert grid.stride <= grid.size
+    costs = np.arange(grid.size, dtype=np.float64)
+    found = costs_within(
+        lambda start, stop, columns: np.tile(costs[columns], (stop - start, 1)),
+        rows=1,
+        grid=grid,
+        cells=np.array([[0, 3]]),
+        distances=np.array([0, 1, 255]),
+    )
+    assert found[:, 0].tolist() == [3.0, grid.size - 1, grid.size - 1]

@@ -764,6 +764,18 @@ RELEASES = (
         0.01,
         {"release": "unbiased", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
     ),
+    # Of gnmax, 45 nats of 79 less: as much as anywhere at this order. Few draws, each of which
+    # prices the worst votes anew, so that the noise is small.
+    ReleaseCase(
+        "release: gnmax where the cost is steepest",
+        _rows([16, 5], 200),
+        _rows([17, 4], 200),
+        0.01,
+        {"release": "upper", "order": 4.0, "beta": 0.05, "sigma_release": 0.5},
+        mechanism="gnmax",
+        parameters={"sigma2": 2.0},
+        draws=600,
+    ),
     WholeCase(
         "release: labels and number together",
         _rows([11, 10], _K),

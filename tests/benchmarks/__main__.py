@@ -11,7 +11,7 @@ from benchmarks.cases import measure_all, sizes_to
 from benchmarks.comparison import compare
 from benchmarks.pages import every_line, past_one_machine, summary
 from benchmarks.results import Line, Results
-from readme_blocks import README, fill
+from readme_blocks import DOCS, fill
 
 HERE = Path(__file__).resolve().parent
 SAVED = HERE / "speed.json"
@@ -21,7 +21,7 @@ PAGE = HERE / "README.md"
 def blocks(results: Results) -> dict[Path, dict[str, str]]:
     """What the pages hold of a table: by page, by name."""
     return {
-        README: {"speed": summary(results)},
+        DOCS / "evidence.md": {"speed": summary(results)},
         PAGE: {"lines": every_line(results), "past": past_one_machine(results)},
     }
 
@@ -68,7 +68,7 @@ def main() -> None:
     comparing.add_argument("old", type=Path)
     comparing.add_argument("new", type=Path)
     comparing.add_argument("--factor", type=float, default=1.25, help="slower by more than this")
-    todo.add_parser("pages", help="write the tables of README.md and this folder's page")
+    todo.add_parser("pages", help="write the tables of pate_cli/docs and of this folder's page")
     asked = parser.parse_args()
     if asked.todo == "measure":
         results = measure_all(sizes_to(asked.rows), asked.votes, show)

@@ -1,4 +1,4 @@
-"""The tables of README.md and of this folder's page, written from a saved table."""
+"""The tables of pate_cli/docs/evidence.md and of this folder's page, written from a saved table."""
 
 from __future__ import annotations
 

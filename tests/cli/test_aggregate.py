@@ -134,9 +134,20 @@ def test_dry_run_names_the_price_that_the_run_then_reports(pate, votes):
         assert report["sanitized"][key] == value
 
 
-def test_dry_run_still_refuses_bad_votes_and_existing_outputs(pate, votes, counts, folder):
-    (folder / "votes.labels.parquet").write_bytes(b"")
-    assert pate("aggregate", votes, "--dry-run").exit_code == 6
+def test_dry_run_minds_no_labels_that_are_there_but_what_it_would_replace(pate, votes, folder):
+    for name in ("votes.labels.parquet", "kept.ledger", "report.json"):
+        (folder / name).write_bytes(b"mine")
+    words = ["aggregate", votes, "--dry-run", "--ledger", "kept.ledger"]
+    assert pate(*words).exit_code == 0
+    assert pate(*words, "--report", "report.json").exit_code == 6
+    assert {path.read_bytes() for path in folder.iterdir()} == {b"mine"}
+    (folder / "labels").mkdir()
+    (folder / "labels" / "part-00000.parquet").write_bytes(b"mine")
+    assert pate(*words, "-o", "labels/").exit_code == 0
+
+
+def test_dry_run_still_refuses_bad_votes_and_places_that_are_not_there(pate, votes, counts):
+    assert pate("aggregate", votes, "--dry-run", "-o", "nowhere/l.csv").exit_code == 6
     counts[41, 0] += 1
     np.save(votes, counts)
     result = pate("aggregate", votes, "--dry-run", "-o", "l.csv")

@@ -246,6 +246,16 @@ def test_a_comparison_for_a_person(screen, votes):
     assert "NOT RELEASABLE" in seen
     for word in ("confident", "gnmax", "lnmax", "stability", "sparse-vector", "agreement"):
         assert word in seen
+    # Why worst cases differ from that of `pate cost` alone.
+    assert "with --max-answers " in seen
+
+
+def test_worst_cases_are_compared_under_a_cap_that_is_said(priced):
+    found = priced("--compare")
+    capped = priced("--max-answers", found["max_answers"])
+    (confident,) = [row for row in found["compare"] if row["mechanism"] == "confident"]
+    assert confident["data_independent"] == capped["data_independent"]["epsilon"]
+    assert priced()["data_independent"]["epsilon"] >= confident["data_independent"]
 
 
 def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
@@ -332,6 +342,32 @@ def test_accuracy(pate, votes, truth, folder, monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
     assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words", "message"),
+    [
+        (80, [], "there are 80, the votes have 60 queries; give the truth of these votes"),
+        (
+            80,
+            ["--max-queries", 20],
+            "there are 80, the votes have 60 queries, of which 20 are asked",
+        ),
+        (59, [], "there are 59, the votes have 60 queries; give"),
+    ],
+)
+def test_truth_of_other_votes_is_refused(pate, refused, votes, folder, labels, words, message):
+    np.save(folder / "t.npy", np.zeros(labels, dtype=int))
+    for command in (["cost", votes, "--accuracy"], ["tune", votes, "--answers", 5]):
+        line = refused(pate(*command, "--truth", "t.npy", *words), 3)
+        assert line.startswith("pate: true labels: ")
+        assert message in line
+
+
+def test_truth_of_the_rows_that_are_asked_will_do(pate, votes, truth, folder):
+    np.save(folder / "t.npy", np.load(truth)[:20])
+    run = pate("cost", votes, "--accuracy", "--truth", "t.npy", "-q", "--max-queries", 20)
+    assert run.exit_code == 0, run.stderr
 
 
 def test_accuracy_with_a_picture(pate, votes, truth, folder, monkeypatch):

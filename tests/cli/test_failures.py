@@ -162,6 +162,38 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers,
     assert leftovers() == []
 
 
+WORDS = """
+import signal, typer.core
+parse = typer.core.TyperGroup.parse_args
+def parsed(self, *rest):
+    signal.raise_signal({})
+    return parse(self, *rest)
+typer.core.TyperGroup.parse_args = parsed
+"""
+LOADED = """
+import signal, sys
+class Finder:
+    def find_spec(self, name, *rest):
+        if name == "pate_cli.cli.app":
+            signal.raise_signal({})
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [(WORDS, signal.SIGTERM), (WORDS, signal.SIGINT), (LOADED, signal.SIGHUP)],
+)
+def test_an_interruption_before_the_command_begins(patched, votes, leftovers, when, number):
+    lines = when.format(int(number))
+    assert _finish(patched(lines, "aggregate", votes)) == (
+        128 + number,
+        b"",
+        "pate: interrupted; nothing was released\n",
+    )
+    assert leftovers() == []
+
+
 def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(command, many):
     words = ["-o", "-", "--format", "jsonl", "--report", os.devnull, "-q"]
     with subprocess.Popen(
@@ -172,7 +204,7 @@ def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(co
         code, out, err = _finish(process)
     assert code == 130
     assert out.startswith(b'{"query_id')
-    assert err == ("pate: interrupted; part of the outputs left already: count this run as spent\n")
+    assert err == ("pate: interrupted; outputs left already: count this run as spent\n")
 
 
 def _defect(monkeypatch, kind):

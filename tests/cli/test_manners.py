@@ -145,9 +145,8 @@ def _commands():
 @pytest.mark.parametrize("words", _commands(), ids=lambda words: " ".join(words) or "pate")
 def test_help_tells_every_option(pate, words):
     found = _commands()[words]
-    result = pate(*words, "--help")
+    result = pate(*words, "--help-all" if words else "--help")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert pate(*words, "-h").stdout == result.stdout
     assert "\x1b" not in result.stdout
     squeezed = re.sub(r"\s+", "", result.stdout)
     # A lone backspace marks a paragraph that is not to be wrapped.
@@ -157,6 +156,55 @@ def test_help_tells_every_option(pate, words):
         assert re.sub(r"\s+", "", parameter.help) in squeezed
         for spelling in parameter.opts if parameter.opts[0].startswith("-") else ():
             assert spelling in result.stdout
+
+
+def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
+    short, whole = (pate("aggregate", word).stdout for word in ("--help", "--help-all"))
+    assert pate("aggregate", "-h").stdout == short
+    assert pate("aggregate", "missing.npy", "--delta", "x", "--help").stdout == short
+    panels = re.findall(r"^(\S.*):$", short, re.MULTILINE)
+    assert panels[:4] == ["Arguments", "Everyday", "Votes", "Mechanism"]
+    assert "--max-queries" in short
+    assert "--query-delta" not in short
+    assert "--query-delta" in whole
+    options = re.compile(r"^  -", re.MULTILINE)
+    more = len(options.findall(whole)) - len(options.findall(short))
+    squeezed = " ".join(short.split())
+    assert f"pate aggregate --help-all shows {more} more: " in squeezed
+    assert "--help-all shows" not in whole
+
+
+def test_help_imports_nothing_heavy(patched):
+    heavy = "{'numpy', 'scipy', 'pyarrow', 'pydantic', 'rich'}"
+    lines = f"import atexit, sys\natexit.register(lambda: print({heavy} & set(sys.modules)))"
+    with patched(f"{lines}\nsys.argv[0] = 'pate'", "aggregate", "--help") as process:
+        assert process.stdout.read().splitlines()[-1] == b"set()"
+
+
+def test_help_tells_of_completion(pate):
+    assert "--install-completion" in pate("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["x.npy", "--delta", "abc"], "--delta takes a number"),
+        (["x.npy", "--max-queries", "1.5"], "--max-queries takes a whole number"),
+        (["x.npy", "--bound", "no"], "--bound: 'no' is not one of 'two-tail', 'conditional'"),
+        (["x.npy", "--dry-rn"], "no such option: --dry-rn (perhaps --dry-run)"),
+        (["--delta", "1e-5"], "missing VOTES"),
+        (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy)"),
+    ],
+)
+def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):
+    message = f"{line}; pate aggregate --help tells more"
+    refused(pate("aggregate", *words), 2, message)
+
+
+def test_a_wrong_command_is_one_line_too(pate, refused):
+    line = "no such command 'agregate' (perhaps 'aggregate'); pate --help tells more"
+    refused(pate("agregate", "x.npy"), 2, line)
+    refused(pate("--frob"), 2, "no such option: --frob; pate --help tells more")
 
 
 def test_without_a_command_help_is_shown(pate):
@@ -194,4 +242,6 @@ def test_completion_knows_the_options(pate):
         "COMP_WORDS": "pate aggregate --max-",
         "COMP_CWORD": "2",
     }
-    assert pate(env=environment).stdout.split() == ["--max-queries", "--max-answers"]
+    assert pate(env=environment).stdout.split() == [
+        *("--max-queries", "--max-answers", "--max-epsilon")
+    ]

@@ -57,7 +57,9 @@ def ran(pate, votes, folder):
 
 def test_sure_students_are_reinforced_and_their_labels_say_so(ran, student, shares):
     student()
-    report, labels, sources = ran(*STUDENT, "--threshold", 25, "--sigma1", 0.5)
+    report, labels, sources = ran(*STUDENT, "--threshold", 25, "--sigma1", "0.5 votes")
+    told = json.loads(pq.read_schema("l.parquet").metadata[b"pate"])["sources"]
+    assert "student: its own label, reinforced" in told
     assert set(sources[::2]) == {"student"}
     np.testing.assert_array_equal(labels[::2], shares[::2].argmax(axis=1))
     assert "student" not in set(sources[1::2])

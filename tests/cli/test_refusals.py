@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 
 import numpy as np
@@ -108,12 +109,11 @@ def test_a_layout_that_cannot_be_told(pate, refused, votes):
         ["second.npy"],
     ],
 )
-def test_wrong_flags_are_usage_errors(pate, votes, leftovers, words):
-    result = pate("aggregate", votes, *words)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert words[0] in result.stderr
-    assert "Try 'pate aggregate -h' for help." in result.stderr
-    assert "Traceback" not in result.stderr
+def test_wrong_flags_are_usage_errors(pate, refused, votes, leftovers, words):
+    line = refused(pate("aggregate", votes, *words), 2)
+    assert words[0] in line
+    assert line.endswith("; pate aggregate --help tells more")
+    assert "Value error" not in line
     assert leftovers() == []
 
 
@@ -214,3 +214,64 @@ def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, l
     assert pate(*words, least, "--dry-run").exit_code == 0
     line = refused(pate(*words, 1e-15, "--max-queries", 20, "--dry-run"), 2)
     assert "for 20 queries over 4 classes" in line
+
+
+def test_a_run_dearer_than_allowed_exits_with_five(pate, refused, votes, leftovers):
+    line = refused(pate("aggregate", votes, "--sigma2", 2, "--max-epsilon", 1.5), 5)
+    assert "above --max-epsilon 1.5; nothing was drawn or spent. Lower --max-queries" in line
+    assert leftovers() == []
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--threshold", "--sigma1", "--sigma2", "--laplace-scale", "--exponential-scale"],
+)
+def test_a_share_without_its_unit_is_refused_with_both_readings(pate, refused, votes, flag):
+    mechanism = {"--laplace-scale": "lnmax", "--exponential-scale": "permute-and-flip"}
+    words = ["aggregate", votes, "--mechanism", mechanism.get(flag, "confident"), "--dry-run"]
+    both = f"{flag} 0.4 is 0.4 votes, or 40% of the teachers? Write 40%, or '0.4 votes'"
+    refused(pate(*words, flag, 0.4), 2, both)
+    told = json.loads(pate(*words, flag, "40%").stdout)["mechanism"]
+    assert told[flag.strip("-").replace("-", "_")] == 16.0
+    for verb in ("cost", "smooth-sensitivity"):
+        refused(pate(verb, *words[1:4], flag, 0.4), 2, both)
+
+
+def test_warnings_are_said_and_written(pate, votes):
+    result = pate("aggregate", votes, "--mechanism", "gnmax", "--sigma2", "100%")
+    (text,) = json.loads(result.stdout)["warnings"]
+    assert text.startswith("Labels are noise")
+    assert f"pate: warning: {text}\n" in result.stderr
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--delta", 2],
+        ["--max-queries", 0],
+        ["--max-answers", -1],
+        ["--sigma2", -1],
+        ["--sigma1", "0%"],
+        ["--threshold", "nan"],
+        ["--mechanism", "lnmax", "--laplace-scale", 0],
+        ["--mechanism", "stability", "--query-delta", 1.5],
+        ["--mechanism", "sparse-vector", "--refusals", 0],
+        ["--mechanism", "interactive", "--confidence", 2, "--student", "missing.npy"],
+        ["--teachers-per-record", 0],
+        ["--max-epsilon", 0],
+        ["--target-epsilon", -1],
+        ["--target-epsilon", 1, "--refusal-epsilon", 2],
+        ["--target-epsilon", 1, "--budget", 0],
+        ["--order", 1],
+        ["--beta", 0],
+        ["--sigma-release", -1],
+        ["--seed", -1],
+        ["--workers", 0],
+    ],
+    ids=lambda words: " ".join(map(str, words)),
+)
+def test_wrong_numbers_are_told_before_a_missing_file(pate, refused, leftovers, words, dry):
+    line = refused(pate("aggregate", "missing.npy", *words, *dry), 2)
+    assert "missing.npy" not in line
+    assert leftovers() == []

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import signal
 import sys
 
 import numpy as np
 import pytest
 
 from pate_cli.cli.tables import print_rule, print_tuned
+from pate_cli.cli.terminal import Stopped
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
@@ -26,6 +28,7 @@ KEYS = {
     "floor",
     "winner",
     "command",
+    "other_ways",
     "pareto",
 }
 
@@ -138,6 +141,24 @@ def test_the_rule_of_thumb(pate, votes):
     thumb = _run(pate, rules["command"], votes, "--seed", 1, "--force")
     assert thumb["sanitized"]["sigma_release"] == rules["rule_of_thumb"]["sigma_release"]
 
+    # Either line says what it costs, or reaches the target.
+    assert not rules["meets_target"]
+    assert thumb["epsilon"] <= rules["rule_of_thumb"]["data_independent_epsilon"]
+    one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 12)
+    found = json.loads(pate(*shlex.split(rules["tune_command"])[1:], *one).stdout)
+    assert _run(pate, found["command"], votes, "--force")["epsilon"] <= 4
+
+
+def test_left_alone_it_tries_both_ways_and_takes_the_better(pate, votes):
+    one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8)
+    tuned = json.loads(pate("tune", votes, "--target-epsilon", 6, *one).stdout)
+    winner, (other,) = tuned["winner"], tuned["other_ways"]
+    assert {winner["release"], other["release"]} == {"none", "upper"}
+    assert winner["expected_answers"] >= other["expected_answers"]
+    assert _run(pate, tuned["command"], votes, "--seed", 1)["epsilon"] <= 6
+    shown = {name: value for name, value in winner.items() if name != "cost_shares"}
+    assert shown in tuned["pareto"]
+
 
 @pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
 def test_accuracy_with_the_truth(pate, votes, counts, folder, suffix):
@@ -217,7 +238,7 @@ def test_wrong_flags(pate, refused, case):
         (["--sigma2", "x"], "--sigma2 takes numbers as a,b,c or low:high:count, got 'x'"),
         (["--answers", "-1"], "answers must be positive and finite, got -1"),
         (["--min-agreement", "2"], "min_agreement must be between 0 and 1, got 2"),
-        (["--plot", "front.pdf"], "--plot writes .png or .svg"),
+        (["--plot", "front.gif"], "--plot writes .pdf, .png or .svg"),
         (["--max-queries", "0"], "--max-queries must be at least 1, got 0"),
     ],
 )
@@ -253,7 +274,7 @@ def test_a_plot(pate, refused, votes, folder):
     assert "front.png" in refused(pate("tune", votes, *words), 6)
 
 
-def _interrupt_after(monkeypatch, calls):
+def _interrupt_after(monkeypatch, calls, error=KeyboardInterrupt):
     run = Search.run
 
     def interrupted(self, progress, **rest):
@@ -262,12 +283,19 @@ def _interrupt_after(monkeypatch, calls):
         def advance(done):
             seen.append(done)
             if len(seen) == calls:
-                raise KeyboardInterrupt
+                raise error
             progress(done)
 
         return run(self, advance, **rest)
 
     monkeypatch.setattr(Search, "run", interrupted)
+
+
+def test_a_termination_prints_it_too(pate, votes, monkeypatch):
+    _interrupt_after(monkeypatch, 2, Stopped(signal.SIGTERM))
+    result = pate("tune", votes, "--answers", 20, *GRID)
+    assert result.exit_code == 143
+    assert json.loads(result.stdout)["complete"] is False
 
 
 @pytest.mark.parametrize("calls", [2, 5])
@@ -299,10 +327,12 @@ def test_tables_for_people(pate, votes, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "NOT RELEASABLE" in shown
     assert result["command"] in shown
-    assert f"published epsilon at most {result['winner']['epsilon']:.4f} always" in shown
+    assert f"epsilon {result['winner']['epsilon']:.4f} at delta 1e-05, for all votes" in shown
     assert shown.count("\n") > len(result["pareto"]) > 1
     rules = json.loads(pate("tune", "--rule-of-thumb", "--target-epsilon", 4, *SHAPE).stdout)
     print_rule(rules)
     shown = capsys.readouterr().out
     assert rules["command"] in shown
-    assert "No rule makes a run meet the target" in shown
+    assert rules["tune_command"] in shown
+    cost = rules["rule_of_thumb"]["made_up_epsilon"]
+    assert f"The rule of thumb misses 4: {cost:.4f} even on made-up votes" in shown

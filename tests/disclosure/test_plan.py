@@ -111,3 +111,9 @@ def test_what_is_published_is_the_price_and_its_noise():
     assert mean == pytest.approx(0.7 + plan.overhead + smooth * plan.shift)
     assert sd == pytest.approx(smooth * plan.sigma)
     assert plan.value(0.7, smooth, -1.5) == pytest.approx(mean - 1.5 * sd)
+
+
+@pytest.mark.parametrize("exponent", range(1, 40))
+def test_the_chance_of_failure_is_printed_as_people_write_it(exponent):
+    delta = float(f"1e-{exponent}")
+    assert repr(failure_delta(ReleaseKind.UPPER, delta)) == repr(float(f"1e-{exponent + 1}"))

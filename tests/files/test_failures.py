@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -406,10 +407,10 @@ def test_an_interruption_at_any_system_call_leaves_all_or_nothing(tmp_path, monk
 
                 def step(*args, real=real, counter=counter, when=when, **rest):
                     if next(counter) == when:
-                        raise KeyboardInterrupt
+                        signal.raise_signal(signal.SIGINT)
                     result = real(*args, **rest)
                     if next(counter) == when:
-                        raise KeyboardInterrupt
+                        signal.raise_signal(signal.SIGINT)
                     return result
 
                 patch.setattr(owner, name, step)

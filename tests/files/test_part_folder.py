@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import secrets
+import signal
 import stat
 from hashlib import sha256
 from pathlib import Path
@@ -18,10 +19,13 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import fs
 
+from ended import ended_owner
 from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files import part_folder as part_folder_module
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.files.part_names import MARKER
+from pate_cli.files.unfinished import hidden_folders
 from pate_cli.labels import LabelFormat, Labels, LabelWriter
 from pate_cli.votes.sources import files as vote_files
 
@@ -52,7 +56,7 @@ class Place:
         return {
             name.removeprefix("out/"): data
             for name, data in self.all().items()
-            if name.startswith("out/") and "_staging-" not in name
+            if name.startswith("out/") and "_pate-unfinished-" not in name
         }
 
     def put(self, name, data=b"old"):
@@ -192,7 +196,7 @@ def test_what_is_staged_is_private_and_what_is_committed_follows_the_umask(disk,
     out = Path(disk.path)
     parts = staged(disk.folder, [b"x"])
     (hidden,) = out.parent.iterdir()
-    assert hidden.name == f".out.{RUN}.tmp"
+    assert hidden.name == f".pate-unfinished-out-{RUN}.tmp"
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
     disk.folder.commit(RUN, parts)
     assert stat.S_IMODE(out.stat().st_mode) == 0o777 & ~mask
@@ -400,9 +404,63 @@ def test_a_crash_before_the_commit_leaves_no_marker(place):
     assert set(place.all()) == {"out/part-00000.csv", f"out/{MARKER}"}
 
 
+def test_the_next_run_sweeps_what_a_killed_one_has_staged(place):
+    living = owned_name()
+    for run in (living, ended_owner(), RUN):
+        staged(place.folder, [b"one"], run)
+    place.folder.check()
+    assert len(place.all()) == 2
+    for run in (living, RUN):  # the second may be gone on with
+        assert place.folder.staged(run)
+        place.folder.abort(run)
+    assert place.all() == {}
+
+
+def test_a_killed_commit_is_taken_up_again(disk):
+    """The new folder has its name, and the old one was not removed yet."""
+    disk.folder.commit(RUN, staged(disk.folder, [b"new"]))
+    before = disk.visible()
+    aside = hidden_folders(Path(disk.path), RUN)[1]
+    aside.mkdir()
+    (aside / "part-00000.csv").write_bytes(b"old")
+    disk.folder.commit(RUN, staged(disk.folder, [b"new"]), force=True)
+    assert disk.visible() == before
+    assert len(disk.all()) == 2
+
+
+@pytest.mark.parametrize("step", range(12))
+@pytest.mark.parametrize("force", [False, True])
+def test_a_signal_during_a_commit_comes_after_it(disk, monkeypatch, step, force):
+    if force:
+        disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
+    parts = staged(disk.folder, [b"new"])
+    calls = []
+
+    def then(real):
+        def taken(*given, **rest):
+            calls.append(real)
+            if len(calls) == step + 1:
+                signal.raise_signal(signal.SIGINT)
+            return real(*given, **rest)
+
+        return taken
+
+    come = False
+    with monkeypatch.context() as patch:
+        for owner, name in ((Path, "rename"), (os, "fsync"), (os, "open"), (os, "rmdir")):
+            patch.setattr(owner, name, then(getattr(owner, name)))
+        try:
+            disk.folder.commit(RUN, parts, force=force)
+        except KeyboardInterrupt:
+            come = True
+    assert come == (len(calls) > step)
+    assert disk.visible()["part-00000.csv"] == b"new"
+    assert [path.name for path in Path(disk.path).parent.iterdir()] == ["out"]
+
+
 def test_what_a_killed_writer_left_is_no_part(disk):
     parts = staged(disk.folder, [b"one"])
-    hidden = Path(disk.path).with_name(f".out.{RUN}.tmp")
+    hidden = Path(disk.path).with_name(f".pate-unfinished-out-{RUN}.tmp")
     (hidden / ".part-00000.csv.0123").write_bytes(b"o")
     disk.folder.commit(RUN, parts)
     assert set(disk.all()) == {"out/part-00000.csv", f"out/{MARKER}"}
@@ -539,7 +597,9 @@ def test_what_a_killed_commit_put_aside_comes_back(disk):
     disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
     before = disk.visible()
     staged(disk.folder, [b"new"])
-    Path(disk.path).rename(Path(disk.path).with_name(f".out.{RUN}.old"))  # killed here
+    Path(disk.path).rename(
+        Path(disk.path).with_name(f".pate-replaced-out-{RUN}.tmp")
+    )  # killed here
     disk.folder.abort(RUN)
     assert disk.visible() == before
     assert len(disk.all()) == 2

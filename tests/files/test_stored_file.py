@@ -7,6 +7,7 @@ import secrets
 import pytest
 from pyarrow import fs
 
+from ended import ended_owner
 from pate_cli.errors import OutputError, UsageError
 from pate_cli.files import destinations
 from pate_cli.files.transaction import Outputs
@@ -67,6 +68,23 @@ def test_content_comes_at_the_commit(store):
         assert name.startswith(".pate-")
         assert len(content) == 3 << 20
     assert list(held()) == ["l.csv"]
+
+
+def test_what_killed_runs_have_left_is_swept(store):
+    address, held, put = store
+    with Outputs() as living:
+        living.reserve(address("l.csv"))
+        living.write(address("l.csv"), b"new")
+        (draft,) = held()
+        folder, _, _ = draft.partition("/")
+        assert folder == ".pate-unfinished-l.csv"
+        put(f"{folder}/{ended_owner()}", b"left")
+        put(f".pate-replaced-l.csv-{ended_owner()}", b"old")  # the only copy there may be
+        with Outputs() as other:
+            other.reserve(address("l.csv"))
+        assert set(held().values()) == {b"new", b"old"}
+    assert set(held().values()) == {b"new", b"old"}
+    assert "l.csv" in held()
 
 
 @pytest.mark.parametrize("fail", [ValueError("mine"), KeyboardInterrupt()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import time
@@ -207,6 +208,26 @@ def test_a_device_is_no_file_of_votes(device, here):
         assert "is none of NPY" in text or "is empty" in text or "UTF" in text
     if device == "/dev/zero":
         assert "has over 256 MB" in refusal_of(LedgerError, Ledger.read, device)
+
+
+@pytest.mark.parametrize("ids", [[1, 1], [1, None]])
+def test_ids_under_a_name_of_thousands_of_letters(ids, here):
+    name = "n" * 5000
+    pq.write_table(pa.table({name: ids, "class_0": [0, 1], "class_1": [1, 0]}), "v")
+    text = refusal_of(VoteError, read, "v", layout="counts", id_column=name)
+    assert len(text) < 320
+
+
+def test_pages_that_are_told_of_in_other_types(here):
+    """The header of a page holds a number where it should tell of values."""
+    table = pa.table({"teacher_0": ["cat", "dog"] * 50, "teacher_1": ["dog"] * 100})
+    pq.write_table(table, "w", use_dictionary=False, compression="none")
+    data = Path("w").read_bytes()
+    for place in range(4, 60):
+        for byte in (0x25, 0x21, 0x28, 0x29):
+            Path("v").write_bytes(data[:place] + bytes([byte]) + data[place + 1 :])
+            with contextlib.suppress(VoteError):
+                read("v", layout="labels", label_names=("cat", "dog"))
 
 
 def test_groups_that_are_no_text(here):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.errors import LedgerError, ParameterError
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.base import plurality
+from pate_cli.mechanisms.base import RunShape, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -213,3 +213,10 @@ def test_worst_case_costs_and_gaussian_dp_add_up():
         math.sqrt(9 / 30.0**2 + 8 / 8.0**2)
     )
     assert ARGMAX.gaussian_mu(queries=9, answers=4) == pytest.approx(math.sqrt(8 / 8.0**2))
+
+
+def test_default_parameters_have_no_digits_of_round_off():
+    for teachers in range(1, 300):
+        run = RunShape(teachers=teachers, classes=3, queries=5, delta=1e-5)
+        for value in ConfidentGNMax.defaults(run, {}).values():
+            assert len(repr(value)) <= 8

@@ -102,7 +102,7 @@ def test_the_grid_is_in_proportion_and_priced_whole():
 
 def test_command_line_reads_both_folders(tmp_path, save, run):
     for name in ("samples", "votes"):
-        save(tmp_path / name, f"{name}.npy", np.full((3, 4), 0.25))
+        save(tmp_path / name, f"{name}.npy", np.array([[9, 1]] * 30 + [[9, 2]]))
     save(tmp_path / "samples", "records.npy", np.ones((2, 2)))
     code, out, err = run(
         "answers", "--samples", tmp_path / "samples", "--votes", tmp_path / "votes", "--json"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -238,6 +240,39 @@ def test_samples_have_no_printed_figures(samples, run):
     assert confident["rounds"] == [{"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}]
     assert confident["printed"] is None
     assert "no published figures to compare" in json.loads(out)["notes"][0]
+
+
+def test_samples_as_csv_and_as_latex(samples, run):
+    code, out, _ = run("table1", "--samples", samples, "--csv")
+    assert code == 0
+    read = list(csv.DictReader(io.StringIO(out)))
+    assert [row["data"] for row in read] == ["a.parquet"] * 2 + ["b.npy"] * 2
+    assert float(read[0]["epsilon"]) > 0
+    (samples / "a.parquet").rename(samples / "a_b.parquet")
+    code, out, _ = run("table1", "--samples", samples, "--latex")
+    assert code == 0
+    table, _, notes = out.partition("\\end{tabular}\n")
+    assert table.startswith("\\begin{tabular}{llrrrrr}\n\\toprule\ndata & aggregator & asked")
+    lines = [text for text in table.splitlines() if text.endswith("\\\\")]
+    assert len(lines) == 5
+    assert lines[1].startswith("a\\_b.parquet & LNMax & ")
+    assert all(text.count(" & ") == 6 for text in lines)
+    assert all(text.startswith("% ") for text in notes.splitlines())
+
+
+def test_what_does_not_open_as_votes_is_passed_over_with_a_note(samples, run):
+    pq.write_table(pa.table({"teacher_0": ["yes"], "teacher_1": ["no"]}), samples / "words.parquet")
+    (samples / "torn.npy").write_bytes(b"\x93NUMPY")
+    code, out, _ = run("table1", "--samples", samples, "--json")
+    assert code == 0
+    assert {name.partition(",")[0] for name in rows(out)} == {"a.parquet", "b.npy"}
+    noted = [note for note in json.loads(out)["notes"] if "passed over" in note]
+    assert [note.partition(":")[0] for note in noted] == ["torn.npy", "words.parquet"]
+    (samples / "a.parquet").unlink()
+    (samples / "b.npy").unlink()
+    code, out, err = run("table1", "--samples", samples)
+    assert (code, out) == (3, "")
+    assert "holds no vote file (.parquet or .npy); give --votes DIR; torn.npy: passed over" in err
 
 
 def test_samples_in_table_2(samples, run):

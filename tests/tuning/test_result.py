@@ -27,6 +27,7 @@ KEYS = [
     "floor",
     "winner",
     "command",
+    "other_ways",
     "pareto",
 ]
 
@@ -100,11 +101,13 @@ def test_the_rule_of_thumb():
     rules = rule_of_thumb(
         ReleaseKind.UPPER, mechanism=mechanism, queries=60, target_epsilon=4.0, delta=1e-5
     )
-    order = rules.by_thumb.order
+    thumb = rules.by_thumb.plan
+    assert thumb is not None
+    order = thumb.order
     assert order == pytest.approx(1.0 + 2.0 * math.log(1e5) / 4.0, rel=5e-3)
-    assert rules.by_thumb.beta == pytest.approx(0.25 / order, rel=5e-3)
+    assert thumb.beta == pytest.approx(0.25 / order, rel=5e-3)
     public = choose_plan(ReleaseKind.UPPER, mechanism=mechanism, queries=60, delta=1e-5)
-    assert rules.public == public
+    assert rules.public.plan == public
     result = rules.to_dict()
     assert result["releasable"] is True
     assert result["public_rule"]["sigma_release"] == public.sigma
@@ -112,7 +115,11 @@ def test_the_rule_of_thumb():
     assert votes == "VOTES"
     assert options["--teachers-per-record"] == "2"
     found = [float(options[flag]) for flag in ("--order", "--beta", "--sigma-release")]
-    np.testing.assert_array_equal(found, list(result["rule_of_thumb"].values()))
+    np.testing.assert_array_equal(found, list(result["rule_of_thumb"].values())[:3])
+    # Charged 2 votes a record, far beyond the target, and says so.
+    assert result["rule_of_thumb"]["made_up_epsilon"] > 4.0
+    assert result["meets_target"] is False
+    assert "--data-independent --teachers-per-record 2 --teachers 40" in result["tune_command"]
     with pytest.raises(ParameterError, match="target_epsilon"):
         rule_of_thumb(
             ReleaseKind.UPPER, mechanism=mechanism, queries=60, target_epsilon=0.0, delta=1e-5

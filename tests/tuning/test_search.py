@@ -17,7 +17,7 @@ from pate_cli.errors import UnreachableError
 from pate_cli.noise import RunKey
 from pate_cli.passes import CountsPasses
 from pate_cli.pricing.sensitivity import price_votes
-from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample
+from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from pate_cli.tuning.sample import capped_mean
 from pate_cli.words import Objective, ReleaseKind
 from runs import aggregated
@@ -314,3 +314,24 @@ def test_the_gaussian_route_counts_too(drawn):
     sd = np.sqrt((chance * (1.0 - chance)).sum())
     least = float(capped_mean(chance.sum(), sd, np.array(29.0)))
     assert winner.expected.answers >= 0.999 * least
+
+
+def test_answers_by_a_target_count_by_the_chance_that_they_pass(drawn):
+    goal = Goal(answers=9.0, release=ReleaseKind.TARGET, min_agreement=0.0)
+    winner = (
+        Search(drawn(4, queries=20), Grid((24.0,), (24.0,), (6.0,)), goal).run(extras=False).winner
+    )
+    assert winner is not None
+    assert winner.chance < 1.0
+    assert winner.expected.answers >= 9.0
+
+
+def test_a_target_so_large_that_one_order_serves_it(drawn):
+    """Of few teachers answers cost so much that a run has a single order, and so has a choice."""
+    pricing = tested.TestedPricing(drawn(3), delta=1e-5)
+    found = pricing.estimate(
+        Setting(24.0, 0.2, 0.05), Goal(answers=75.0, release=ReleaseKind.TARGET), None
+    )
+    assert found is not None
+    assert found.target is not None
+    assert found.target.orders.size == 1

@@ -14,12 +14,17 @@ from pate_cli.words import Objective
 
 
 def test_values_as_they_are_typed():
-    assert parse_values("--sigma1", "3,1.5") == (3.0, 1.5)
-    assert parse_values("--sigma1", "100:200:5") == (100.0, 125.0, 150.0, 175.0, 200.0)
-    assert parse_values("--sigma1", None) is None
-    for text in ("", "a", "1:2", "1:2:0", "1:2:x", "1,,2", "1,inf", "nan"):
-        with pytest.raises(UsageError, match="--sigma1 takes"):
-            parse_values("--sigma1", text)
+    def votes(text):
+        return [value.votes(250) for value in parse_values("sigma1", text)]
+
+    assert votes("3,1.5,20%") == [3.0, 1.5, 50.0]
+    assert votes("100:200:5") == [100.0, 125.0, 150.0, 175.0, 200.0]
+    assert votes("20%:40%:3") == [50.0, 75.0, 100.0]
+    assert parse_values("sigma1", None) is None
+    wrong = ("", "a", "1:2", "1:2:0", "1:2:x", "1,,2", "1,inf", "nan", "20%:40:3", "1:inf:2")
+    for text in (*wrong, "0.5", "0.5:2:3"):
+        with pytest.raises(UsageError, match="`sigma1` "):
+            parse_values("sigma1", text)
 
 
 def test_a_grid_is_sorted_and_checked():

@@ -16,14 +16,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pate_cli.errors import VoteError
 from pate_cli.votes import open_votes
+from pate_cli.votes.beside import side_files
+from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.columns import MOST_COLUMNS
-from pate_cli.votes.sources import copies, delimited, json_lines
+from pate_cli.votes.layouts import long
+from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
 from pate_cli.votes.sources import parquet as parquet_module
+from pate_cli.votes.sources.arrow_messages import unpacked_sizes
 from pate_cli.votes.sources.copies import Part
-from pate_cli.votes.sources.footers import entries_of
+from pate_cli.votes.sources.footers import chunks_of, entries_of
+from pate_cli.votes.sources.text import Rows
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "
@@ -107,8 +114,10 @@ def test_the_footer_counts_as_pyarrow_does(groups, tmp_path):
     for column, place in (("a.b", 0), ("a", 2)):
         chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
         with pa.OSFile(str(path)) as source:
-            assert entries_of(source, column) == sum(chunk.num_values for chunk in chunks)
-            assert entries_of(source, "x") == 0
+            assert entries_of(chunks_of(source), column) == sum(
+                chunk.num_values for chunk in chunks
+            )
+            assert entries_of(chunks_of(source), "x") == 0
 
 
 def test_empty_lists_are_not_counted_as_long(tmp_path):
@@ -161,7 +170,7 @@ def test_names_that_come_one_a_line(tmp_path, allocated, monkeypatch):
     found = []
 
     def look():
-        found.extend(next(json_lines.tables([Part("v.jsonl", str(path))], []))[0].names)
+        found.extend(next(json_lines.tables([Part("v.jsonl", str(path))], [], int))[0].names)
 
     assert allocated(look) < count * count
     assert found == [f"class_{i}" for i in range(count)]
@@ -238,7 +247,7 @@ def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
         real = copies.Path.open
 
         def opened(self, *args, **kwargs):
-            return full() if self.parent == folder else real(self, *args, **kwargs)
+            return full() if self.parent.parent == folder else real(self, *args, **kwargs)
 
         monkeypatch.setattr(copies.Path, "open", opened)
     assert refusal(path) == (
@@ -246,3 +255,304 @@ def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
         "or set TMPDIR to a folder that has some"
     )
     assert not list(folder.iterdir())
+
+
+def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, monkeypatch):
+    """Two columns of zeros, each in one page of 4 MB; in pages of 64 kB they are read."""
+    monkeypatch.setattr(pages, "MOST_PAGES", 1 << 22)
+    column = np.zeros(1 << 19, dtype=np.int64)
+    table = pa.table({"class_0": column, "class_1": column})
+    form = {"use_dictionary": False, "compression": "zstd", "row_group_size": len(column)}
+    path = tmp_path / "v.parquet"
+    said = []
+    pq.write_table(table, path, data_page_size=1 << 23, max_rows_per_page=len(column), **form)
+    assert allocated(lambda: said.append(refusal(path, layout="counts"))) < 1 << 20
+    assert said == [
+        "v.parquet: row group 0 has pages of more than 4 MB; write it anew in smaller ones"
+    ]
+    pq.write_table(table, path, max_rows_per_page=1 << 13, **form)
+    with open_votes(path, layout="counts", teachers=1) as votes:
+        assert votes.queries == len(column)
+        next(votes.batches())
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_long_text_in_every_row(listed, tmp_path, allocated, monkeypatch):
+    """Stored once, it stood in memory once for every row: here 200 MB of it."""
+    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    rows = 2000
+    texts = pa.array(["cat", "x" * 100_000, "dog"])
+    column = pa.DictionaryArray.from_arrays(pa.array(np.ones(rows, dtype=np.int32)), texts)
+    if listed:
+        column = pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), column)
+    path = tmp_path / "v.parquet"
+    table = pa.table({"labels" if listed else "teacher_0": column})
+    pq.write_table(table, path, store_schema=False, compression="zstd")
+    assert path.stat().st_size < 2000
+    found = []
+
+    def read():
+        with open_votes(path, layout="labels", label_names=("cat", "dog")) as votes:
+            found.extend(int(batch.counts.sum()) for batch in votes.batches())
+
+    assert allocated(read) < 1 << 24
+    assert sum(found) == 0
+    assert len(found) > rows // 12
+
+
+def test_plain_texts_are_read_in_few_rows(tmp_path, allocated, monkeypatch):
+    """All different and of a size that nobody but their pages tells."""
+    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    table = pa.table({"teacher_0": [f"{row:07}" * 10_000 for row in range(300)]})
+    path = tmp_path / "v.parquet"
+    form = {
+        "use_dictionary": False,
+        "compression": "zstd",
+        "data_page_size": 1 << 17,
+        "write_batch_size": 1,
+    }
+    pq.write_table(table, path, store_schema=False, **form)
+
+    def read():
+        with open_votes(path, layout="labels", label_names=("cat", "dog")) as votes:
+            assert sum(len(batch.counts) for batch in votes.batches()) == 300
+
+    assert allocated(read) < 1 << 23
+
+
+def test_a_long_id_is_refused(tmp_path, refusal):
+    table = pa.table(
+        {"query_id": ["a", "b" * (1 << 16) + "b"], "class_0": [1, 2], "class_1": [2, 1]}
+    )
+    pq.write_table(table, tmp_path / "v.parquet")
+    assert refusal(tmp_path / "v.parquet", layout="counts") == (
+        "v.parquet: row 1 has an id of more than 64 kB; use a number, or a hash of it"
+    )
+
+
+@pytest.mark.parametrize("packed", ["gzip", "twice", "npz"])
+def test_what_unpacks_beyond_measure_is_refused(packed, tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(copies, "LARGE", 1 << 16)
+    monkeypatch.setattr(copies, "MOST_TIMES", 50)
+    path = tmp_path / "v"
+    text = b"class_0,class_1\n" + b"1,2\n" * 30_000
+    if packed == "npz":
+        path = path.with_suffix(".npz")
+        np.savez_compressed(path, np.ones((9000, 2), dtype=np.int64))
+    else:
+        text = gzip.compress(text)
+        path.write_bytes(gzip.compress(text) if packed == "twice" else text)
+    said = refusal(path, layout="counts")
+    assert said.endswith("times its size; if it is meant to, unpack it and give what is in it")
+    monkeypatch.setattr(copies, "MOST_TIMES", 5000)
+    with open_votes(path, layout="counts") as votes:
+        assert votes.queries >= 9000
+
+
+def test_a_large_copy_leaves_room_on_its_disk(tmp_path, refusal, monkeypatch):
+    path = tmp_path / "v.csv.gz"
+    path.write_bytes(gzip.compress(b"class_0,class_1\n" + b"1,2\n" * 30_000))
+    monkeypatch.setattr(copies, "RESERVE", 1 << 62)
+    with open_votes(path, layout="counts") as votes:
+        assert votes.queries == 30_000
+    monkeypatch.setattr(copies, "LARGE", 1 << 16)
+    monkeypatch.setattr(copies, "MOST_TIMES", 1 << 20)
+    assert refusal(path, layout="counts").endswith(
+        "No space left on device; make room, or set TMPDIR to a folder that has some"
+    )
+
+
+LINES = {
+    "v.csv": (b"class_0,class_1\r\n", b"%d,1\r\n"),
+    "v.jsonl": (b"", b'{"class_0": %d, "class_1": 1}\n'),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_beyond_those_asked_are_not_converted(name, packed, tmp_path, monkeypatch):
+    """The last one is no vote; who asks for fewer rows never comes to it."""
+    monkeypatch.setattr(copies, "LONG_ENOUGH", 1 << 12)
+    head, line = LINES[name]
+    text = head + b"".join(line % (row % 7) for row in range(400_000)) + line % -5
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text, 1) if packed else text)
+    seen = []
+    with open_votes(
+        path, layout="counts", teachers=8, max_queries=300, progress=seen.append
+    ) as votes:
+        assert 300 <= votes.queries < 100_000
+        counts = np.concatenate([batch.counts for batch in votes.batches(limit=300)])
+    assert counts[:, 0].tolist() == [row % 7 for row in range(300)]
+    assert len(seen) < 4
+    with (
+        pytest.raises(VoteError, match="row 400000 "),
+        open_votes(
+            path, layout="counts", teachers=8, max_queries=1 << 40, progress=seen.append
+        ) as votes,
+    ):
+        list(votes.batches())
+    assert len(seen) > 4
+    assert set(seen) == {1}
+
+
+@pytest.mark.parametrize("layout", [None, "long"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "arrow"])
+def test_rows_that_are_votes_are_all_converted(layout, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(copies, "LONG_ENOUGH", 16)
+    votes = {"query_id": [3, 4, 3, 4], "teacher_id": [0, 0, 1, 1], "label": [0, 1, 0, 1]}
+    rows = list(zip(*votes.values(), strict=True))
+    path = tmp_path / "v"
+    if kind == "arrow":
+        with pa.ipc.new_file(path, (table := pa.table(votes)).schema) as writer:
+            writer.write_table(table, max_chunksize=1)
+    elif kind == "csv":
+        lines = [
+            ",".join(votes),
+            *(",".join(map(str, row)) for row in zip(*votes.values(), strict=True)),
+        ]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        rows = [dict(zip(votes, row, strict=True)) for row in zip(*votes.values(), strict=True)]
+        path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    with open_votes(path, layout=layout, classes=2, max_queries=1) as opened:
+        assert opened.queries == 2
+        assert opened.teachers == 2
+
+
+def test_batches_beyond_those_asked_are_not_converted(tmp_path):
+    table = pa.table({"class_0": np.arange(9), "class_1": 9 - np.arange(9)})
+    with pa.ipc.new_file(tmp_path / "v.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    with open_votes(tmp_path / "v.arrow", layout="counts", max_queries=3) as votes:
+        assert votes.queries == 4
+
+
+@given(
+    lines=st.lists(st.sampled_from([b"", b" ", b"1", b"1,\t", b"12,3"]), max_size=30),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    rows=st.integers(1, 12),
+    chunk=st.integers(1, 9),
+)
+def test_rows_are_counted_whatever_the_chunks(lines, end, rows, chunk):
+    """Cut at the place that is told, the text has so many lines that say something."""
+    text = b"a,b" + end + b"".join(line + end for line in lines)
+    found = Rows.of(text, "v.csv")
+    cut = None
+    for start in range(0, len(text), chunk):
+        place = found.end(text[start : start + chunk], rows)
+        if place is not None:
+            cut = start + place
+            break
+    full = [line for line in lines if line and line[-1:] not in b" \t"]
+    assert (cut is None) == (len(full) < rows)
+    if cut is not None:
+        kept = text[:cut].split(end)[1:]
+        assert [line for line in kept if line.strip()] == [line for line in lines if line.strip()][
+            : sum(bool(line.strip()) for line in kept)
+        ]
+        assert sum(line in full for line in kept) == rows
+
+
+def test_lines_that_each_bring_a_name_are_refused_soon(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(json_lines, "_MOST_CELLS", 1 << 12)
+    monkeypatch.setattr(json_lines, "_BLOCK", 1 << 14)
+    path = tmp_path / "v.jsonl"
+    path.write_text("".join(f'{{"c{i}":1}}\n' for i in range(20_000)))
+    assert "each row very few of them" in refusal(path, layout="counts", teachers=1)
+
+
+def arrow_file(path, table, **options):
+    with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_giant_record_batch_is_refused_by_its_message(
+    compression, tmp_path, refusal, allocated, monkeypatch
+):
+    monkeypatch.setattr(arrow_files, "MOST_UNPACKED", 1 << 22)
+    column = np.zeros(1 << 19, dtype=np.int64)
+    table = pa.table({"class_0": column, "class_1": column})
+    path = arrow_file(tmp_path / "v.arrow", table, compression=compression)
+    said = []
+    assert allocated(lambda: said.append(refusal(path, layout="counts"))) < 1 << 20
+    assert said[0].startswith("v.arrow: has a record batch of more than ")
+    path = arrow_file(path, table.slice(0, 1 << 17), compression=compression)
+    with open_votes(path, layout="counts", teachers=1) as votes:
+        assert votes.queries == 1 << 17
+
+
+@pytest.mark.parametrize("compression", ["zstd", None])
+def test_sizes_of_messages_are_those_of_buffers(compression, tmp_path):
+    """Of compressed ones alone; others are no larger than the file."""
+    table = pa.table(
+        {
+            "a": pa.array(range(1000), pa.int64()),
+            "b": pa.array(["x", "y"] * 500).dictionary_encode(),
+        }
+    )
+    path = arrow_file(tmp_path / "v.arrow", table, compression=compression)
+    with pa.OSFile(str(path)) as source:
+        source.seek(8)
+        sizes = list(unpacked_sizes(source))
+    assert len(sizes) == 3  # the schema, the dictionary, the rows
+    if compression is None:
+        assert sizes == [0, 0, 0]
+    else:
+        assert sizes[2] >= 1000 * (8 + 4)
+
+
+def test_rows_of_nothing(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(arrow_files, "_MOST_EMPTY", 1 << 10)
+    table = pa.table({name: pa.nulls(1 << 14) for name in ("class_0", "class_1")})
+    path = arrow_file(tmp_path / "v.arrow", table)
+    assert refusal(path) == "v.arrow: has more than 1024 rows without anything in them"
+
+
+def test_texts_of_a_dictionary_that_would_fill_memory(tmp_path, refusal, allocated, monkeypatch):
+    monkeypatch.setattr(arrow_files, "MOST_UNPACKED", 1 << 22)
+    places = pa.array(np.ones(1000, dtype=np.int8))
+    column = pa.DictionaryArray.from_arrays(places, pa.array(["cat", "x" * 10_000]))
+    path = arrow_file(tmp_path / "v.arrow", pa.table({"teacher_0": column}), compression="zstd")
+    said = []
+    assert allocated(lambda: said.append(refusal(path, label_names=("cat", "dog")))) < 1 << 20
+    assert "in a few rows" in said[0]
+
+
+def test_rows_of_long_texts_that_would_fill_memory(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(converted, "MOST_UNPACKED", 1 << 22)
+    path = tmp_path / "v.jsonl"
+    path.write_text(f'{{"teacher_0": "{"x" * 10_000}"}}\n' * 1000)
+    assert "in a few rows" in refusal(path, label_names=("cat", "dog"))
+
+
+@pytest.mark.parametrize("told", [{}, {"classes": 4000}])
+def test_pairs_of_queries_and_teachers_that_memory_is_not_for(told, tmp_path, refusal, monkeypatch):
+    """A vote each of a teacher of its own on a query of its own."""
+    monkeypatch.setattr(long, "MOST_BYTES", 1 << 20)
+    ids = np.arange(3000 if not told else 100)
+    table = pa.table({"query_id": ids, "teacher_id": ids, "label": ids % 3})
+    pq.write_table(table, tmp_path / "v.parquet")
+    assert "to count; store one row per query" in refusal(
+        tmp_path / "v.parquet", teachers=4000, **told
+    )
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_giant_file_beside_the_votes(listed, tmp_path, allocated, monkeypatch):
+    monkeypatch.setattr(side_files, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "p.parquet"
+    if listed:
+        lists(path, [1 << 18])
+    else:
+        column = np.zeros(1 << 18)
+        pq.write_table(pa.table({"class_0": column}), path, row_group_size=len(column))
+    assert path.stat().st_size < 1 << 15
+
+    def read():
+        with pytest.raises(VoteError, match="is held in memory; keep the columns"):
+            load_predictions(path)
+
+    assert allocated(read) < 1 << 20

@@ -101,7 +101,7 @@ def test_standard_input_is_spooled_privately_and_removed(
     try:
         with open_votes("-", stdin=io.BytesIO(path.read_bytes())) as votes:
             assert votes.name == "standard input"
-            (copy,) = spool_folder.iterdir()
+            ((copy,),) = (folder.iterdir() for folder in spool_folder.iterdir())
             assert stat.S_IMODE(copy.stat().st_mode) == 0o600
             assert copy.read_bytes() == path.read_bytes()
             assert sum(len(b.counts) for b in votes.batches()) == votes.queries

@@ -20,7 +20,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ended import ended_owner
 from pate_cli.errors import UsageError
+from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import delimited, json_lines
 from refusals import refusal as refused
@@ -123,11 +125,32 @@ def test_copies_are_private_and_removed(suffix, tables, tmp_path, monkeypatch):
     path = tmp_path / f"v{suffix}"
     path.write_bytes(gzip.compress(content) if suffix.endswith(".gz") else content)
     with open_votes(path) as votes:
-        (copy,) = (tmp_path / "spool").iterdir()
+        (folder,) = (tmp_path / "spool").iterdir()
+        assert folder.name.startswith("pate-votes-")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (copy,) = folder.iterdir()
         assert stat.S_IMODE(copy.stat().st_mode) == 0o600
         assert votes.portable
         assert sum(len(batch.counts) for batch in votes.batches()) == 40
     assert not list((tmp_path / "spool").iterdir())
+
+
+def test_copies_of_killed_runs_are_swept(tmp_path, monkeypatch):
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spool))
+    stay = [f"pate-votes-{owned_name()}", "pate-votes-of-mine", f"x-{ended_owner()}"]
+    (spool / "target").mkdir()
+    for name in (*stay, f"pate-votes-{ended_owner()}"):
+        (spool / name).mkdir()
+        (spool / name / "1").touch()
+    stay += [f"pate-votes-{ended_owner()}", "target"]
+    (spool / stay[-2]).symlink_to("target")
+    path = tmp_path / "v.csv"
+    path.write_text("class_0,class_1\n1,2\n")
+    with open_votes(path):
+        pass
+    assert sorted(each.name for each in spool.iterdir()) == sorted(stay)
 
 
 @given(
@@ -154,7 +177,9 @@ def test_types_are_those_of_all_values(cells, block, tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "_BLOCK", block)
     path = tmp_path / "t.csv"
     path.write_text("query_id,v\n" + "".join(f"{key},{value}\n" for key, value in cells))
-    ((schema, batches),) = delimited.tables([delimited.Part("t", str(path))], {"query_id"})
+    ((schema, batches),) = delimited.tables(
+        [delimited.Part("t", str(path))], {"query_id"}, lambda _size: None
+    )
     found = pa.Table.from_batches(list(batches), schema=schema).to_pydict()
 
     def whole(text):

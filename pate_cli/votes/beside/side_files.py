@@ -14,18 +14,23 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import VoteError, quoted
+from pate_cli.errors import VoteError, quoted, shortened
 from pate_cli.multilabel import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.files import locate
+from pate_cli.votes.sources.footers import chunks_of
 from pate_cli.votes.sources.formats import Format
+
+MOST_BYTES = 1 << 32
+"""Of a side file, each number counted as 8 of them."""
 
 # What numpy and pyarrow raise over damaged files; nearly all of pyarrow's errors derive from these.
 _DAMAGE = (
@@ -127,7 +132,9 @@ def read_side(
         damaged = f"{located.name}: cannot be read as {noun}"
         with understood(damaged):
             if located.format is Format.NPY:
-                array = np.load(located.parts[0].path, allow_pickle=False)
+                path = located.parts[0].path
+                _refuse_large(located.name, Path(path).stat().st_size)
+                array = np.load(path, allow_pickle=False)
                 return Side(located.name, array)
         # pyarrow takes a tenth of a second to import: arrays do without.
         from pyarrow import concat_tables
@@ -148,7 +155,8 @@ def read_side(
             f"{located.name}: column {quoted(query)} holds no ids; use numbers or texts"
         )
     if None in queries:
-        raise VoteError(f"{located.name}: row {queries.index(None)} has no {query}")
+        row = queries.index(None)
+        raise VoteError(f"{located.name}: row {row} has no {shortened(query or QUERY)}")
     if located.digits:
         queries = tuple(map(str, queries))
     return Side(located.name, table, queries, located.digits)
@@ -164,7 +172,30 @@ def _table(part: Part) -> Any:
             else part.filesystem.open_input_file(part.path)
         )
         with opened:
-            return parquet.ParquetFile(opened, page_checksum_verification=True).read()
+            file = parquet.ParquetFile(opened, page_checksum_verification=True)
+            _refuse_large(part.name, _size(file, opened))
+            return file.read()
+
+
+def _size(file: Any, source: Any) -> int:
+    """Bytes of a table in memory, about; what lists hold is looked up, which takes a while."""
+    from pyarrow.types import is_nested
+
+    footer = file.metadata
+    stored = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    entries = footer.num_rows * footer.num_columns
+    if any(is_nested(field.type) for field in file.schema_arrow):
+        entries = sum(chunk.entries for group in chunks_of(source) for chunk in group)
+    return max(int(stored), 8 * int(entries))
+
+
+def _refuse_large(name: str, size: int) -> None:
+    """VoteError where a file has more bytes than memory is for; it is all read at once."""
+    if size > MOST_BYTES:
+        raise VoteError(
+            f"{name}: has more than {MOST_BYTES >> 30} GB of numbers or texts, and what is beside "
+            "the votes is held in memory; keep the columns and rows that are needed"
+        )
 
 
 @contextlib.contextmanager

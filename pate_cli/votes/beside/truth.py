@@ -67,6 +67,21 @@ class Truth:
         # UNKNOWN is -1, and so finds the last.
         return Truth(places[self.labels].astype(np.int64), self.ids)
 
+    def check_length(self, *, asked: int, rows: int, rows_per_query: int = 1) -> None:
+        """Refuse labels by order that cannot be those of the votes.
+
+        Args:
+            asked: the first so many rows of the votes are looked at.
+            rows: of the votes in all.
+            rows_per_query: how many of them are one query.
+
+        Raises:
+            VoteError: more labels than the votes have rows, or fewer than are asked.
+        """
+        del rows_per_query
+        if self.ids is None:
+            _check_length(len(self.labels), asked, rows)
+
     def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
         """Labels of the queries with these ids, or from `first_row` on, UNKNOWN or below `classes`.
 
@@ -98,6 +113,11 @@ class PairTruth(Truth):
         ids: the queries' ids, or None when rows match queries of the votes by their order.
     """
 
+    def check_length(self, *, asked: int, rows: int, rows_per_query: int = 1) -> None:
+        """The same by queries."""
+        if self.ids is None:
+            _check_length(len(self.labels), asked // rows_per_query, rows // rows_per_query)
+
     def of(self, ids: Any, first_row: int, *, classes: int) -> Ints:
         """What is true of the pairs from `first_row` on, whose queries have these ids.
 
@@ -106,6 +126,16 @@ class PairTruth(Truth):
         """
         del classes
         return of_pairs(self._rows, self.labels, ids, first_row, UNKNOWN)
+
+
+def _check_length(labels: int, asked: int, queries: int) -> None:
+    if asked <= labels <= queries:
+        return
+    few = f", of which {asked} are asked" if asked < queries else ""
+    raise VoteError(
+        f"true labels: there are {labels}, the votes have {queries} queries{few}; give the truth "
+        "of these votes, in their order, or a table with `query_id` and `label`"
+    )
 
 
 def truth_of(

@@ -29,6 +29,10 @@ VOTES_AT_ONCE = 1 << 19
 """Rows of a batch."""
 
 
+MOST_BYTES = 1 << 32
+"""Of the histograms, or of who has voted on what, a bit each."""
+
+
 @dataclass(frozen=True, eq=False)
 class LongVotes:
     """Histograms [queries, classes] in order of the query ids, whoever voted and wherever.
@@ -195,6 +199,11 @@ def _count(
     """Return the histograms, and how many rows each query has and the first of them."""
     where, query_id = parts.where, parts.columns.query
     rows, found = len(queries.ids), len(voters.ids)
+    if max(rows * found // 8, rows * classes * 8 * (classes <= DENSE_CLASSES)) > MOST_BYTES:
+        raise VoteError(
+            f"{where.name}: {rows} queries, {found} teachers and {classes} classes would take more "
+            f"than {MOST_BYTES >> 30} GB to count; store one row per query"
+        )
     tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
     present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)

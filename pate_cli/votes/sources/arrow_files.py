@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pate_cli.errors import VoteError
+from pate_cli.votes.columns import is_text
+from pate_cli.votes.sources.arrow_messages import unpacked_sizes
 from pate_cli.votes.sources.copies import Part
 
 __all__ = ["tables"]
 
+MOST_UNPACKED = 1 << 30
+"""Bytes of a record batch once it is unpacked."""
+
+LONG_TEXTS = (
+    f"has more than {MOST_UNPACKED >> 20} MB in a few rows; keep the votes alone, and the names "
+    "of classes short"
+)
+
 _MAGIC = b"ARROW1"
+_FIRST_MESSAGE = 8
+_MOST_EMPTY = 1 << 24
 
 
-def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+def tables(
+    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; ids are as they are typed.
+
+    `passed` is told how many bytes were read, as in Copies.
 
     Raises:
         VoteError: a part is truncated or damaged.
@@ -26,10 +43,11 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     for part in parts:
         with _readable(part.name), pa.OSFile(part.path) as source, _opened(source) as reader:
             schema = _plain(reader.schema)
-        yield schema, _batches(part, schema)
+        _refuse_giant(part)
+        yield schema, _batches(part, schema, passed)
 
 
-def _batches(part: Part, schema: Any) -> Iterator[Any]:
+def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         with _readable(part.name):
             source = stack.enter_context(pa.OSFile(part.path))
@@ -47,9 +65,39 @@ def _batches(part: Part, schema: Any) -> Iterator[Any]:
                     return
                 # Offsets and indices that point outside would be followed, not noticed.
                 batch.validate(full=True)
+            if batch.num_rows > max(_MOST_EMPTY, 8 * batch.nbytes):
+                raise VoteError(
+                    f"{part.name}: has more than {_MOST_EMPTY} rows without anything in them"
+                )
+            if sum(map(_texts_of, batch.columns)) > MOST_UNPACKED:
+                raise VoteError(f"{part.name}: {LONG_TEXTS}")
+            with _readable(part.name):
                 columns = [_decoded(column) for column in batch.columns]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            passed(batch.nbytes)
             yield batch
+
+
+def _refuse_giant(part: Part) -> None:
+    with _readable(part.name), pa.OSFile(part.path) as source:
+        if source.read(len(_MAGIC)) == _MAGIC:
+            source.seek(_FIRST_MESSAGE)
+        else:
+            source.seek(0)
+        giant = any(size > MOST_UNPACKED for size in unpacked_sizes(source))
+    if giant:
+        raise VoteError(
+            f"{part.name}: has a record batch of more than {MOST_UNPACKED >> 20} MB once it is "
+            "unpacked; write it anew in smaller ones"
+        )
+
+
+def _texts_of(column: Any) -> int:
+    """Bytes of the texts of a dictionary once each stands where it belongs; 0 of other columns."""
+    if not (pa.types.is_dictionary(column.type) and is_text(column.type)):
+        return 0
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
 def _opened(source: Any) -> Any:

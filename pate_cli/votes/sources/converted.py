@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pate_cli.errors import VoteError
+from pate_cli.votes.columns import TEACHER, is_text
 from pate_cli.votes.sources import arrow_files, delimited, json_lines
-from pate_cli.votes.sources.copies import Copies, Part
+from pate_cli.votes.sources.arrow_files import LONG_TEXTS, MOST_UNPACKED
+from pate_cli.votes.sources.copies import LARGE, Copies, Part, leave_room
 from pate_cli.votes.sources.formats import Format
 
 __all__ = ["converted"]
@@ -25,13 +27,15 @@ __all__ = ["converted"]
 Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
 """Of each part its schema, and its rows as record batches of this schema."""
 
-_READERS: dict[Format, Callable[[Sequence[Part], Collection[str]], Tables]] = {
+_Reader: TypeAlias = Callable[[Sequence[Part], Collection[str], Callable[[int], None]], Tables]
+_READERS: dict[Format, _Reader] = {
     Format.CSV: delimited.tables,
     Format.JSONL: json_lines.tables,
     Format.ARROW: arrow_files.tables,
 }
 # A row group is decoded from its start and each of its columns costs something by itself.
 _GROUP_ENTRIES = 1 << 21
+_TEXT_ENTRIES = 1 << 17
 _WIDE_ENTRIES = 1 << 23
 _WIDE_ROWS = 1 << 12
 
@@ -44,41 +48,71 @@ def converted(
     Raises:
         VoteError: a part is damaged, or its columns are no table.
     """
-    for part, (schema, batches) in zip(parts, _READERS[kind](parts, ids), strict=True):
+    needed = [_needed(part, kind, copies) for part in parts]
+    for part, (schema, batches) in zip(
+        needed, _READERS[kind](needed, ids, copies.passed), strict=True
+    ):
         path = copies.new(part.name)
         with copies.making(part.name):
-            _write(path, schema, batches, part.name)
+            texts = any(is_text(it.type) and it.name not in ids for it in schema)
+            entries = _TEXT_ENTRIES if texts else _GROUP_ENTRIES
+            _write(path, schema, _limited(batches, schema, kind, copies), part.name, entries)
         copies.drop(part.path)
         yield path
 
 
-def _write(path: Path, schema: Any, batches: Iterator[Any], name: str) -> None:
+def _needed(part: Part, kind: Format, copies: Copies) -> Part:
+    """The part, or a copy of the rows of a long text that are asked."""
+    cut = None if kind is Format.ARROW else copies.beginning(part.path, part.name)
+    if cut is None:
+        return part
+    copies.drop(part.path)
+    return Part(part.name, str(cut))
+
+
+def _limited(batches: Iterator[Any], schema: Any, kind: Format, copies: Copies) -> Iterator[Any]:
+    """Of Arrow, which is not cut as text is, the batches that hold the rows that are asked."""
+    left = copies.rows if kind is Format.ARROW and TEACHER not in schema.names else None
+    for batch in batches:
+        yield batch
+        if left is not None:
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+
+def _write(path: Path, schema: Any, batches: Iterator[Any], name: str, entries: int) -> None:
     with _storable(name):
         writer = pq.ParquetWriter(path, schema)
     with writer:
         held: list[Any] = []
-        rows, size = 0, 0
+        rows = size = taken = 0
         for batch in batches:
             if not batch.num_rows:
                 continue
-            size = size or _group_rows(batch)
+            size = size or _group_rows(batch, entries)
             start = 0
             while start < batch.num_rows:
                 piece = batch.slice(start, size - rows)
                 held.append(piece)
+                taken += piece.nbytes
+                if taken > MOST_UNPACKED:
+                    raise VoteError(f"{name}: {LONG_TEXTS}")
                 start += piece.num_rows
                 rows += piece.num_rows
                 if rows == size:
-                    _flush(writer, held, schema, name)
-                    held, rows = [], 0
+                    _flush(writer, held, schema, path, name)
+                    held, rows, taken = [], 0, 0
         if held:
-            _flush(writer, held, schema, name)
+            _flush(writer, held, schema, path, name)
 
 
-def _flush(writer: Any, held: list[Any], schema: Any, name: str) -> None:
+def _flush(writer: Any, held: list[Any], schema: Any, path: Path, name: str) -> None:
     table = pa.Table.from_batches(held, schema=schema)
     with _storable(name):
         writer.write_table(table, row_group_size=table.num_rows)
+    if path.stat().st_size > LARGE:
+        leave_room(path)
 
 
 @contextlib.contextmanager
@@ -89,11 +123,11 @@ def _storable(name: str) -> Iterator[None]:
         raise VoteError(f"{name}: has a column of a type that is no vote; drop it") from error
 
 
-def _group_rows(batch: Any) -> int:
+def _group_rows(batch: Any, entries: int) -> int:
     """Rows of a row group, by the width of the first row alone: no vote decides where one ends."""
     width = 1 if not batch.num_columns else 0
     for column in batch.slice(0, 1).columns:
         while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
             column = pc.list_flatten(column)
         width += max(1, len(column))
-    return max(1, _GROUP_ENTRIES // width, min(_WIDE_ROWS, _WIDE_ENTRIES // width))
+    return max(1, entries // width, min(_WIDE_ROWS, _WIDE_ENTRIES // width))

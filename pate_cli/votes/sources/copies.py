@@ -1,9 +1,10 @@
 """Files of votes, and temporary copies of those that cannot be read from anywhere, again and again.
 
-Copies have mode 0600, lie where temporary files do, and are removed when the votes are closed.
-Whatever a packed file grows to, memory is bounded, and its size limited by the disk alone: there
-is no limit on how many times larger it is than what it came in, for votes do pack a thousand times
-smaller. A disk that fills ends the reading with a VoteError, and the copies are removed.
+Copies have mode 0600, lie in a folder of mode 0700 where temporary files do, and are removed when
+the votes are closed; those of a run that was killed go when the next one makes some.
+Whatever a packed file grows to, memory is bounded. Beyond LARGE it may be MOST_TIMES as large as
+what it came in, and is cut where the rows that are asked end. A disk that fills ends the reading
+with a VoteError before it is full, and the copies are removed.
 """
 
 from __future__ import annotations
@@ -11,20 +12,36 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
+import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from pate_cli.errors import VoteError, shortened
+from pate_cli.files.owner import is_gone, owned_name
+from pate_cli.files.undisturbed import undisturbed
+from pate_cli.files.unfinished import CREATE
 from pate_cli.votes.sources.formats import Format, refuse_closed
+from pate_cli.votes.sources.text import Rows
 
-__all__ = ["Copies", "Part", "begun_with"]
+__all__ = ["LARGE", "Copies", "Part", "Wanted", "begun_with", "leave_room"]
+
+LARGE = 1 << 30
+"""Bytes up to which a copy may grow whatever it came in, and however little room is left."""
+MOST_TIMES = 1000
+"""How many times as large as what it came in a larger copy may be."""
+RESERVE = 1 << 30
+"""Bytes that a large copy leaves free on its disk."""
+LONG_ENOUGH = 1 << 26
+"""Bytes of text that are copied before a limit on rows cuts it."""
 
 _CHUNK = 1 << 20
+_PREFIX = "pate-votes-"
 # What zipfile raises over damage, a password, or a compression it does not know.
 _DAMAGED = (
     EOFError,
@@ -51,60 +68,79 @@ class Part:
     filesystem: Any = None
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What whoever opens votes needs of them, and sees while they are copied.
+
+    Attributes:
+        rows: how many queries will be read at most, if that is known.
+        progress: called with 1 for each megabyte that was copied or read.
+    """
+
+    rows: int | None = None
+    progress: Callable[[int], None] = lambda _done: None
+
+
 class Copies:
     """The temporary files of one source; they live until `stack` is closed."""
 
-    def __init__(self, stack: contextlib.ExitStack) -> None:
-        self._paths: set[Path] = set()
+    def __init__(self, stack: contextlib.ExitStack, wanted: Wanted) -> None:
+        self._folder: Path | None = None
+        self._made = 0
+        self._wanted = wanted
+        self._told = self._done = 0
         stack.callback(self._remove)
+
+    @property
+    def rows(self) -> int | None:
+        """See Wanted."""
+        return self._wanted.rows
+
+    def passed(self, size: int) -> None:
+        """So many bytes more were copied or read."""
+        self._done += size
+        while self._told < self._done >> 20:
+            self._told += 1
+            self._wanted.progress(1)
 
     def new(self, name: str) -> Path:
         """An empty file that only its owner can read, for a copy of `name`."""
         with self.making(name):
-            # mkstemp creates the file with mode 0600: nobody reads it half-way.
-            descriptor, path = tempfile.mkstemp(prefix="pate-votes-")
-            self._paths.add(Path(path))
-            os.close(descriptor)
-        return Path(path)
+            if self._folder is None:
+                self._folder = Path(tempfile.gettempdir(), f"{_PREFIX}{owned_name()}")
+                self._folder.mkdir(0o700)
+                _sweep_beside(self._folder)
+            self._made += 1
+            path = self._folder / str(self._made)
+            # The mode holds from the first instant: nobody reads it half-way.
+            os.close(os.open(path, CREATE, 0o600))
+        return path
 
     def drop(self, path: str) -> None:
         """Remove a file before the others, if it is a copy."""
-        if Path(path) in self._paths:
+        if self._folder is not None and Path(path).parent == self._folder:
             with contextlib.suppress(OSError):
                 Path(path).unlink()
-            self._paths.discard(Path(path))
 
     def spooled(self, stream: Any, name: str, begun: bytes = b"") -> Path:
         """Copy all of a stream after what was read of it; errors of reading it are told by name."""
-        path = self.new(name)
-        with contextlib.ExitStack() as stack:
-            with self.making(name):
-                file = stack.enter_context(path.open("wb"))
-                file.write(begun)
-            while chunk := _read(stream, name):
-                with self.making(name):
-                    file.write(chunk)
-            with self.making(name):
-                file.flush()
-        return path
 
-    def unpacked(self, stream: IO[bytes] | Any, kind: Format, name: str) -> Path:
-        """Copy what a compressed stream holds.
+        def chunks() -> Iterator[bytes]:
+            yield begun
+            while chunk := _read(stream, name):
+                yield chunk
+
+        return self._filled(chunks(), name)
+
+    def unpacked(self, stream: IO[bytes] | Any, kind: Format, name: str, stored: int) -> Path:
+        """Copy what a compressed stream holds; `stored` as in `_filled`.
 
         Raises:
-            VoteError: it is truncated or damaged.
+            VoteError: it is truncated or damaged, or grows beyond measure.
         """
         import pyarrow as pa
 
-        try:
-            opened = pa.CompressedInputStream(stream, _CODECS[kind])
-        except (pa.ArrowException, OSError) as error:
-            raise _torn(name, kind) from error
-        path = self.new(name)
-        with contextlib.ExitStack() as stack:
-            stack.callback(_quietly_closed, opened)
-            with self.making(name):
-                file = stack.enter_context(path.open("wb"))
+        def chunks() -> Iterator[Any]:
             while True:
                 try:
                     # read() would lose the memory of a chunk that turns out damaged.
@@ -112,20 +148,69 @@ class Copies:
                 except (pa.ArrowException, OSError) as error:
                     raise _torn(name, kind) from error
                 if not chunk.size:
-                    break
+                    return
+                yield chunk
+
+        try:
+            opened = pa.CompressedInputStream(stream, _CODECS[kind])
+        except (pa.ArrowException, OSError) as error:
+            raise _torn(name, kind) from error
+        with contextlib.ExitStack() as stack:
+            stack.callback(_quietly_closed, opened)
+            return self._filled(self._needed(chunks(), name), name, stored)
+
+    def beginning(self, path: str, name: str) -> Path | None:
+        """Copy as much of a long text as holds the rows that are asked; None where all does."""
+        if self.rows is None or Path(path).stat().st_size <= LONG_ENOUGH:
+            return None
+        with Path(path).open("rb") as file:
+            if Rows.of(file.read(_CHUNK), name) is None:
+                return None
+            file.seek(0)
+            return self._filled(self._needed(iter(lambda: file.read(_CHUNK), b""), name), name)
+
+    def _needed(self, chunks: Iterator[Any], name: str) -> Iterator[Any]:
+        """Chunks of a file, of a text only those that hold the rows that are asked."""
+        rows: Rows | None = None
+        size = 0
+        for chunk in chunks:
+            if not size and self.rows is not None:
+                rows = Rows.of(chunk, name)
+            size += len(chunk)
+            if rows is not None and self.rows is not None:
+                end = rows.end(chunk, self.rows)
+                if end is not None and size > LONG_ENOUGH:
+                    yield memoryview(chunk)[:end]
+                    return
+            yield chunk
+
+    def _filled(self, chunks: Iterator[Any], name: str, stored: int | None = None) -> Path:
+        """A new file of these chunks; `stored`: bytes of what they were packed in, if they were."""
+        path = self.new(name)
+        size = 0
+        with contextlib.ExitStack() as stack:
+            with self.making(name):
+                file = stack.enter_context(path.open("wb"))
+            for chunk in chunks:
                 with self.making(name):
                     file.write(chunk)
+                size += len(chunk)
+                self.passed(len(chunk))
+                if size > LARGE:
+                    _refuse_growth(size, stored, name)
+                    with self.making(name):
+                        leave_room(path)
             with self.making(name):
                 file.flush()
         return path
 
-    def only_array(self, path: str, name: str) -> Path:
-        """Copy the one array of an NPZ file.
+    def only_array(self, path: str, name: str, stored: int) -> Path:
+        """Copy the one array of an NPZ file; `stored` as in `unpacked`.
 
         Raises:
-            VoteError: it is damaged, holds a pickle, several arrays, or something else.
+            VoteError: it is damaged, holds a pickle, several arrays, or something else, or grows
+                beyond measure.
         """
-        copy = self.new(name)
         try:
             with zipfile.ZipFile(path) as archive:
                 inside = [entry for entry in archive.infolist() if not entry.is_dir()]
@@ -143,19 +228,12 @@ class Copies:
                     raise VoteError(
                         f"{name}: holds {len(inside)} arrays ({names}{more}); save the votes alone"
                     )
-                with archive.open(inside[0]) as member, contextlib.ExitStack() as held:
-                    with self.making(name):
-                        file = held.enter_context(copy.open("wb"))
-                    while chunk := member.read(_CHUNK):
-                        with self.making(name):
-                            file.write(chunk)
-                    with self.making(name):
-                        file.flush()
+                with archive.open(inside[0]) as member:
+                    return self._filled(iter(lambda: member.read(_CHUNK), b""), name, stored)
         except _DAMAGED as error:
             raise VoteError(f"{name}: the NPZ file is truncated or damaged") from error
         except OSError as error:
             raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-        return copy
 
     @contextlib.contextmanager
     def making(self, name: str) -> Iterator[None]:
@@ -169,8 +247,22 @@ class Copies:
             raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
 
     def _remove(self) -> None:
-        for path in list(self._paths):
-            self.drop(str(path))
+        if self._folder is not None:
+            with undisturbed():
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _sweep_beside(folder: Path) -> None:
+    """Remove what runs of the same user have left that were killed."""
+    with contextlib.suppress(OSError), os.scandir(folder.parent) as entries:
+        user = folder.stat().st_uid
+        for entry in entries:
+            name = entry.name.removeprefix(_PREFIX)
+            if name == entry.name or not is_gone(name):
+                continue
+            found = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == user:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def begun_with(stream: Any, size: int, name: str) -> bytes:
@@ -187,6 +279,21 @@ def _read(stream: Any, name: str, size: int = _CHUNK) -> bytes:
     except OSError as error:
         reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
         raise VoteError(f"{name}: cannot be copied to a temporary file: {reason}") from error
+
+
+def _refuse_growth(size: int, stored: int | None, name: str) -> None:
+    if stored is not None and size > MOST_TIMES * stored:
+        raise VoteError(
+            f"{name}: unpacks to more than {LARGE >> 30} GB and {MOST_TIMES} times its size; if it "
+            "is meant to, unpack it and give what is in it"
+        )
+
+
+def leave_room(path: Path) -> None:
+    """OSError where less than RESERVE is left on the disk of a file."""
+    found = os.statvfs(path)
+    if found.f_bavail * found.f_frsize < RESERVE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _torn(name: str, kind: Format) -> VoteError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,12 @@ _BROKEN_LINE = r"[\r\n]"
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
-def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+def tables(
+    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; a column has one type in all of them.
+
+    `passed` is told how many bytes were read, as in Copies.
 
     Empty fields are nulls. A column in `ids` is of integers where each is written as one (007 is
     not 7), another one where it is possible, then of floats; else both are text.
@@ -46,7 +50,7 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     Raises:
         VoteError: no header, an unclear one, text that is no UTF-8, or rows of other lengths.
     """
-    sheets = [_sheet(part) for part in parts]
+    sheets = [_sheet(part, passed) for part in parts]
     seen: dict[str, _Seen] = {}
     for sheet in sheets:
         _settle(sheet, seen)
@@ -63,6 +67,7 @@ class _Sheet:
     names: tuple[str, ...]
     delimiter: str
     only_header: bool
+    passed: Callable[[int], None] = field(repr=False)
 
     def reader(self, types: dict[str, Any], bad: list[Any]) -> Any:
         """Record batches in order; rows of another length are left out and noted in `bad`."""
@@ -95,8 +100,8 @@ class _Sheet:
 # The first line.
 
 
-def _sheet(part: Part) -> _Sheet:
-    refuse_other_bytes(part)
+def _sheet(part: Part, passed: Callable[[int], None]) -> _Sheet:
+    refuse_other_bytes(part, passed)
     with Path(part.path).open("rb") as file:
         start = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
     first, *rest = re.split(rb"[\r\n]", start, maxsplit=1)
@@ -135,7 +140,8 @@ def _sheet(part: Part) -> _Sheet:
                 f"{part.name}: the first line names columns {first_place} and {place} alike; it "
                 "must name the columns, each by another name"
             )
-    return _Sheet(part, tuple(names), delimiter, only_header=not b"".join(rest).strip())
+    only_header = not b"".join(rest).strip()
+    return _Sheet(part, tuple(names), delimiter, only_header, passed)
 
 
 # What the columns hold.
@@ -219,7 +225,7 @@ def _batches(sheet: _Sheet, schema: Any) -> Iterator[Any]:
 def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
     """Yield (first row, record batch)."""
     bad: list[Any] = []
-    row = 0
+    row, left = 0, Path(sheet.part.path).stat().st_size
     try:
         reader = sheet.reader(types, bad)
     except pa.ArrowInvalid as error:
@@ -241,6 +247,8 @@ def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
             )
         if batch is None:
             return
+        sheet.passed(min(_BLOCK, left))
+        left = max(left - _BLOCK, 0)
         yield row, batch
         row += batch.num_rows
 

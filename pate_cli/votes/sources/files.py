@@ -26,7 +26,7 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
-from pate_cli.votes.sources.copies import Copies, Part, begun_with
+from pate_cli.votes.sources.copies import Copies, Part, Wanted, begun_with
 from pate_cli.votes.sources.formats import HEAD, Format, format_of, plain_suffix, suffix_format
 
 __all__ = ["Located", "locate"]
@@ -57,11 +57,13 @@ def locate(
     *,
     ids: Collection[str] = LONG_COLUMNS[:2],
     what: str = "among the votes",
+    wanted: Wanted | None = None,
 ) -> Located:
     """Find the files behind `source`; temporary copies live until `stack` is closed.
 
     ids: columns whose values are names, and become numbers only if each is written as one.
-    what: completes "the output is ...", which these files must not be.
+    what: completes "the output is ...", which these files must not be. wanted: rows that will be
+    read at most, and who sees how far copies are.
 
     Raises:
         VoteError: nothing there, not readable, empty, or none of the formats.
@@ -69,7 +71,7 @@ def locate(
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
-    search = _Search(Copies(stack), frozenset(ids))
+    search = _Search(Copies(stack, wanted or Wanted()), frozenset(ids))
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
@@ -167,16 +169,18 @@ class _Search:
 
     def _unpacked(self, kind: Format, part: Part) -> tuple[Format, Part]:
         """Take off what a file is packed in, as often as it is."""
+        stored = 0
         for _ in range(_NESTED + 1):
             if kind not in (*_PACKED, Format.ZIP):
                 return kind, part
+            stored = stored or _size(part)
             if kind is Format.ZIP:
                 local = self._on_disk(part)
-                copy = self.copies.only_array(local.path, part.name)
+                copy = self.copies.only_array(local.path, part.name, stored)
                 self.copies.drop(local.path)
             else:
                 with _stream(part) as stream:
-                    copy = self.copies.unpacked(stream, kind, part.name)
+                    copy = self.copies.unpacked(stream, kind, part.name, stored)
                 self.copies.drop(part.path)
             part = Part(part.name, str(copy))
             kind = format_of(_head(part), part.name)
@@ -248,6 +252,11 @@ def _local_part(path: Path, name: str | None = None) -> Part:
 def _head(part: Part) -> bytes:
     with _stream(part) as stream:
         return bytes(stream.read(HEAD))
+
+
+def _size(part: Part) -> int:
+    with _stream(part) as stream:
+        return int(stream.seek(0, 2))
 
 
 @contextlib.contextmanager

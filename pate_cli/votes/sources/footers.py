@@ -1,24 +1,42 @@
-"""How many entries the lists of a Parquet file have, by its footer.
+"""What the footer of a Parquet file says of the columns in its row groups.
 
-pyarrow knows, too, but where a footer is damaged it ends the process instead of raising an error
-[apache/parquet-format, src/main/thrift/parquet.thrift; the compact protocol of Apache Thrift].
+[apache/parquet-format, src/main/thrift/parquet.thrift]
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["entries_of"]
+from pate_cli.votes.sources.thrift import Compact
 
-_DEEPEST = 16  # the structs of a footer are far less deep
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
-_NUMBERS = (4, 5, 6)
+__all__ = ["Chunk", "chunks_of", "entries_of"]
+
 # The numbers of fields: of the file, a row group, a column in it, and what is said of that.
-_ROW_GROUPS, _COLUMNS, _META, _PATH, _VALUES = 4, 1, 3, 3, 5
+_ROW_GROUPS, _COLUMNS, _META = 4, 1, 3
+_KIND, _PATH, _VALUES, _SIZE, _PACKED, _DATA, _DICTIONARY = 1, 3, 5, 6, 7, 9, 11
+_TEXT = 6
 
 
-def entries_of(source: Any, column: str) -> int:
-    """At least as many as the lists of `column` have; 0 where the footer cannot be read.
+@dataclass(frozen=True)
+class Chunk:
+    """A column in a row group.
+
+    path: the names that lead to it. text: whether it holds texts. entries: at least as many as its
+    lists have together; an empty list may count as one. size, packed: bytes of its pages, decoded
+    and as they are stored. start: of the first of them in the file.
+    """
+
+    path: tuple[str, ...]
+    text: bool
+    entries: int
+    size: int
+    packed: int
+    start: int
+
+
+def chunks_of(source: Any) -> tuple[tuple[Chunk, ...], ...]:
+    """The columns of every row group; none where the footer cannot be read.
 
     source: an open pyarrow.NativeFile.
     """
@@ -26,77 +44,35 @@ def entries_of(source: Any, column: str) -> int:
     source.seek(max(size - 8, 0))
     length = int.from_bytes(source.read(4), "little")
     if length > size - 8:
-        return 0
+        return ()
     source.seek(size - 8 - length)
     try:
-        footer = _Compact(source.read(length)).struct(0)
-        return sum(
-            meta.get(_VALUES, 0)
-            for group in footer.get(_ROW_GROUPS, [])
-            for chunk in group.get(_COLUMNS, [])
-            if len(path := (meta := chunk.get(_META, {})).get(_PATH, [])) > 1
-            and path[0] == column.encode()
+        footer = Compact(source.read(length)).struct()
+        return tuple(
+            tuple(_chunk(column[_META]) for column in group[_COLUMNS])
+            for group in footer[_ROW_GROUPS]
         )
-    except (AttributeError, IndexError, TypeError, ValueError):
-        return 0  # damaged: whoever reads it will say so
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return ()  # damaged: whoever reads it will say so
 
 
-class _Compact:
-    """A reader of Thrift's compact protocol: structs as {number of field: value}."""
+def _chunk(meta: dict[int, Any]) -> Chunk:
+    starts = [meta[_DATA], meta.get(_DICTIONARY, 0)]
+    return Chunk(
+        path=tuple(name.decode(errors="replace") for name in meta[_PATH]),
+        text=meta[_KIND] == _TEXT,
+        entries=int(meta[_VALUES]),
+        size=int(meta[_SIZE]),
+        packed=int(meta[_PACKED]),
+        start=min(start for start in starts if start > 0),
+    )
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
 
-    def struct(self, depth: int) -> dict[int, Any]:
-        """The fields up to the stop."""
-        fields: dict[int, Any] = {}
-        number = 0
-        while True:
-            head = self._byte()
-            kind = head & 15
-            if kind == _STOP:
-                return fields
-            number = number + (head >> 4) if head >> 4 else self._signed()
-            fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth)
-
-    def _value(self, kind: int, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise ValueError("too deep")
-        if kind in _NUMBERS:
-            return self._signed()
-        if kind in (_TRUE, _FALSE, _BYTE):  # in lists truth takes a byte
-            return self._byte()
-        if kind == _DOUBLE:
-            return self._bytes(8)
-        if kind == _BINARY:
-            return self._bytes(self._unsigned())
-        if kind in (_LIST, _SET):
-            head = self._byte()
-            count = self._unsigned() if head >> 4 == 15 else head >> 4
-            return [self._value(head & 15, depth + 1) for _ in range(count)]
-        if kind == _STRUCT:
-            return self.struct(depth + 1)
-        raise ValueError("not in a footer")
-
-    def _byte(self) -> int:
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def _bytes(self, count: int) -> bytes:
-        self._at += count
-        if self._at > len(self._data):
-            raise ValueError("ends early")
-        return self._data[self._at - count : self._at]
-
-    def _unsigned(self) -> int:
-        number = 0
-        for shift in range(0, 64, 7):
-            byte = self._byte()
-            number |= (byte & 127) << shift
-            if byte < 128:
-                return number
-        raise ValueError("too long")
-
-    def _signed(self) -> int:
-        number = self._unsigned()
-        return (number >> 1) ^ -(number & 1)
+def entries_of(chunks: tuple[tuple[Chunk, ...], ...], column: str) -> int:
+    """At least as many as the lists of `column` have."""
+    return sum(
+        chunk.entries
+        for group in chunks
+        for chunk in group
+        if len(chunk.path) > 1 and chunk.path[0] == column
+    )

@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,9 @@ _CELLS = 1 << 23
 """Rows times columns parsed at once: a name that one line brings is a column of all the lines, so
 that a block of many short lines, each with another name, would be as large as its square."""
 
+_MOST_CELLS, _MOST_EMPTY = 1 << 26, 128
+"""So many cells of a file may be empty, or so many for each byte: a name is one in every row."""
+
 # A text, and the colon behind it if it is a name.
 _TEXT = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*:)?')
 # What a byte adds to the number of open brackets.
@@ -45,10 +48,13 @@ _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
-def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, Iterator[Any]]]:
+def tables(
+    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; a column has one type in all of them.
 
-    A name that a row lacks is a null. Ids are what they are written as, numbers or texts.
+    A name that a row lacks is a null. Ids are what they are written as, numbers or texts. `passed`
+    is told how many bytes were read, as in Copies.
 
     Raises:
         VoteError: a line that is no object, objects within it, or a column of mixed kinds.
@@ -56,18 +62,24 @@ def tables(parts: Sequence[Part], ids: Collection[str]) -> Iterator[tuple[Any, I
     del ids
     seen: dict[str, Any] = {}
     for part in parts:
-        refuse_other_bytes(part)
-        row = 0
-        for block in _blocks(part):
+        refuse_other_bytes(part, passed)
+        row = size = 0
+        for block in _blocks(part, passed):
             row += _learn(seen, block, row, part.name)
+            size += len(block)
+            if row * len(seen) > max(_MOST_CELLS, _MOST_EMPTY * size):
+                raise VoteError(
+                    f"{part.name}: its rows name {len(seen)} columns and each row very few of "
+                    "them; write every column into every row, or sparse lists (label, count)"
+                )
     schema = pa.schema([(name, _without_nulls(kind)) for name, kind in seen.items()])
     for part in parts:
-        yield schema, _batches(part, schema)
+        yield schema, _batches(part, schema, passed)
 
 
-def _batches(part: Part, schema: Any) -> Iterator[Any]:
+def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
     row = 0
-    for block in _blocks(part):
+    for block in _blocks(part, passed):
         for piece in _pieces(block, len(schema)):
             with _Diagnosis(piece, row, part.name, {}):
                 table = _parsed(piece, schema)
@@ -98,7 +110,7 @@ def _pieces(block: bytes, columns: int) -> Iterator[bytes]:
         yield b"\n".join(lines[start : start + most])
 
 
-def _blocks(part: Part) -> Iterator[bytes]:
+def _blocks(part: Part, passed: Callable[[int], None]) -> Iterator[bytes]:
     """Yield whole lines, none of them empty."""
     with Path(part.path).open("rb") as file:
         held = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
@@ -108,6 +120,7 @@ def _blocks(part: Part) -> Iterator[bytes]:
             if cut == 0 and len(held) > _LONGEST:
                 raise VoteError(f"{part.name}: a line is longer than {_LONGEST >> 20} MB")
             block, held = held[:cut], held[cut:] + more
+            passed(len(block))
             if block.strip():
                 yield block
 

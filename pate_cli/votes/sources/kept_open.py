@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from pate_cli.errors import VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.footers import Chunk, chunks_of
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more
@@ -45,9 +47,21 @@ class OpenFile:
     schema: Any
     shape: tuple[int, tuple[int, ...]]
 
-    def reader(self) -> Any:
-        """A reader of its own for every pass: two passes over one would share the batch size."""
-        return _reader(self.part, self.source, self.footer)
+    def reader(self, dictionaries: Sequence[str] = ()) -> Any:
+        """A reader of its own for every pass: two passes over one would share the batch size.
+
+        dictionaries: columns of texts that are read as each text once and where it stands.
+        """
+        return _reader(self.part, self.source, self.footer, dictionaries)
+
+    @cached_property
+    def chunks(self) -> tuple[tuple[Chunk, ...], ...]:
+        """What the footer says of the columns of each row group; VoteError where it is damaged."""
+        with readable(self.part.name):
+            found = chunks_of(self.source)
+            if [len(group) for group in found] != [self.footer.num_columns] * len(self.shape[1]):
+                raise pa.ArrowInvalid("the footer is damaged")
+        return found
 
 
 class KeptOpen:
@@ -111,7 +125,7 @@ def _opened(part: Part) -> OpenFile:
     return opened
 
 
-def _reader(part: Part, source: Any, footer: Any = None) -> Any:
+def _reader(part: Part, source: Any, footer: Any = None, dictionaries: Sequence[str] = ()) -> Any:
     with readable(part.name):
         if part.filesystem is not None:  # far away a few large requests are worth their memory
             size, ahead = _BUFFER, True
@@ -124,6 +138,7 @@ def _reader(part: Part, source: Any, footer: Any = None) -> Any:
         return pq.ParquetFile(
             source,
             metadata=footer,
+            read_dictionary=list(dictionaries),
             buffer_size=size,
             pre_buffer=ahead,
             page_checksum_verification=True,

@@ -14,16 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.errors import VoteError, shortened
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
 from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
 from pate_cli.votes.repeats import first_repeat
+from pate_cli.votes.sources import pages
 from pate_cli.votes.sources.copies import Part
-from pate_cli.votes.sources.footers import entries_of
-from pate_cli.votes.sources.kept_open import KeptOpen, readable
+from pate_cli.votes.sources.footers import Chunk, entries_of
+from pate_cli.votes.sources.kept_open import KeptOpen, OpenFile, readable
 from pate_cli.words import Layout
 
 _IDS_AT_ONCE = 1 << 18
@@ -86,12 +87,15 @@ class FilePiece:
     def entries(self, column: str) -> int:
         """By the footer; see Piece."""
         with readable(self.part.name):
-            return entries_of(self.kept.file(self.part).source, column)
+            return entries_of(self.kept.file(self.part).chunks, column)
 
     def batches(
         self, size: int, columns: Sequence[str], start: int, stop: int
     ) -> Iterator[tuple[int, Any]]:
-        """Decode from the beginning of the row group that holds `start`; see Piece."""
+        """Decode from the beginning of the row group that holds `start`; see Piece.
+
+        Row groups with texts are read one by one, in as many rows at once as their texts allow.
+        """
         groups = self.stretch.groups or ()
         opened = self.kept.file(self.part)
         if opened.shape != (self.size, groups):
@@ -99,24 +103,63 @@ class FilePiece:
         ends = list(accumulate(groups))
         first, last = bisect_right(ends, start), bisect_left(ends, stop) + 1
         row = ends[first] - groups[first]
-        reader = opened.reader()
-        with readable(self.part.name):
-            batches = reader.iter_batches(
-                batch_size=min(size, stop - row),
-                row_groups=range(first, last),
-                columns=list(columns),
-            )
-        while True:
+        for together, rows in self._readings(opened, range(first, last), columns):
+            reader = opened.reader()
             with readable(self.part.name):
-                batch = next(batches, None)
-            if batch is None:
-                break
-            # What the caller does with it is not under this function's error net.
-            yield row, batch
-            row += batch.num_rows
+                batches = reader.iter_batches(
+                    batch_size=min(size, rows, stop - row),
+                    row_groups=together,
+                    columns=list(columns),
+                )
+            while True:
+                with readable(self.part.name):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                # What the caller does with it is not under this function's error net.
+                yield row, batch
+                row += batch.num_rows
         promised = ends[last - 1]
         if row != promised:
             raise VoteError(f"{self.part.name}: has {row} of the {promised} rows it promises")
+
+    def _readings(
+        self, opened: OpenFile, groups: range, columns: Sequence[str]
+    ) -> Iterator[tuple[range, int]]:
+        """Row groups that are read in one go, and in how many rows at once at most.
+
+        VoteError before one whose pages are too large.
+        """
+        texts = any(_family(opened.schema.field(name).type).endswith("text") for name in columns)
+        for group in groups:
+            if texts or opened.footer.row_group(group).total_byte_size > pages.MOST_PAGES:
+                chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
+                with readable(self.part.name):
+                    small = pages.fit(opened.source, chunks)
+                if not small:
+                    raise VoteError(
+                        f"{self.part.name}: row group {group} has pages of more than "
+                        f"{pages.MOST_PAGES >> 20} MB; write it anew in smaller ones"
+                    )
+                if texts:
+                    yield range(group, group + 1), self._rows_at_once(opened, group, chunks)
+        if not texts:
+            yield groups, self.stretch.rows
+
+    def _rows_at_once(self, opened: OpenFile, group: int, chunks: Sequence[Chunk]) -> int:
+        def longest(chunk: Chunk) -> int | None:
+            """By its first row, with which the dictionary is decoded."""
+            path = ".".join(chunk.path)
+            batches = opened.reader([path]).iter_batches(1, row_groups=[group], columns=[path])
+            column = next(batches).column(0)
+            while not pa.types.is_dictionary(column.type):
+                column = column.flatten()
+            return pc.max(pc.binary_length(column.dictionary)).as_py()
+
+        with readable(self.part.name):
+            texts = [chunk for chunk in chunks if chunk.text]
+            rows = (self.stretch.groups or ())[group]
+            return pages.rows_at_once(opened.source, texts, rows, longest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,4 +474,4 @@ def refuse_repeats(parts: Parts) -> None:
 
     row = first_repeat(ids, parts.where.name)
     if row is not None:
-        raise VoteError(f"{parts.where.at(row)} repeats the {query} of an earlier row")
+        raise VoteError(f"{parts.where.at(row)} repeats the {shortened(query)} of an earlier row")

@@ -1,20 +1,67 @@
-"""Files of text are UTF-8, whatever is in them."""
+"""Files of text are UTF-8, and have a row a line, whatever is in them."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pate_cli.errors import VoteError
-from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.columns import TEACHER
+from pate_cli.votes.sources.formats import HEAD, Format, format_of
 
-__all__ = ["refuse_other_bytes"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pate_cli.votes.sources.copies import Part
+
+__all__ = ["Rows", "refuse_other_bytes"]
 
 _CHUNK = 1 << 20
+_NEWLINE, _CARRIAGE, _BLANK = 10, 13, 32
 
 
-def refuse_other_bytes(part: Part) -> None:
-    """VoteError at the first line, counted from 1, that is not UTF-8."""
+class Rows:
+    """Counts the rows of a text that comes in chunks, rather too few than too many."""
+
+    def __init__(self, header: int) -> None:
+        self._header, self._found = header, 0
+        self._tail = np.full(2, _NEWLINE, dtype=np.uint8)
+
+    @classmethod
+    def of(cls, start: Any, name: str) -> Rows | None:
+        """For a file that begins with `start`; None where its rows are no lines, or no queries."""
+        begun = bytes(start)
+        first, newline, _ = begun.removeprefix(codecs.BOM_UTF8).partition(b"\n")
+        with contextlib.suppress(VoteError, ValueError, RecursionError):
+            kind = format_of(begun[:HEAD], name)
+            if kind is Format.CSV and newline and TEACHER.encode() not in first:
+                return cls(1)
+            if kind is Format.JSONL and newline and TEACHER not in json.loads(first):
+                return cls(0)
+        return None
+
+    def end(self, chunk: Any, rows: int) -> int | None:
+        """Where in the next chunk a line ends behind which so many rows are, if one does.
+
+        A line counts if something other than a blank stands at its end.
+        """
+        found = np.concatenate([self._tail, np.frombuffer(chunk, dtype=np.uint8)])
+        self._tail = found[-2:]
+        one, two = found[1:-1], found[:-2]
+        some = (one > _BLANK) | ((one == _CARRIAGE) & (two > _BLANK))
+        ends = np.flatnonzero((found[2:] == _NEWLINE) & some)
+        wanted = max(rows + self._header - self._found, 1)
+        self._found += len(ends)
+        return int(ends[wanted - 1]) + 1 if wanted <= len(ends) else None
+
+
+def refuse_other_bytes(part: Part, passed: Callable[[int], None]) -> None:
+    """VoteError at the first line, counted from 1, that is not UTF-8; `passed` as in Copies."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     lines = 1
     with Path(part.path).open("rb") as file:
@@ -30,4 +77,5 @@ def refuse_other_bytes(part: Part) -> None:
                 ) from None
             if not chunk:
                 return
+            passed(len(chunk))
             lines += chunk.count(b"\n")

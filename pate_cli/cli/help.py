@@ -1,0 +1,95 @@
+"""The help of a command: options in panels, rare ones on request only, and quick to print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from typer.core import TyperCommand
+
+__all__ = [
+    "DATA",
+    "EPSILON",
+    "EVERYDAY",
+    "GOAL",
+    "LARGE",
+    "MECHANISM",
+    "OTHER",
+    "PANELS",
+    "PICTURES",
+    "SEARCH",
+    "SECOND",
+    "SHARED",
+    "SPECIAL",
+    "TARGET",
+    "TESTS",
+    "VOTES",
+    "PanelledCommand",
+    "asks_for_help",
+]
+
+GOAL: Final = "Goal"
+EVERYDAY: Final = "Everyday"
+VOTES: Final = "Votes"
+SEARCH: Final = "Search"
+MECHANISM: Final = "Mechanism"
+TARGET: Final = "Target stated in advance"
+EPSILON: Final = "Published epsilon"
+DATA: Final = "Without private votes"
+SECOND: Final = "Second round"
+OTHER: Final = "Other mechanisms"
+SPECIAL: Final = "Special votes and labels"
+SHARED: Final = "Teachers that share records"
+LARGE: Final = "Large files"
+PICTURES: Final = "Pictures"
+TESTS: Final = "Tests and papers"
+
+_RARE: Final = (SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
+_PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, EPSILON, DATA)
+PANELS: Final = (*_PLAIN, *_RARE)
+"""From the everyday to the rare."""
+_EVERYTHING: Final = "--help-all"
+
+
+def asks_for_help(words: Sequence[str]) -> bool:
+    """Whether help is asked for anywhere among the words of a command."""
+    options = words[: words.index("--")] if "--" in words else words
+    return any(word in ("-h", "--help", _EVERYTHING) for word in options)
+
+
+class PanelledCommand(TyperCommand):
+    """A command that shows its options by panels."""
+
+    def help_for(self, ctx: Any, words: Sequence[str]) -> str:
+        """Its help, with the rare panels if these words ask for them."""
+        ctx.meta[_EVERYTHING] = _EVERYTHING in words
+        return self.get_help(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, panels from the everyday to the rare, and how many options are left out."""
+        everything = ctx.meta.get(_EVERYTHING, False)
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panels.setdefault(_panel(parameter), []).append(record)
+        left = [] if everything else [name for name in panels if name in _RARE]
+        hidden = sum(len(panels.pop(name)) for name in left)
+        for name in sorted(panels, key=_rank):
+            with formatter.section(name):
+                formatter.write_dl(panels[name])
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"{ctx.command_path} {_EVERYTHING} shows {hidden} more: {'; '.join(left).lower()}."
+            )
+
+
+def _panel(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or EVERYDAY
+
+
+def _rank(panel: str) -> int:
+    return ("Arguments", *PANELS).index(panel)

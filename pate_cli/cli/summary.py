@@ -1,0 +1,125 @@
+"""The short summary that `aggregate` and `release` print for a person at a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pate_cli.cli.terminal import printer
+from pate_cli.errors import printable
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.report import Quote, Report
+
+__all__ = ["Handling", "print_quote", "print_report"]
+
+_INDENT: Final = 12
+_LEAST_WIDTH: Final = 30
+_READINGS: Final = {
+    "worst-case": "for all votes",
+    "target": "for all votes: the target, which was tested",
+    "refusal": "for all votes: what the refusal costs",
+    "upper": "a sanitized bound for these votes",
+    "unbiased": "a sanitized estimate, no bound",
+}
+
+_Rows = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Handling:
+    """What becomes of the files of a run: names as a person gave them."""
+
+    publish: Sequence[str]
+    secret: Sequence[str]
+
+
+def print_report(report: Report, files: Handling) -> None:
+    """What was released, what it is worth, and what to do with the files."""
+    claimed = report.private and report.sound
+    _print([*_released(report), *_handled(files, claimed=claimed)])
+
+
+def print_quote(quote: Quote) -> None:
+    """What a run would cost; nothing was drawn."""
+    _print(_quoted(quote))
+
+
+def _released(report: Report) -> _Rows:
+    from pate_cli.multilabel import rows_of
+
+    yield "answered", f"{report.answers} of {report.queries} {rows_of(report.label_set)}"
+    yield (
+        "epsilon",
+        (f"{report.epsilon:.4f} at delta {report.delta:g}, {_READINGS[report.epsilon_kind]}"),
+    )
+    if report.epsilon_kind in ("upper", "unbiased"):
+        yield "worst case", f"{report.data_independent.epsilon:.4f}, for all votes"
+    if len({own.epsilon for own in report.groups}) > 1:
+        most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
+        yield (
+            "by group",
+            (f"from {least.epsilon:.4f} for {least.group} to {most.epsilon:.4f} for {most.group}"),
+        )
+    if not report.private:
+        yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
+    elif not report.sound:
+        yield "privacy", f"not proved: {report.summary}"
+    else:
+        yield "privacy", _worth(report.epsilon, report.delta)
+
+
+def _handled(files: Handling, *, claimed: bool) -> _Rows:
+    yield "publish" if claimed else "written", ", ".join(files.publish)
+    yield "keep secret", ", ".join(files.secret)
+
+
+def _quoted(quote: Quote) -> _Rows:
+    yield "dry run", "the votes are sound; nothing was drawn, spent or labelled"
+    yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
+    yield "epsilon", f"{quote.epsilon:.4f} at delta {quote.delta:g}, for all votes"
+    if quote.target is not None and quote.target.needed:
+        yield (
+            "target",
+            (
+                f"tested: made-up teachers would pass with probability "
+                f"{quote.target.reference_chance:.3f}; a refusal costs "
+                f"{quote.target.refusal_epsilon:g}"
+            ),
+        )
+    yield (
+        "privacy",
+        (
+            _worth(quote.epsilon, quote.delta)
+            if quote.sound
+            else "not proved: what the warning names was read off the votes"
+        ),
+    )
+
+
+def _worth(epsilon: float, delta: float) -> str:
+    from pate_cli.disclosure.verdict import verdict
+
+    found = verdict(epsilon, delta)
+    return f"{found.word}: {found.meaning}"
+
+
+def _print(rows: _Rows) -> None:
+    from rich.text import Text
+
+    console = printer()
+    for row in rows:
+        for line in _wrapped(*row, width=max(console.width, _LEAST_WIDTH)):
+            # Lines are of the width already; what is longer is one word, which is not to be cut.
+            console.print(Text.assemble(*line), soft_wrap=True, highlight=False)
+
+
+def _wrapped(name: str, text: str, *, width: int) -> Iterator[list[Any]]:
+    """A name, bold, and the text beside it in a column of its own."""
+    lines = textwrap.wrap(
+        printable(text), width - _INDENT, break_long_words=False, break_on_hyphens=False
+    )
+    for number, line in enumerate(lines):
+        yield [(f"{'' if number else name:<{_INDENT}}", "bold"), line]

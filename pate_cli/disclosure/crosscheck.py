@@ -1,0 +1,76 @@
+"""The textbook's number beside ours, and in a sentence which is smaller and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
+from pate_cli.disclosure.report import Crosscheck, DataIndependent
+
+__all__ = ["crosscheck"]
+
+_KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
+
+
+def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) -> Crosscheck:
+    """What a textbook makes of these steps, beside what the labels cost here for all votes."""
+    found = textbook(steps, delta=delta)
+    numbers = {
+        name: None if value is None else round_up(value)
+        for name, value in (
+            ("rdp_epsilon", found.rdp),
+            ("exact_epsilon", found.exact),
+            ("basic_epsilon", found.basic),
+            ("advanced_epsilon", found.advanced),
+        )
+    }
+    least = min((value for value in numbers.values() if value is not None), default=None)
+    return Crosscheck(
+        steps=tuple(_facts(step) for step in steps),
+        rdp_order=found.rdp_order,
+        compared=_compared(steps, least, public),
+        **numbers,
+    )
+
+
+def _facts(step: Step) -> dict[str, Any]:
+    return {"kind": _KINDS[type(step)], **asdict(step)}
+
+
+def _compared(steps: Sequence[Step], least: float | None, public: DataIndependent) -> str:
+    ours, where = "data_independent.labels_epsilon", "accounting/THEORY.md, sections"
+    kinds = {type(step) for step in steps}
+    if least is None and len(kinds) > 1:
+        return (
+            f"No textbook theorem composes steps of both kinds; {ours} adds their Renyi costs "
+            f"({where} 9.2 and 18)."
+        )
+    if least is None:
+        return (
+            "Basic and advanced composition say nothing here, as the deltas of the steps add up to "
+            f"more than delta; {ours} is the optimal composition, in which they do not "
+            f"({where} 14 and 18)."
+        )
+    if public.labels_epsilon > least:
+        return (
+            f"{ours} is above the least of these numbers, which holds as well: each is a bound of "
+            f"its own ({where} 9 and 18)."
+        )
+    if public.labels_epsilon == least:
+        return (
+            f"{ours} is as large: what is saved by looking at the votes' argmax is nothing, or "
+            f"less than the composition of whole numbers costs ({where} 9.3 and 18)."
+        )
+    if Gaussian in kinds:
+        return (
+            f"{ours} is smaller: the textbook takes every noisy count as published, while what is "
+            "published of a query is the class that won, or that none did "
+            f"({where} 9.1 to 9.5 and 18)."
+        )
+    return (
+        f"{ours} is smaller: it is the optimal composition of the steps, or the cost of what they "
+        f"publish ({where} 9, 14 and 18)."
+    )

@@ -1,0 +1,358 @@
+"""The data-independent guarantee of a report, for other accountants.
+
+Whoever composes mechanisms holds `report.json`, and its public parameters say all that is needed:
+so `rdp_curve` and `dp_event` take a report, and the command line has an option beside `--report`
+rather than a verb or a second look at votes. There are two forms:
+
+- A *Rényi curve* in JSON, with what a reader must know to use it. It is the supremum over all votes
+  at each order, the one `data_independent` rests on where its method is `renyi`. Where that says
+  `gaussian-dp` or `pure-dp`, another route is sharper for these labels alone, and converting the
+  curve gives more than the report's ε.
+- An *event* of Google's dp-accounting: the Gaussian route, one step of size μ (THEORY.md, 9.3),
+  which an accountant with privacy loss distributions converts without loss.
+
+**Whose neighbours an event means.** Under `REPLACE_ONE`, `PLDAccountant` doubles the sensitivity of
+a `GaussianDpEvent`, as replacing a record is there to add one and remove one. Our μ is of a teacher
+that changes its votes already, whether one of its records came, went or was replaced. So the votes'
+Gaussians, exported as they are, would be charged twice over: 5.607 in place of 2.529 for the
+paper's MNIST parameters. The events here cannot be: with the Gaussian comes a mixture of Gaussians
+without any shift, which costs nothing and is refused under `REPLACE_ONE`; and a zCDP event costs
+the same under every relation. What is composed with them must mean the accountant's relation.
+
+What a tested target, a composition or a fixed seed yields has no such guarantee and is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli import __version__
+from pate_cli.accounting.conversion import significant_up
+from pate_cli.accounting.gnss import largest_order, shift_quantile
+from pate_cli.arrays import Floats
+from pate_cli.checks import check_orders
+from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
+from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.plan import failure_delta
+from pate_cli.disclosure.report import SCHEMA_VERSION, Quote, Report
+from pate_cli.disclosure.worst_case import Spending, least_delta
+from pate_cli.errors import LedgerError, ParameterError, UsageError
+from pate_cli.files.inputs import note
+from pate_cli.ledger import Draw
+from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.results import Result
+from pate_cli.sealed import content_of, named
+from pate_cli.words import Adjacency, ReleaseKind
+
+__all__ = ["CostCurve", "dp_event", "rdp_curve"]
+
+Described = Report | Quote | Mapping[str, Any] | str | PathLike[str]
+"""A report, what it holds or its file; or what a run would cost."""
+
+# Most of them are among the default orders of dp-accounting.
+_ORDERS: Final = (
+    *(1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0),
+    *(14.0, 16.0, 20.0, 24.0, 28.0, 32.0, 40.0, 48.0, 56.0, 64.0, 96.0, 128.0, 256.0, 512.0),
+)
+_LARGEST_FILE: Final = 1 << 24
+
+
+@dataclass(frozen=True, repr=False)
+class CostCurve(Result):
+    """Upper bounds on the Rényi divergence of what a report releases, for all votes; public.
+
+    Attributes:
+        orders: Rényi orders > 1, ascending, [orders].
+        rdp: a bound at each, non-decreasing, rounded up to six digits, [orders], nats.
+        neighbours: who is protected, in words.
+        covers: what is accounted for.
+        least_delta: no δ below it is to be made of the curve: floating-point noise would tell.
+        rounds: mechanism, queries and cap of every run.
+        draws: public parameters of the sanitized values that are covered, too.
+    """
+
+    orders: Floats
+    rdp: Floats
+    neighbours: str
+    covers: str
+    least_delta: float
+    rounds: tuple[dict[str, Any], ...]
+    draws: tuple[Draw, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file: a reader needs no more than `orders`, `rdp` and `adjacency`."""
+        fixed = "" if len(self.rounds) == 1 else ", if all rounds were fixed beforehand"
+        return {
+            "kind": CURVE_KIND,
+            "schema_version": CURVE_VERSION,
+            "tool": {"name": "pate-cli", "version": __version__},
+            "adjacency": Adjacency.REPLACE_ONE.value,
+            "unit": "teacher",
+            "neighbours": self.neighbours
+            + " A record that is replaced, added or removed changes no more.",
+            "covers": self.covers,
+            "holds": f"for all votes and both directions, independent of delta{fixed}",
+            "use": (
+                "It holds for a record added or removed, too. Curves of mechanisms with "
+                "independent noise on the same records add up, at each order. Between "
+                "two orders (order - 1) * rdp may be joined by a straight line; beyond the last "
+                "one nothing is known. The tool's own epsilon may be smaller: it has other routes."
+            ),
+            "data_independent": True,
+            "delta_independent": True,
+            "least_delta": self.least_delta,
+            "orders": self.orders.tolist(),
+            "rdp": self.rdp.tolist(),
+            "rounds": list(self.rounds),
+            "draws": [
+                {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
+                for draw in self.draws
+            ],
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The curve."""
+        return {"order": self.orders, "rdp": self.rdp}
+
+    @property
+    def releasable(self) -> bool:
+        """Made to be published."""
+        return True
+
+    def headline(self) -> str:
+        """How far it goes."""
+        return f"at {self.orders.size} orders up to {self.orders[-1]:g}, for all votes"
+
+
+def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> CostCurve:
+    """The Rényi curve that a report's public parameters imply.
+
+    Args:
+        report: a report with a Rényi cost, what it holds, or its file; or a `Quote`.
+        orders: ascending orders > 1; some thirty from 1.1 to 512 if left out. Those at which a
+            sanitized value costs infinitely much are left out.
+
+    Raises:
+        UsageError: nothing is claimed for all votes, or it is no Rényi-DP that is.
+        LedgerError: no report, or a damaged one.
+    """
+    found = _Guarantee.of(report)
+    wanted = check_orders(_ORDERS if orders is None else orders)
+    if not np.all(np.diff(wanted) > 0.0):
+        raise ParameterError("orders must be ascending, each given once")
+    below = min((largest_order(draw.beta) for draw in found.draws), default=np.inf)
+    wanted = wanted[wanted < below * (1.0 - 1e-9)]
+    if wanted.size == 0:
+        raise UsageError(
+            f"the sanitized epsilon has no Renyi cost from order {below:g} on; give lower orders"
+        )
+    rdp = np.zeros(wanted.size)
+    for each in found.spent:
+        rdp += each.mechanism.worst_rdp(
+            queries=each.queries, answers=each.max_answers, orders=wanted
+        )
+    for draw in found.draws:
+        rdp += [draw.rdp(order) for order in wanted.tolist()]
+    # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
+    rdp = np.minimum.accumulate(rdp[::-1])[::-1]
+    return CostCurve(
+        orders=wanted,
+        rdp=np.array([significant_up(value) for value in rdp.tolist()]),
+        neighbours=found.neighbours,
+        covers=found.covers,
+        least_delta=least_delta(found.spent, delta=0.0),
+        rounds=found.rounds,
+        draws=found.draws,
+    )
+
+
+def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") -> Any:
+    """The labels of a report as one event of Google's dp-accounting.
+
+    Args:
+        report: as in `rdp_curve`, without a sanitized value.
+        accountant: `pld` gives an event for `PLDAccountant` under `ADD_OR_REMOVE_ONE` (its
+            default) or `REPLACE_SPECIAL`, sharp and refused under `REPLACE_ONE`; `rdp` one for
+            `RdpAccountant` under any relation. Each is refused by the other accountant.
+
+    Returns:
+        A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
+        votes in any way; other events that are composed with it must mean the accountant's own
+        relation. `rdp_curve` is sharper than the event for `RdpAccountant`; converted by
+        `dp_accounting.rdp.compute_epsilon`, it mostly is than either.
+
+    Raises:
+        UsageError: dp-accounting is not installed; or what `rdp_curve` refuses, or a sanitized
+            value, which is not Gaussian.
+        LedgerError: no report, or a damaged one.
+    """
+    if accountant not in ("pld", "rdp"):
+        raise ParameterError(f"`accountant` must be pld or rdp, got {accountant!r}")
+    try:
+        # One of them is missing from versions whose accountants tell no relations apart.
+        from dp_accounting.dp_event import (
+            ComposedDpEvent,
+            GaussianDpEvent,
+            MixtureOfGaussiansDpEvent,
+            ZCDpEvent,
+        )
+    except ImportError:
+        raise UsageError(
+            "an event needs dp-accounting 0.5.1 or later, which is optional: "
+            "pip install 'pate-cli[accounting]'"
+        ) from None
+    found = _Guarantee.of(report)
+    if found.draws:
+        raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
+    mu = math.hypot(
+        *(
+            each.mechanism.gaussian_mu(queries=each.queries, answers=each.max_answers)
+            for each in found.spent
+        )
+    ) * (1.0 + 1e-12)
+    if accountant == "rdp":
+        return ZCDpEvent(rho=mu**2 / 2.0)
+    refused_for_a_replacement = MixtureOfGaussiansDpEvent(
+        standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
+    )
+    return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
+
+
+@dataclass(frozen=True)
+class _Guarantee:
+    """What a report says that its worst case depends on."""
+
+    spent: tuple[Spending, ...]
+    draws: tuple[Draw, ...]
+    neighbours: str
+    covers: str
+    rounds: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, report: Described) -> _Guarantee:
+        if isinstance(report, Quote):
+            return cls._of_quote(report)
+        if isinstance(report, Report):
+            return cls._of_report(report.to_dict())
+        if isinstance(report, Mapping):
+            return cls._of_report(report)
+        note("a report", (report, None))
+        with named(report):
+            try:
+                data = json.loads(content_of(report, most=_LARGEST_FILE))
+            except (ValueError, RecursionError):
+                raise LedgerError("is no report: it is not valid JSON") from None
+            if not isinstance(data, dict):
+                raise LedgerError("is no report")
+            return cls._of_report(data)
+
+    @classmethod
+    def _of_quote(cls, quote: Quote) -> _Guarantee:
+        if not quote.sound:
+            raise UsageError(f"nothing is claimed: {quote.warnings[0]}")
+        planned = quote.planned_release
+        kind = ReleaseKind(planned["release"])
+        if quote.target is not None or quote.data_independent.method in _COMPOSED:
+            raise _no_renyi(quote.epsilon, quote.delta)
+        draws = []
+        if kind is not ReleaseKind.NONE:
+            draws.append(_draw_of(planned, failure_delta(kind, quote.delta)))
+        done = {
+            "mechanism": quote.mechanism,
+            "queries": quote.queries,
+            "max_answers": quote.max_answers,
+        }
+        return cls._of_rounds([done], draws, kind, quote.adjacency, earlier=0)
+
+    @classmethod
+    def _of_report(cls, report: Mapping[str, Any]) -> _Guarantee:
+        """From what a report holds; LedgerError where it is damaged."""
+        if report.get("schema_version") != SCHEMA_VERSION or "guarantee" not in report:
+            raise LedgerError(f"is no report of schema version {SCHEMA_VERSION}")
+        try:
+            return cls._of_fields(report)
+        except ParameterError as error:  # damage where it was read, usage where it was typed
+            raise LedgerError(f"the report is damaged: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise LedgerError("the report is damaged: a field is missing or malformed") from None
+
+    @classmethod
+    def _of_fields(cls, report: Mapping[str, Any]) -> _Guarantee:
+        said = {each["id"]: each["holds"] for each in report["guarantee"]["statements"]}
+        if said["all-votes"] is not True:
+            raise UsageError(
+                "nothing is claimed for all votes: " + str(report["guarantee"]["summary"])
+            )
+        if report["tested"] is not None or report["analysis"] == "composition":
+            raise _no_renyi(float(report["epsilon"]), float(report["delta"]))
+        if report.get("external"):
+            raise UsageError(
+                "the report holds external parts, which come from curves of their own; export "
+                "what is released without `external`"
+            )
+        earlier = [
+            Draw(draw["beta"], draw["sigma_release"], draw["shift"])
+            for draw in report.get("earlier_draws", ())
+        ]
+        own, sanitized = [], report["sanitized"]
+        kind = ReleaseKind(sanitized["release"])
+        if kind is not ReleaseKind.NONE:
+            own.append(_draw_of(sanitized, sanitized["delta_failure"]))
+        return cls._of_rounds(
+            report["rounds"],
+            [*earlier, *own],
+            kind,
+            str(report["guarantee"]["adjacency"]),
+            earlier=len(earlier),
+        )
+
+    @classmethod
+    def _of_rounds(
+        cls,
+        rounds: Sequence[Mapping[str, Any]],
+        draws: Sequence[Draw],
+        kind: ReleaseKind,
+        neighbours: str,
+        *,
+        earlier: int,
+    ) -> _Guarantee:
+        spent, facts = [], []
+        for done in rounds:
+            queries, answers = done["queries"], done["max_answers"]
+            if type(queries) is not int or type(answers) is not int or not 1 <= answers <= queries:
+                raise LedgerError("the report is damaged: queries and max_answers do not fit")
+            mechanism = scored_from_parameters(done["mechanism"])
+            spent.append(Spending(mechanism, queries, answers))
+            facts.append(
+                {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
+            )
+        if not spent:
+            raise LedgerError("the report is damaged: it has no rounds")
+        for draw in draws:
+            draw.rdp(1.0 + 1e-9)  # refuses what is out of range
+        return cls(
+            tuple(spent), tuple(draws), neighbours, covers(kind, earlier=earlier), tuple(facts)
+        )
+
+
+_COMPOSED: Final = ("basic", "advanced", "optimal")
+
+
+def _draw_of(parameters: Mapping[str, Any], delta_failure: float) -> Draw:
+    sigma = float(parameters["sigma_release"])
+    return Draw(float(parameters["beta"]), sigma, sigma * shift_quantile(delta_failure))
+
+
+def _no_renyi(epsilon: float, delta: float) -> UsageError:
+    return UsageError(
+        f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
+        f'{{"epsilon": {epsilon!r}, "delta": {delta!r}, "adjacency": "replace-one"}}'
+    )

@@ -1,0 +1,344 @@
+"""What other mechanisms on the same records cost, by files that say so; all of it public.
+
+A file is JSON with an `adjacency` and one of two forms: `orders` and `rdp`, a Rényi curve, or
+`epsilon` and `delta`. Whatever trained on the records, DP-SGD say, enters one total with the votes.
+
+Costs are turned into those for one record replaced, which is what moves one teacher's votes. A cost
+for one record added or removed, or replaced by a special one, is charged twice over, since a
+replacement is two such steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), a curve what
+`accounting.rdp_curve` proves of two steps.
+
+An (ε, δ) enters as the Rényi divergence of randomised response at ε, which is at most ε at every
+order, and its δ is added to the total's (accounting/THEORY.md, section 17).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from os import PathLike
+from typing import Any, Final
+
+import numpy as np
+
+from pate_cli.accounting.conversion import significant_up
+from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
+from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.arrays import Floats
+from pate_cli.checks import LARGEST
+from pate_cli.errors import LedgerError, ParameterError, printable, quoted, shortened
+from pate_cli.files.inputs import note
+from pate_cli.sealed import content_of, named
+from pate_cli.words import Adjacency
+
+__all__ = ["CURVE_KIND", "CURVE_VERSION", "External", "ExternalCurve", "ExternalPair", "read_part"]
+
+CURVE_KIND: Final = "pate-rdp-curve"
+CURVE_VERSION: Final = 1
+"""What `disclosure.exchange` writes, and what of it is read here."""
+
+_LARGEST_FILE: Final = 1 << 20
+_MOST_ORDERS: Final = 10_000
+_LONGEST_TEXT: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part(ABC):
+    """One mechanism on the same records.
+
+    Attributes:
+        adjacency: which sets of records its numbers compare.
+        covers: what it is, in its owner's words; they go into the report.
+        least_delta: no δ below it is to be made of its curve.
+    """
+
+    adjacency: Adjacency
+    covers: str | None = None
+    least_delta: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """How many of its steps replace a record."""
+        return 1 if self.adjacency is Adjacency.REPLACE_ONE else 2
+
+    @property
+    @abstractmethod
+    def highest(self) -> float:
+        """The order beyond which nothing is known."""
+
+    @abstractmethod
+    def rdp(self, orders: Floats) -> Floats:
+        """The cost for one record replaced, but for `delta`, [orders], nats; inf beyond."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """Such a cost at all orders at once, nats; inf where there is none."""
+
+    @property
+    @abstractmethod
+    def delta(self) -> float:
+        """What it adds to δ."""
+
+    def facts(self, order: float) -> dict[str, Any]:
+        """What a report says of it."""
+        pure = self.epsilon
+        return {
+            "covers": self.covers,
+            "adjacency": self.adjacency.value,
+            "order": order,
+            "rdp": significant_up(float(self.rdp(np.array([order]))[0])),
+            "epsilon": None if math.isinf(pure) else significant_up(pure),
+            "delta": significant_up(self.delta),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalCurve(_Part):
+    """A mechanism whose Rényi curve is known.
+
+    Attributes:
+        curve: by order, for its own adjacency.
+    """
+
+    curve: RdpCurve
+
+    @property
+    def highest(self) -> float:
+        """The last order given; about half of it where a replacement is two steps."""
+        return self.curve.highest if self.steps == 1 else self.curve.highest_of_two
+
+    def rdp(self, orders: Floats) -> Floats:
+        """Between orders by the lower hull of the curve."""
+        return self.curve.at(orders) if self.steps == 1 else self.curve.of_two(orders)
+
+    @property
+    def epsilon(self) -> float:
+        """A curve has none."""
+        return math.inf
+
+    @property
+    def delta(self) -> float:
+        """A curve holds without a δ."""
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalPair(_Part):
+    """A mechanism of which an (ε, δ) is known.
+
+    Attributes:
+        stated: (ε, δ) for its own adjacency, ε ≥ 0 in nats, 0 ≤ δ < 1.
+
+    Raises:
+        ParameterError: a number out of range, or a δ of 1 or more for a replacement.
+    """
+
+    stated: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        epsilon, delta = self.stated
+        if not 0.0 <= epsilon <= LARGEST:
+            raise ParameterError(f"epsilon must be between 0 and {LARGEST:g}, got {epsilon:g}")
+        if not 0.0 <= delta < 1.0:
+            raise ParameterError(f"delta must be at least 0 and below 1, got {delta:g}")
+        if self.delta >= 1.0:
+            raise ParameterError(
+                f"epsilon {epsilon:g} at delta {delta:g} for {self.adjacency} says nothing of a "
+                "record replaced; state what holds for replace-one"
+            )
+
+    @property
+    def highest(self) -> float:
+        """It holds at every order."""
+        return math.inf
+
+    def rdp(self, orders: Floats) -> Floats:
+        """That of randomised response."""
+        return (
+            randomised_response_rdp(epsilon=self.epsilon, orders=orders)
+            if self.epsilon > 0.0
+            else np.zeros(len(orders))
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """ε or 2ε."""
+        return self.steps * self.stated[0]
+
+    @property
+    def delta(self) -> float:
+        """δ or (1 + e^ε)δ; 1 where that is more."""
+        epsilon, delta = self.stated
+        if self.steps == 1 or delta == 0.0:
+            return delta
+        return min(delta + math.exp(min(epsilon + math.log(delta), 0.0)), 1.0)
+
+
+@dataclass(frozen=True)
+class External:
+    """All of them together: costs of mechanisms with independent noise add up at every order."""
+
+    parts: tuple[ExternalCurve | ExternalPair, ...] = ()
+
+    @classmethod
+    def of(
+        cls, given: Iterable[ExternalCurve | ExternalPair | str | PathLike[str]], *, order: float
+    ) -> External:
+        """Parts, or files of them, which are to be charged at one order at least.
+
+        Raises:
+            LedgerError: a file that is none, or a curve that ends before the order.
+        """
+        parts = []
+        for one in given:
+            part = read_part(one) if isinstance(one, str | PathLike) else one
+            if not np.isfinite(part.rdp(np.array([order]))[0]):
+                name = f"{one}: " if isinstance(one, str | PathLike) else ""
+                twice = "" if part.steps == 1 else f", as {part.adjacency} is charged twice over"
+                raise LedgerError(
+                    f"{name}the curve says nothing at order {order:g}{twice}; give higher orders, "
+                    "or ledgers of a lower one"
+                )
+            parts.append(part)
+        return cls(tuple(parts))
+
+    @property
+    def highest(self) -> float:
+        """The order beyond which nothing is known of some part; inf without parts."""
+        return min((part.highest for part in self.parts), default=math.inf)
+
+    def rdp(self, orders: Floats) -> Floats:
+        """Cost at orders, [orders], nats; inf beyond."""
+        return sum((part.rdp(orders) for part in self.parts), np.zeros(len(orders)))
+
+    @property
+    def epsilon(self) -> float:
+        """Cost at all orders at once, nats; inf with a curve among the parts."""
+        return math.fsum(part.epsilon for part in self.parts)
+
+    @property
+    def least_delta(self) -> float:
+        """What the parts ask of the δ that curves are turned into."""
+        return math.fsum(part.least_delta for part in self.parts)
+
+    def total(self, delta: float) -> float:
+        """δ of all: its own six digits, not below the sum.
+
+        Raises:
+            ParameterError: 1 or more.
+        """
+        added = [part.delta for part in self.parts if part.delta > 0.0]
+        if not added:
+            return delta
+        # In the digits they were stated with, so that 1e-5 and 1e-6 make 1.1e-5.
+        total = significant_up(sum((Decimal(repr(each)) for each in added), Decimal(repr(delta))))
+        if total >= 1.0:
+            raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
+        return total
+
+    def facts(self, order: float) -> tuple[dict[str, Any], ...]:
+        """What a report says of the parts."""
+        return tuple(part.facts(order) for part in self.parts)
+
+
+def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
+    """The cost that a file states.
+
+    Raises:
+        LedgerError: no such file, or one that states no cost that could be charged.
+    """
+    note("an external cost", (path, None))
+    with named(path):
+        try:
+            return _part_from(_object_in(content_of(path, most=_LARGEST_FILE)))
+        except ParameterError as error:
+            raise LedgerError(str(error)) from None
+
+
+def _object_in(text: bytes) -> Mapping[str, Any]:
+    """A JSON object that says nothing twice."""
+    try:
+        data = json.loads(text, object_pairs_hook=_said_once, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise LedgerError("is no valid JSON") from None
+    if not isinstance(data, dict):
+        raise LedgerError('is no JSON object; give {"orders": [...], "rdp": [...], ...}')
+    return data
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise LedgerError("states something twice")
+    return data
+
+
+def _no_number(word: str) -> float:
+    raise LedgerError(f"holds {word}; leave out the orders at which nothing is known")
+
+
+def _part_from(data: Mapping[str, Any]) -> ExternalCurve | ExternalPair:
+    if "guarantee" in data:
+        raise LedgerError("is a report of votes; give the curve that was exported from it")
+    if data.get("kind", CURVE_KIND) != CURVE_KIND:
+        raise LedgerError(f"is a {quoted(data['kind'])}, which states no external cost")
+    version = data.get("schema_version", CURVE_VERSION)
+    if type(version) is not int or version != CURVE_VERSION:
+        raise LedgerError(
+            f"has schema version {shortened(str(version))}, this tool reads {CURVE_VERSION}"
+        )
+    curve, pair = ([name in data for name in form] for form in _FORMS)
+    if all(curve) == all(pair) or any(curve) == any(pair):
+        raise LedgerError('must state either "orders" and "rdp", or "epsilon" and "delta"')
+    least = data.get("least_delta", 0.0)
+    covers = data.get("covers")
+    if not (covers is None or isinstance(covers, str)):
+        raise LedgerError('"covers" must be a text')
+    least_delta = float(_numbers([least], "least_delta")[0])
+    if not 0.0 <= least_delta < 1.0:
+        raise LedgerError('"least_delta" must be at least 0 and below 1')
+    common: dict[str, Any] = {
+        "adjacency": _adjacency_in(data),
+        "covers": covers if covers is None else shortened(printable(covers), _LONGEST_TEXT),
+        "least_delta": least_delta,
+    }
+    if all(pair):
+        epsilon, delta = (float(_numbers([data[name]], name)[0]) for name in _FORMS[1])
+        return ExternalPair(stated=(epsilon, delta), **common)
+    orders, rdp = (_numbers(data[name], name) for name in _FORMS[0])
+    return ExternalCurve(curve=RdpCurve(orders, rdp), **common)
+
+
+_FORMS: Final = (("orders", "rdp"), ("epsilon", "delta"))
+
+
+def _adjacency_in(data: Mapping[str, Any]) -> Adjacency:
+    stated = data.get("adjacency")
+    if isinstance(stated, str):
+        word = stated.lower().replace("_", "-")
+        if word in list(Adjacency):
+            return Adjacency(word)
+    raise LedgerError(
+        f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
+        f"{quoted(stated)}"
+    )
+
+
+def _numbers(given: Any, name: str) -> Floats:
+    """A list of JSON numbers as float64; booleans are none."""
+    if not isinstance(given, list) or not 0 < len(given) <= _MOST_ORDERS:
+        raise LedgerError(f'"{name}" must be a list of 1 to {_MOST_ORDERS} numbers')
+    if any(type(value) not in (int, float) for value in given):
+        raise LedgerError(f'"{name}" must hold numbers alone')
+    try:
+        found = np.array([float(value) for value in given])
+    except OverflowError:
+        found = np.array([np.inf])
+    if not np.isfinite(found).all():
+        raise LedgerError(f'"{name}" holds a number that is too large')
+    return found

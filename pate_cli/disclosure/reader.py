@@ -1,0 +1,182 @@
+"""From JSON back to a report: checked against the schema first, so that every field is sound.
+
+A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from pate_cli.clock import TIME_FORMAT
+from pate_cli.disclosure.report import (
+    SCHEMA_VERSION,
+    Crosscheck,
+    DataIndependent,
+    GroupGuarantee,
+    LabelFile,
+    Report,
+    Sanitized,
+    Spent,
+    Statement,
+    Tested,
+)
+from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.schema.validate import faults
+from pate_cli.errors import ParameterError, ReportError, VoteError, shortened
+from pate_cli.ledger import Draw
+from pate_cli.multilabel import LabelSet
+from pate_cli.words import LabelFormat
+
+__all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
+
+_LARGEST: Final = 1 << 26
+"""Bytes."""
+_OLDEST: Final = 3
+_SINCE_4: Final = {"run": None, "time": None, "labels": None, "crosscheck": None}
+_SECRETS: Final = {"pate-ledger": "a ledger", "pate-spend-record": "a record of releases"}
+
+
+@dataclass(frozen=True)
+class ReadReport:
+    """A report, and the JSON that it was read from, brought to this version of the schema."""
+
+    report: Report
+    data: Mapping[str, Any]
+
+
+def read_report(path: str | PathLike[str]) -> Report:
+    """The report in a file; ReportError, naming the file, where there is none."""
+    return parse_report(bytes_of(path), str(Path(path))).report
+
+
+def bytes_of(path: str | PathLike[str]) -> bytes:
+    """The content of a file; ReportError where it cannot be read, or is larger than any report."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReportError(f"cannot read {Path(path)}: {reason}") from None
+
+
+def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
+    """The report that a JSON text is.
+
+    Args:
+        text: its content.
+        name: of the file, for messages.
+
+    Raises:
+        ReportError: no JSON, of another kind, of a version that is not read, or against the schema.
+    """
+    if len(text) > _LARGEST:
+        raise ReportError(f"{name} is no report: none is so long")
+    try:
+        data = json.loads(
+            text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_once
+        )
+    except (ValueError, RecursionError):
+        raise ReportError(f"{name} is no report: it is not valid JSON, or a part of it") from None
+    return ReadReport(*_understood(data, name))
+
+
+def report_of(report: Report) -> ReadReport:
+    """A report at hand, read as if from its file."""
+    return parse_report(report.to_json())
+
+
+def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
+    if not isinstance(data, dict):
+        raise ReportError(f"{name} is no report: give the file that --report wrote")
+    kind = data.get("kind")
+    if isinstance(kind, str) and kind in _SECRETS:
+        raise ReportError(f"{name} is {_SECRETS[kind]}, which is SECRET; give the public report")
+    if data.get("dry_run") is True:
+        raise ReportError(f"{name} is a quote of --dry-run, nothing was released; give a report")
+    if data.get("releasable") is not True or "guarantee" not in data:
+        raise ReportError(f"{name} is no report: give the file that --report wrote")
+    version = data.get("schema_version")
+    if type(version) is not int or not _OLDEST <= version <= SCHEMA_VERSION:
+        raise ReportError(
+            f"{name} has schema version {shortened(str(version))}, this tool reads {_OLDEST} to "
+            f"{SCHEMA_VERSION}; use the version of pate that wrote it, or a newer one"
+        )
+    if version < SCHEMA_VERSION:
+        data = _raised(data)
+    fault = next(faults(data, report_schema()), None)
+    if fault is not None:
+        raise ReportError(f"{name} is damaged: {fault}")
+    try:
+        if data["time"] is not None:
+            datetime.strptime(data["time"], TIME_FORMAT)
+        return _report(data, version), data
+    except (ValueError, TypeError, KeyError, ParameterError, VoteError) as error:
+        raise ReportError(f"{name} is damaged: {error}") from None
+
+
+def _raised(data: dict[str, Any]) -> dict[str, Any]:
+    """A report of version 3 with what it lacks."""
+    return {**_SINCE_4, **data, "schema_version": SCHEMA_VERSION}
+
+
+def _report(data: Mapping[str, Any], version: int) -> Report:
+    guarantee, tested, spent = data["guarantee"], data["tested"], data["spent"]
+    crosscheck, labels = data["crosscheck"], data["labels"]
+    several = LabelSet.from_facts(data) if "labels_per_query" in data else None
+    names = None if several is not None else data.get("label_names")
+    earlier = tuple(
+        Draw(beta=draw["beta"], sigma=draw["sigma_release"], shift=draw["shift"])
+        for draw in data.get("earlier_draws", [])
+    )
+    same = (
+        "epsilon", "epsilon_kind", "delta", "private", "sound", "analysis", "mechanism",
+        "queries", "answers", "max_answers", "run", "time",
+    )  # fmt: skip
+    return Report(
+        **{name: data[name] for name in same},
+        sanitized=Sanitized(**data["sanitized"]),
+        data_independent=DataIndependent(**data["data_independent"]),
+        summary=guarantee["summary"],
+        adjacency=guarantee["adjacency"],
+        covers=guarantee["covers"],
+        statements=tuple(Statement(**one) for one in guarantee["statements"]),
+        rounds=tuple(data["rounds"]),
+        warnings=tuple(data["warnings"]),
+        tested=None if tested is None else Tested(**{**tested, "orders": tuple(tested["orders"])}),
+        spent=None if spent is None else Spent(**spent),
+        label_set=several,
+        label_names=None if names is None else tuple(names),
+        groups=tuple(GroupGuarantee(**group) for group in data.get("groups", [])),
+        earlier_draws=earlier,
+        external=tuple(data.get("external", [])),
+        crosscheck=None
+        if crosscheck is None
+        else Crosscheck(**{**crosscheck, "steps": tuple(crosscheck["steps"])}),
+        labels=None
+        if labels is None
+        else LabelFile(**{**labels, "format": LabelFormat(labels["format"])}),
+        tool=data["tool"]["version"],
+        read_as=version,
+    )
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("no JSON number")
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no field stands twice: readers would differ in which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a field stands twice")
+    return found

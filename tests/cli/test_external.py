@@ -1,0 +1,115 @@
+"""`--export-rdp` and `release --external`: curves out, and other mechanisms into one total."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+import pate_cli
+from pate_cli.disclosure.schema import report_schema
+from pate_cli.ledger import SpendRecord
+
+PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
+CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
+
+
+@pytest.fixture(autouse=True)
+def few_orders(monkeypatch):
+    monkeypatch.setattr("pate_cli.disclosure.exchange._ORDERS", (1.1, 4.0, 512.0))
+
+
+@pytest.fixture
+def ledger(pate, votes, folder):
+    words = ["--order", 4, "--release", "none", "--ledger", "ledger", "--report", "first.json"]
+    assert pate("aggregate", votes, *words).exit_code == 0
+    (folder / "pair.json").write_text(json.dumps(PAIR))
+    (folder / "curve.json").write_text(json.dumps(CURVE))
+    return "ledger"
+
+
+def test_the_curve_lies_beside_the_report_and_is_the_one_of_the_price(pate, votes, folder):
+    priced = pate("aggregate", votes, "--dry-run", "--export-rdp", "price.json")
+    assert priced.exit_code == 0, priced.stderr
+    words = ["--export-rdp", "curve.json", "--report", "report.json"]
+    assert pate("aggregate", votes, *words).exit_code == 0
+    found = json.loads((folder / "curve.json").read_text())
+    assert (folder / "price.json").read_text() == (folder / "curve.json").read_text()
+    assert found["orders"][0] == 1.1
+    assert found["orders"][-1] == 512.0
+    few = pate_cli.rdp_curve(folder / "report.json", orders=[4.0])
+    assert few.rdp[0] == found["rdp"][found["orders"].index(4.0)]
+
+
+NO_CURVE = {
+    "a seed": ["--seed", 1],
+    "a target": ["--target-epsilon", 1],
+    "a composition": ["--mechanism", "stability"],
+    "stdout": ["--export-rdp", "-"],
+}
+
+
+@pytest.mark.parametrize("why", NO_CURVE)
+def test_where_there_is_no_curve_nothing_is_spent(pate, votes, refused, leftovers, why):
+    result = pate("aggregate", votes, "--export-rdp", "curve.json", *NO_CURVE[why])
+    assert "--export-rdp" in refused(result, 2)
+    assert leftovers() == []
+
+
+def test_where_a_fact_was_read_off_the_votes_nothing_is_claimed(pate, refused, folder, leftovers):
+    np.save(folder / "votes.npy", np.arange(120).reshape(30, 4) % 3)
+    words = ["aggregate", "votes.npy", "--layout", "labels", "--export-rdp", "curve.json"]
+    for more in ([], ["--dry-run"]):
+        assert "nothing is claimed" in refused(pate(*words, *more), 2).lower()
+    assert leftovers() == ["votes.npy"]
+    assert pate(*words, "--classes", 3).exit_code == 0
+
+
+def test_everything_on_the_same_records_is_one_total(pate, ledger, folder):
+    files = ["--external", "pair.json", "--external", "curve.json"]
+    result = pate("release", ledger, *files)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    jsonschema.validate(found, report_schema())
+    assert found["delta"] == 1.1e-5
+    assert "2 external part(s): epsilon" in result.stderr
+    assert "at delta 1.1e-05" in result.stderr
+    assert [part["covers"] for part in found["external"]] == ["a histogram", None]
+    assert found["external"][0]["rdp"] < 0.5 == found["external"][0]["epsilon"]
+    assert found["guarantee"]["summary"].startswith("In total, with 2 external parts, epsilon = ")
+    # The record of what was drawn is as without them, and the draw cannot be had again.
+    record = SpendRecord.read(folder / "ledger.spent.json")
+    assert len(record.releases) == 1
+    assert pate("release", ledger).exit_code == 7
+    again = json.loads(pate("release", ledger, "--again", "--export-rdp", "all.json").stdout)
+    jsonschema.validate(again, report_schema())
+    (earlier,) = again["earlier_draws"]
+    assert earlier["beta"] == found["sanitized"]["beta"]
+    assert "1 earlier release" in json.loads((folder / "all.json").read_text())["covers"]
+
+
+def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftovers):
+    (folder / "bad.json").write_text('{"orders": [4], "rdp": [-1], "adjacency": "replace-one"}')
+    before = leftovers()
+    for name, said in (
+        ("bad.json", "every rdp of a curve must be between 0"),
+        ("first.json", "is a report of votes"),
+        ("ledger", "states no external cost"),
+        ("missing.json", "cannot read missing.json"),
+    ):
+        line = refused(pate("release", ledger, "--external", name, "--report", "r.json"), 3)
+        assert said in line
+        assert name in line
+    (folder / "low.json").write_text(json.dumps(CURVE | {"orders": [2, 3, 3.5]}))
+    line = refused(pate("release", ledger, "--external", "low.json"), 3)
+    assert "says nothing at order 4" in line
+    assert leftovers() == sorted([*before, "low.json"])
+    both = ["--external", "pair.json", "--export-rdp", "x.json"]
+    refused(pate("release", ledger, *both), 2)
+
+
+def test_what_is_read_is_not_replaced(pate, ledger, refused):
+    words = ["--external", "pair.json", "--report", "pair.json", "--force"]
+    assert "pair.json" in refused(pate("release", ledger, *words), 2)

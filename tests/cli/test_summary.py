@@ -1,0 +1,154 @@
+"""What a person at a terminal is told of a run, and where its report goes then."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from pate_cli.cli.options import report_beside
+from pate_cli.disclosure.verdict import best_guess, verdict
+
+
+def told(shown):
+    """The rows of a summary by their names, lines joined."""
+    rows, name = {}, ""
+    for line in shown.replace("\r", "").splitlines():
+        name = line[:12].strip() or name
+        rows[name] = f"{rows.get(name, '')} {line[12:]}".strip()
+    return rows
+
+
+def report_in(folder, name="votes.report.json"):
+    return json.loads((folder / name).read_text())
+
+
+def test_aggregate_tells_what_happened_and_what_to_do(screen, votes, folder):
+    rows = told(screen("aggregate", votes, "--max-queries", 20, "--ledger", "kept.ledger"))
+    report = report_in(folder)
+    assert rows["answered"] == f"{report['answers']} of 20 queries"
+    assert rows["epsilon"] == f"{report['epsilon']:.4f} at delta 1e-05, for all votes"
+    assert "worst case" not in rows
+    assert rows["privacy"].startswith(f"{verdict(report['epsilon'], 1e-5).word}: whoever guesses")
+    assert rows["publish"] == "votes.labels.parquet, votes.report.json"
+    assert rows["keep secret"] == f"{votes}, kept.ledger"
+
+
+def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder):
+    screen("aggregate", votes, "--order", 8, "--release", "none", "--ledger", "round.one")
+    rows = told(screen("release", "round.one", "--sigma-release", 5))
+    report = report_in(folder, "round.report.json")
+    assert rows["epsilon"].startswith(f"{report['epsilon']:.4f} at delta 1e-05")
+    if report["epsilon_kind"] == "upper":
+        assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}, for all votes"
+    assert rows["publish"] == "round.report.json"
+    assert rows["keep secret"] == "the votes, round.one, round.one.spent.json"
+
+
+def test_what_proves_nothing_is_not_called_publishable(screen, votes):
+    rows = told(screen("aggregate", votes, "--seed", 1))
+    assert rows["privacy"].startswith("none: drawn from a fixed seed")
+    assert "publish" not in rows
+    assert rows["written"] == "votes.labels.parquet, votes.report.json"
+
+
+def test_a_dry_run_writes_nothing(screen, votes, folder):
+    rows = told(screen("aggregate", votes, "--dry-run"))
+    assert rows["would ask"] == "60 rows, for at most 60 answers"
+    assert float(rows["epsilon"].split()[0]) > 0.0
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["--report", "-"], ["--json"]])
+def test_json_is_to_be_had_on_a_terminal(screen, votes, folder, words):
+    assert json.loads(screen("aggregate", votes, *words))["queries"] == 60
+    assert [path.name for path in folder.iterdir()] == ["votes.labels.parquet"]
+
+
+def test_a_pipe_gets_what_it_always_got(pate, votes, folder):
+    result = pate("aggregate", votes)
+    assert json.loads(result.stdout)["queries"] == 60
+    assert [path.name for path in folder.iterdir()] == ["votes.labels.parquet"]
+    assert pate("aggregate", votes, "--report", "named.json", "--force").stdout == ""
+
+
+def test_a_report_that_is_there_is_not_replaced(screen, pate, votes, folder, monkeypatch):
+    (folder / "votes.report.json").write_text("mine")
+    monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: True)
+    result = pate("aggregate", votes)
+    assert result.exit_code == 6
+    assert "votes.report.json exists already" in result.stderr
+    assert not (folder / "votes.labels.parquet").exists()
+    assert pate("aggregate", votes, "--force").exit_code == 0
+    assert report_in(folder)["queries"] == 60
+
+
+@pytest.mark.parametrize("person", [True, False])
+def test_labels_and_report_on_one_stdout_are_refused(pate, refused, votes, monkeypatch, person):
+    monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: person)
+    line = refused(pate("aggregate", votes, "-o", "-", "--format", "csv"), 2)
+    assert line.endswith("labels and report cannot both go to stdout; give --report FILE")
+
+
+def test_labels_on_a_terminal_are_all_that_is_there(screen, votes, folder):
+    words = ["-o", "-", "--format", "jsonl", "--report", "report.json"]
+    lines = screen("aggregate", votes, *words).splitlines()
+    assert len([json.loads(line) for line in lines]) == 60
+
+
+def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
+    monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: True)
+    monkeypatch.setattr("pate_cli.noise.Noise.comes_up", lambda *_: True)
+    result = pate("aggregate", votes, "--target-epsilon", 2, "--max-queries", 60)
+    assert result.exit_code == 8
+    rows = told(result.stdout)
+    assert rows["answered"] == "0 of 60 queries"
+    assert rows["epsilon"] == "1.0000 at delta 1e-05, for all votes: what the refusal costs"
+    assert report_in(folder)["tested"]["passed"] is False
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_no_width_cuts_a_number(terminal, votes, folder, width):
+    shown = terminal("stdout", "aggregate", votes, "--release", "upper", COLUMNS=str(width))
+    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown.decode()).replace("\r", "")
+    report = report_in(folder)
+    assert f"{report['epsilon']:.4f}" in plain
+    assert f"{report['data_independent']['epsilon']:.4f}" in plain
+    longest = max(len(line) for line in plain.splitlines() if str(votes) not in line)
+    assert longest <= width
+
+
+def test_reports_lie_beside_their_labels(tmp_path):
+    for labels, report in {
+        "votes.labels.parquet": "votes.report.json",
+        "out/night.csv": "out/night.report.json",
+        "labels/": "labels.report.json",
+        "./": "v.report.json",
+        "s3://key:word@bucket/a/v.labels.npy?region=x": (
+            "s3://key:word@bucket/a/v.report.json?region=x"
+        ),
+        "/dev/null": "v.report.json",
+    }.items():
+        assert report_beside(labels, "somewhere/v.npy") == report
+
+
+def test_a_guess_is_bounded_as_the_definition_says():
+    # Randomised response with one answer that gives all away, of probability delta.
+    epsilon, delta = 1.3, 0.01
+    likely = (1.0 - delta) * math.exp(epsilon) / (1.0 + math.exp(epsilon)) + delta
+    assert best_guess(epsilon, delta) == pytest.approx(likely)
+    assert best_guess(0.0, 1e-9) == pytest.approx(0.5)
+    assert best_guess(math.inf, 1e-5) == 1.0
+    with pytest.raises(ValueError, match="epsilon"):
+        best_guess(math.nan, 1e-5)
+
+
+def test_verdicts_round_against_the_run():
+    assert verdict(1.0, 1e-5).word == "strong"
+    assert "at most 73.2%" in verdict(1.0, 1e-5).meaning
+    assert verdict(1.0001, 1e-5).word == "usable"
+    assert verdict(10.0, 1e-5).word == "weak"
+    assert verdict(10.1, 1e-5).word == "hardly any"
+    assert "at most 100.0%" in verdict(30.0, 1e-5).meaning

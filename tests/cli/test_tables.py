@@ -1,0 +1,258 @@
+"""Tables for people: whole at every width, plain where there are no other letters, and in pipes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+from rich.console import Console
+
+from pate_cli.cli import tables
+from pate_cli.cli.grid import Grid
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
+# As wide as results get.
+MECHANISM = {"name": "permute-and-flip"}
+FIRST = {"mechanism": MECHANISM, "analysis": "tight", "queries": 12_000_000, "delta": 1.25e-15}
+COST = FIRST | {
+    "epsilon": 12345.6789,
+    "order": 1234.56,
+    "orders": [1024.25, 1234.56],
+    "order_at_edge": True,
+    "expected_answers": 11_234_567.89,
+    "data_independent": {"epsilon": 98765.4321, "method": "renyi"},
+    "steps": {"threshold": [1234.56, 12.3456], "argmax": [1.23457e-11, 0.000123456]},
+    "rdp": [1234.57, 2345.67],
+    "target": {
+        "epsilon": 1.23456,
+        "refusal_epsilon": 0.61728,
+        "queries": 11_999_999,
+        "pass_probability": 0.98765,
+        "passing_queries": 9_876_543,
+        "looked_at": 11_999_998,
+        "smallest_epsilon": {"0.5": 123.4567, "0.977": 234.5678},
+    },
+    "per_query": {
+        "by_plurality": [
+            {
+                "from": 123_450,
+                "to": 234_560,
+                "queries": 10_000_001,
+                "expected_answers": 9_000_001.5,
+                "mean_cost": 1.23e-10,
+                "share_of_cost": 0.987,
+            },
+            {
+                "from": 234_560,
+                "to": 345_670,
+                "queries": 1_999_999,
+                "expected_answers": 1_900_001.5,
+                "mean_cost": 1.99e-11,
+                "share_of_cost": 0.013,
+            },
+        ]
+    },
+}
+SMOOTH = FIRST | {
+    "order": 1234.56,
+    "smooth_sensitivity": 0.000123456,
+    "beta": 0.0123457,
+    "distance": 1,
+    "best": {
+        "beta": 0.01234,
+        "sigma_release": 1234.5,
+        "release": "upper",
+        "mean": 1234.5678,
+        "sd": 2345.6789,
+    },
+    "conditions": [
+        {"sigma": 123.456, "classes": 150, "order": 12.75, "holds": False, "reason": "C5 at 17"}
+    ],
+    "local_sensitivity": [1.23456e-11, 0.000234567],
+    "discounted": [3.45678e-12, 0.000456789],
+    "cost_by_distance": [1234.56, 2345.67],
+}
+COMPARE = {
+    "delta": 1.25e-15,
+    "matched_answers": 11_234_567.8,
+    "max_answers": 11_234_568,
+    "compare": [
+        {
+            "mechanism": "permute-and-flip",
+            "queries": 11_234_568,
+            "agreement": 0.9876,
+            "expected_answers": 11_234_567.8,
+            "epsilon": epsilon,
+            "data_independent": 98765.4,
+            "note": note,
+        }
+        for epsilon, note in ((12345.6789, ""), (None, "1234567 refusals afforded; ends sooner"))
+    ],
+}
+ACCURACY = {
+    "delta": 1.25e-15,
+    "queries": 12_000_000,
+    "accuracy": [
+        {
+            "mechanism": "lnmax",
+            "deviation": 1.23e-5,
+            "parameter": 123.456,
+            "accuracy": 0.9876,
+            "epsilon": 12345.6789,
+        }
+    ],
+}
+WINNER = {
+    "threshold": 12345.6,
+    "sigma1": 2345.67,
+    "sigma2": 345.678,
+    "queries": 12_000_000,
+    "max_answers": 11_000_000,
+    "epsilon": 12.3456,
+    "epsilon_mean": 11.2345,
+    "epsilon_sd": 1.2345,
+    "epsilon_holds_with_probability": 0.977,
+    "agreement": 0.98765,
+    "expected_answers": 10_999_999.5,
+    "accuracy_at_least": 0.87654,
+    "cost_shares": {"selecting": 0.37, "answering": 0.63},
+    "labels_data_independent_epsilon": 10.9876,
+    "data_independent_epsilon": 13.5791,
+    "release": "upper",
+}
+TUNED = {
+    "complete": False,
+    "releasable": False,
+    "basis": {"votes": "made-up"},
+    "winner": WINNER,
+    "pareto": [WINNER],
+    "floor": 1.2345,
+    "goal": {
+        "delta": 1.25e-15,
+        "release": "upper",
+        "answers": None,
+        "target_epsilon": 12.5,
+    },
+    "other_ways": [{"release": "none", "expected_answers": 123_456.7, "epsilon": 9.8765}],
+    "command": "pate aggregate VOTES --threshold 12345.6 --sigma1 2345.67 --sigma2 345.678",
+}
+MADE_UP = {"made_up_epsilon": 1234.5678, "data_independent_epsilon": 2345.6789}
+RULE = {
+    "queries": 12_000_000,
+    "meets_target": False,
+    "tune_command": "pate tune --queries 12",
+    "target_epsilon": 1.23456,
+    "rule_of_thumb": {"order": 123.456, "beta": 0.00123456, "sigma_release": 1234.56} | MADE_UP,
+    "public_rule": {"order": 234.567, "beta": 0.00234567, "sigma_release": 2345.67} | MADE_UP,
+    "command": "pate aggregate VOTES --order 123.456",
+}
+
+
+@pytest.mark.parametrize(
+    ("printer", "result"),
+    [
+        (tables.print_cost, COST),
+        (tables.print_smooth, SMOOTH),
+        (tables.print_compare, COMPARE),
+        (tables.print_accuracy, ACCURACY),
+        (tables.print_tuned, TUNED),
+        (tables.print_rule, RULE),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_a_narrow_terminal_cuts_no_number(monkeypatch, capsys, printer, result):
+    def at(width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        printer(result)
+        return capsys.readouterr().out
+
+    wide = set(NUMBER.findall(at(300)))
+    assert len(wide) > 5
+    for width in (60, 40):
+        narrow = at(width)
+        assert not wide - set(NUMBER.findall(narrow))
+        # What is to be pasted into a shell stays on one line.
+        lines = [line for line in narrow.splitlines() if not line.startswith("pate ")]
+        assert max(map(len, lines)) <= width
+
+
+@pytest.fixture
+def asked(votes, counts, folder):
+    return lambda words: [words[0], votes, *words[1:], "--quiet"]
+
+
+def shown(terminal, words, width):
+    text = terminal("stdout", *words, COLUMNS=str(width)).decode()
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
+
+
+@pytest.mark.parametrize("words", [["cost"], ["smooth-sensitivity"]], ids=lambda words: words[0])
+def test_a_table_goes_through_a_pipe_on_request(pate, terminal, asked, words):
+    words = asked(words)
+    piped = pate(*words, "--table")
+    assert piped.exit_code == 0
+    assert "\x1b" not in piped.stdout
+    wide = shown(terminal, words, 300)
+    assert piped.stdout.split() == wide.split()
+    line = pate(*words, "--table", "--json").stderr
+    assert line == "pate: give --json or --table, not both\n"
+
+
+def test_a_reader_that_leaves_a_table_early_is_no_error(patched, votes):
+    # One line at a time, so that there is something left to write when the reader is gone.
+    lines = "import rich.console, time\nplain = rich.console.Console.print\n"
+    lines += "rich.console.Console.print = lambda *a, **k: (plain(*a, **k), time.sleep(0.2))[0]\n"
+    with patched(
+        "import sys\nsys.argv[0] = 'pate'\n" + lines, "cost", votes, "-q", "--table"
+    ) as process:
+        assert process.stdout.readline().startswith(b"NOT RELEASABLE")
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    "environment", [{"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}], ids=["encoding", "dumb"]
+)
+def test_ascii_terminals_get_ascii(command, votes, environment, folder):
+    plain = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    result = subprocess.run(
+        ["script", "-qec", shlex.join(command("cost", votes, "-q")), "/dev/null"],
+        check=False,
+        capture_output=True,
+        env=plain | {"TERM": "xterm", "COLUMNS": "75"} | environment,
+    )
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.isascii()
+    assert b"\\u" not in result.stdout
+    assert b"-----" in result.stdout
+    assert b"####" in result.stdout
+    shown = re.sub(rb"\x1b\[[0-9;]*m", b"", result.stdout)
+    assert max(len(line.rstrip(b"\r")) for line in shown.split(b"\n")) <= 75
+
+
+def grid_at(width, **rest):
+    console = Console(width=width, file=None, force_terminal=False)
+    grid = Grid("Title", ["name", "first", "second", "third"], **rest)
+    grid.add_row("a", "1.25", "22.5", "333.75", share=1.0)
+    grid.add_row("bb", "4", "5", "6", share=0.5)
+    with console.capture() as capture:
+        console.print(grid)
+    return capture.get().splitlines()
+
+
+def test_columns_that_do_not_fit_stand_below_beside_the_first():
+    assert grid_at(19, named=True) == [
+        *("", "Title"),
+        *("name  first  second", "─" * 19, "a      1.25    22.5", "bb        4       5"),
+        *("", "name   third", "─" * 12, "a     333.75", "bb         6"),
+    ]
+
+
+def test_bars_take_what_room_there_is():
+    assert grid_at(45, bars="share")[4].endswith("333.75  " + "█" * 16)
+    assert grid_at(90, bars="share")[5].endswith(" 6  " + "█" * 10)
+    assert "█" not in "".join(grid_at(30, bars="share"))

@@ -1,0 +1,153 @@
+"""Warnings that protect, from public parameters alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import pate_cli as pate
+from pate_cli.disclosure.cautions import cautions, hollow
+from pate_cli.errors import UnreachableError
+from pate_cli.mechanisms import (
+    ConfidentGNMax,
+    GNMax,
+    InteractiveGNMax,
+    LNMax,
+    MechanismChoice,
+    PermuteAndFlip,
+    SparseVector,
+    Stability,
+)
+from pate_cli.words import MechanismName
+
+DELTA = 1e-5
+
+
+@pytest.mark.parametrize("name", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
+def test_defaults_need_no_caution(name):
+    mechanism = MechanismChoice(name).build(teachers=250, classes=10, queries=100, delta=DELTA)
+    assert cautions(mechanism, delta=DELTA) == ()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GNMax(40, 4, sigma2=60.0),
+        LNMax(40, 4, laplace_scale=50.0),
+        PermuteAndFlip(40, 4, exponential_scale=50.0),
+        GNMax(40, 2, sigma2=60.0),
+        GNMax(40, 1 << 20, sigma2=11.0),
+        ConfidentGNMax(40, 4, threshold=20.0, sigma1=20.0, sigma2=60.0),
+    ],
+    ids=repr,
+)
+def test_labels_that_are_noise(mechanism):
+    (text,) = cautions(mechanism, delta=DELTA)
+    assert text.startswith("Labels are noise: even where all 40 teachers agree")
+    assert "pate tune" in text
+
+
+def test_noise_is_told_by_chance_and_not_by_its_scale():
+    # A unanimous vote among two: right with Phi(40 / (sigma sqrt 2)).
+    for sigma, said in ((41.0, False), (43.0, True)):
+        right = ndtr(40 / (sigma * np.sqrt(2)))
+        assert bool(right < 0.75) is said
+        assert bool(cautions(GNMax(40, 2, sigma2=sigma), delta=DELTA)) is said
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "remedy"),
+    [
+        (ConfidentGNMax(40, 4, threshold=40.5, sigma1=8.0, sigma2=4.0), "lower --threshold"),
+        (InteractiveGNMax(40, 4, threshold=41.0, sigma1=8.0, sigma2=4.0), "lower --threshold"),
+        (Stability(40, 4, query_epsilon=0.1, query_delta=1e-8), "raise --query-epsilon"),
+        (SparseVector(40, 4, query_epsilon=0.1, query_delta=1e-8, refusals=3), "--query-epsilon"),
+    ],
+    ids=repr,
+)
+def test_thresholds_out_of_reach(mechanism, remedy):
+    (text,) = cautions(mechanism, delta=DELTA)
+    assert text.startswith("The threshold is out of reach: ")
+    assert remedy in text
+    assert mechanism.unanimous()[0] < 0.5
+
+
+def test_a_threshold_of_all_teachers_is_not():
+    mechanism = ConfidentGNMax(40, 4, threshold=40.0, sigma1=8.0, sigma2=4.0)
+    assert cautions(mechanism, delta=DELTA) == ()
+
+
+def test_a_delta_above_one_in_so_many_teachers():
+    mechanism = GNMax(40, 4, sigma2=6.0)
+    assert cautions(mechanism, delta=0.025) == ()
+    (text,) = cautions(mechanism, delta=0.026)
+    assert text.startswith("delta 0.026 is above 1 / 40 teachers")
+
+
+def test_an_epsilon_that_promises_nothing():
+    assert hollow(10.0) == ()
+    assert "pate tune" in hollow(10.0001)[0]
+    assert "fewer refusals" in hollow(30.0, composed=True)[0]
+
+
+@pytest.fixture
+def counts():
+    return np.tile([30, 6, 4], (20, 1))
+
+
+@pytest.mark.parametrize("release", ["none", "upper", None])
+def test_warnings_reach_report_and_quote(counts, release):
+    words = {"mechanism": "gnmax", "sigma2": 1.2, "delta": 0.03, "release": release}
+    words["layout"] = "counts"
+    done, quoted = pate.aggregate(counts, **words), pate.quote(counts, **words)
+    for warnings in (done.report.warnings, quoted.warnings):
+        assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]
+
+
+def test_a_target_has_its_warnings_too(counts):
+    done = pate.aggregate(
+        counts, "gnmax", layout="counts", sigma2=4.0, target_epsilon=11.0, delta=1e-5
+    )
+    assert done.report.epsilon <= 11.0
+    assert bool(done.report.warnings) is (done.report.epsilon > 10.0)
+
+
+def test_a_ledger_has_its_warnings_too(counts):
+    done = pate.aggregate(
+        counts, "gnmax", layout="counts", sigma2=2.0, delta=0.03, keep_ledger=True, order=4
+    )
+    report = pate.release(done.ledger, release="none").report
+    assert [text.partition(" ")[0] for text in report.warnings] == ["delta", "This"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        {"release": "upper"},
+        {"mechanism": "stability"},
+        {"mechanism": "gnmax", "target_epsilon": 1.5},
+        {"mechanism": "gnmax", "target_epsilon": 50.0},
+    ],
+    ids=str,
+)
+def test_a_run_that_is_too_dear_is_refused_before_anything_is_spent(
+    counts, words, tmp_path, monkeypatch
+):
+    record = {"record": tmp_path / "spent.json"} if "target_epsilon" in words else {}
+    price = pate.quote(counts, layout="counts", **words).epsilon
+    with pytest.raises(UnreachableError, match=rf"cost epsilon {price:.4f} .*`max_epsilon`"):
+        pate.aggregate(counts, layout="counts", max_epsilon=price * 0.999, **words, **record)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UnreachableError, match="nothing was drawn or spent"):
+        pate.quote(counts, layout="counts", max_epsilon=price * 0.999, **words)
+    monkeypatch.setattr("pate_cli.noise.Noise.comes_up", lambda *_: False)
+    done = pate.aggregate(counts, layout="counts", max_epsilon=price, **words, **record)
+    assert done.report.epsilon <= price
+
+
+def test_the_most_epsilon_is_a_number(counts):
+    for wrong in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="max_epsilon"):
+            pate.aggregate(counts, layout="counts", max_epsilon=wrong)

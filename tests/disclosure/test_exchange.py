@@ -1,0 +1,260 @@
+"""What other accountants are given, against what they make of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
+from pate_cli.accounting.gnss import largest_order
+from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.disclosure import exchange
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.errors import LedgerError, UsageError
+from pate_cli.ledger import Draw
+from pate_cli.synthetic import SyntheticEnsemble
+from refusals import refusal
+
+accounting = pytest.importorskip("dp_accounting")
+from dp_accounting import dp_event as events  # noqa: E402 - only where it is installed
+from dp_accounting.pld import PLDAccountant  # noqa: E402
+from dp_accounting.rdp import RdpAccountant, compute_epsilon  # noqa: E402
+
+RELATIONS = list(accounting.NeighboringRelation)
+REPLACE = accounting.NeighboringRelation.REPLACE_ONE
+VOTES = SyntheticEnsemble(teachers=250, classes=10, queries=640).draw(1)[0]
+MNIST = pate.ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+SPENT = Spending(MNIST, 640, 283)
+"""The paper's run: 640 queries, of which 283 are answered."""
+
+
+@pytest.fixture(scope="module")
+def quoted():
+    return pate.quote(VOTES, MNIST, max_answers=283)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return pate.aggregate(VOTES, MNIST, max_answers=283).report
+
+
+def epsilon(accountant, event):
+    return accountant.compose(event).get_epsilon(1e-5)
+
+
+def test_the_votes_gaussians_as_they_are_would_be_charged_twice_over_for_a_replacement():
+    naive = events.ComposedDpEvent(
+        [
+            events.SelfComposedDpEvent(events.GaussianDpEvent(150.0), 640),
+            events.SelfComposedDpEvent(events.GaussianDpEvent(40.0 / math.sqrt(2.0)), 283),
+        ]
+    )
+    assert epsilon(PLDAccountant(REPLACE), naive) == pytest.approx(5.607, abs=1e-3)
+    assert epsilon(PLDAccountant(), naive) == pytest.approx(2.529, abs=1e-3)
+
+
+def test_the_event_costs_what_one_teacher_does_and_nothing_else_is_computed(report, quoted):
+    mu = MNIST.gaussian_mu(queries=640, answers=283)
+    right = gaussian_epsilon(mu=mu, delta=1e-5)
+    assert right == pytest.approx(2.529, abs=5e-4)
+    event = pate.dp_event(report)
+    assert event == pate.dp_event(quoted) == pate.dp_event(report.to_dict())
+    for relation in RELATIONS:
+        assert not RdpAccountant(neighboring_relation=relation).supports(event)
+        accountant = PLDAccountant(relation)
+        if relation is REPLACE:
+            with pytest.raises(accounting.UnsupportedEventError, match="REPLACE_ONE"):
+                accountant.compose(event)
+        else:
+            found = epsilon(accountant, event)
+            assert right - 1e-4 <= found == pytest.approx(right, abs=1e-3)
+
+
+def test_the_event_for_renyi_accountants_costs_the_same_under_every_relation(report):
+    event = pate.dp_event(report, accountant="rdp")
+    mu = MNIST.gaussian_mu(queries=640, answers=283)
+    orders = np.linspace(1.05, 60.0, 4000)
+    best = best_order(orders * mu**2 / 2.0, orders=orders, delta=1e-5).epsilon
+    for relation in RELATIONS:
+        assert not PLDAccountant(relation).supports(event)
+        found = epsilon(RdpAccountant(neighboring_relation=relation), event)
+        assert found == pytest.approx(best, rel=2e-3)
+
+
+def test_other_accountants_compose_it_with_what_else_was_trained():
+    """Gaussian steps on the same records: their μ² add up."""
+    report = pate.aggregate(VOTES, "gnmax", sigma2=100.0, max_queries=200).report
+    both = events.ComposedDpEvent([pate.dp_event(report), events.GaussianDpEvent(2.0)])
+    mu = math.hypot(math.sqrt(2.0 * 200) / 100.0, 0.5)
+    wanted = gaussian_epsilon(mu=mu, delta=1e-5)
+    assert epsilon(PLDAccountant(), both) == pytest.approx(wanted, abs=1e-3)
+
+
+def test_the_curve_is_the_worst_case_at_every_order(report, quoted):
+    curve = pate.rdp_curve(report, orders=[1.5, 4.0, 8.0, 9.0, 10.0, 12.0, 16.0, 64.0, 512.0])
+    exact = MNIST.worst_rdp(queries=640, answers=283, orders=curve.orders)
+    assert np.all(curve.rdp >= exact * (1.0 - 1e-4))  # of a larger order, where that is less
+    assert np.all(curve.rdp <= exact * (1.0 + 1e-5))
+    assert np.all(np.diff(curve.rdp) >= 0.0)
+    assert np.all(curve.rdp < curve.orders * MNIST.gaussian_mu(queries=640, answers=283) ** 2 / 2)
+    # What dp-accounting makes of it is what the report says, but for the choice of orders.
+    found, _ = compute_epsilon(curve.orders, curve.rdp, 1e-5)
+    assert report.epsilon - 1e-3 <= found <= report.epsilon * 1.01
+    assert found == pytest.approx(2.05, abs=0.01)
+    few, same = (pate.rdp_curve(one, orders=[8.0]) for one in (report, quoted))
+    assert same.to_dict() == few.to_dict()
+
+
+def test_the_usual_orders_are_ascending_and_reach_far():
+    orders = np.array(exchange._ORDERS)
+    assert np.all(np.diff(orders) > 0.0)
+    assert (orders[0], orders[-1]) == (1.1, 512.0)
+    # Joined by chords, a curve that rises like the order is at most this far above itself.
+    usual, between = RdpCurve(orders, orders), np.linspace(1.1, 512.0, 5000)
+    assert np.max(usual.at(between) / between) < 1.15
+
+
+def test_a_reader_is_told_what_the_numbers_mean(report, tmp_path):
+    report.save(tmp_path / "report.json")
+    curve = pate.rdp_curve(tmp_path / "report.json", orders=[2.0, 8.0])
+    curve.save(tmp_path / "curve.json")
+    found = json.loads((tmp_path / "curve.json").read_text())
+    assert found["adjacency"] == "replace-one"
+    assert found["unit"] == "teacher"
+    assert found["neighbours"].startswith(report.adjacency)
+    assert found["covers"] == "all labels"
+    assert found["data_independent"] is found["delta_independent"] is True
+    assert "delta" not in found
+    assert 0.0 < found["least_delta"] < 1e-8
+    assert found["tool"]["version"] == pate.__version__
+    (done,) = found["rounds"]
+    assert done == {"mechanism": MNIST.parameters(), "queries": 640, "max_answers": 283}
+    assert found["orders"] == [2.0, 8.0]
+    assert curve.releasable
+    assert "answers" not in done
+
+
+def test_draws_that_were_published_are_in_the_curve():
+    settings = {"order": 8.0, "beta": 0.02, "sigma_release": 9.0, "max_queries": 50}
+    first = pate.aggregate(VOTES, "gnmax", sigma2=100.0, release="upper", **settings)
+    labels = pate.aggregate(VOTES, "gnmax", sigma2=100.0, max_queries=50).report
+    orders = [2.0, 8.0, 16.0, 64.0]
+    bare, whole = (pate.rdp_curve(done, orders=orders) for done in (labels, first.report))
+    below = largest_order(0.02)
+    assert whole.orders.tolist() == [order for order in orders if order < below] == orders[:3]
+    (draw,) = first.ledger.draws
+    added = np.array([draw.rdp(order) for order in whole.orders.tolist()])
+    np.testing.assert_allclose(whole.rdp, bare.rdp[:3] + added, rtol=2e-5)
+    assert whole.covers == "all labels and the sanitized epsilon together"
+    # A second release from the same votes says what the first one drew.
+    again = pate.release(first.ledger, order=8.0, beta=0.02, sigma_release=12.0).report
+    drawn = Draw(beta=0.02, sigma=12.0, shift=12.0 / 9.0 * draw.shift)
+    twice = pate.rdp_curve(json.loads(again.to_json()), orders=orders)
+    more = added + np.array([drawn.rdp(order) for order in whole.orders.tolist()])
+    np.testing.assert_allclose(twice.rdp, bare.rdp[:3] + more, rtol=2e-5)
+    assert "1 earlier release" in twice.covers
+    for described in (first.report, again):
+        assert "no Gaussian event" in refusal(UsageError, pate.dp_event, described)
+
+
+def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
+    mechanisms = [MNIST, pate.GNMax(250, 10, sigma2=60.0)]
+    ledgers = [
+        pate.aggregate(VOTES, each, max_queries=40, order=8.0, release="none").ledger
+        for each in mechanisms
+    ]
+    both = pate.rdp_curve(pate.release(ledgers, release="none").report, orders=[8.0])
+    wanted = sum(each.worst_rdp(queries=40, answers=40, orders=both.orders) for each in mechanisms)
+    np.testing.assert_allclose(both.rdp, wanted, rtol=1e-5)
+    assert both.to_dict()["holds"].endswith("if all rounds were fixed beforehand")
+    thrice = pate.aggregate(VOTES, "gnmax", sigma2=60.0, max_queries=9, teachers_per_record=3)
+    mu = 3.0 * math.sqrt(2.0 * 9) / 60.0
+    event = pate.dp_event(thrice.report)
+    assert event.events[0].noise_multiplier == pytest.approx(1.0 / mu)
+
+
+def of_a_target():
+    """A report as a passed test leaves it."""
+    found = pate.aggregate(VOTES, MNIST, max_queries=5).report.to_dict()
+    return found | {"tested": {"passed": True}, "epsilon_kind": "target"}
+
+
+NO_CLAIM = {
+    "fixed seed": lambda: pate.aggregate(VOTES, MNIST, max_queries=5, seed=1).report,
+    "no Renyi curve": of_a_target,
+    '"delta": 1e-05, "adjacency": "replace-one"': lambda: (
+        pate.aggregate(VOTES, "stability", max_queries=5).report
+    ),
+    "there is no Renyi": lambda: pate.quote(VOTES, MNIST, target_epsilon=1.0, max_queries=5),
+}
+
+
+@pytest.mark.parametrize("words", NO_CLAIM)
+def test_where_nothing_is_claimed_nothing_is_exported(words):
+    found = NO_CLAIM[words]()
+    for export in (pate.rdp_curve, pate.dp_event):
+        assert words in refusal(UsageError, export, found)
+
+
+DAMAGE = {
+    "no report": lambda r: r.clear(),
+    "another version": lambda r: r.update(schema_version=2),
+    "no statements": lambda r: r["guarantee"].update(statements=[]),
+    "no rounds": lambda r: r.update(rounds=[]),
+    "a text of queries": lambda r: r["rounds"][0].update(queries="640"),
+    "fewer queries than answers": lambda r: r["rounds"][0].update(queries=3),
+    "negative answers": lambda r: r["rounds"][0].update(max_answers=-1),
+    "no noise": lambda r: r["rounds"][0]["mechanism"].update(sigma2=0.0),
+    "an unknown mechanism": lambda r: r["rounds"][0]["mechanism"].update(name="exact"),
+    "rounds that are none": lambda r: r.update(rounds=[3]),
+    "an unknown release": lambda r: r["sanitized"].update(release="lower"),
+    "a release without numbers": lambda r: r["sanitized"].update(release="upper"),
+    "a draw of nothing": lambda r: r.update(earlier_draws=[{}]),
+    "a draw without noise": lambda r: r.update(
+        earlier_draws=[{"beta": 0.1, "sigma_release": 0.0, "shift": 0.0}]
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_report_is_refused(report, tmp_path, damage):
+    found = copy.deepcopy(json.loads(report.to_json()))
+    DAMAGE[damage](found)
+    refusal(LedgerError, pate.rdp_curve, found)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(found))
+    assert refusal(LedgerError, pate.dp_event, path).startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '"report"', "[" * 100_000])
+def test_a_file_that_is_no_report_is_refused(tmp_path, text):
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    refusal(LedgerError, pate.rdp_curve, path)
+    refusal(LedgerError, pate.rdp_curve, tmp_path / "missing.json")
+
+
+def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):
+    for missing in ("dp_accounting", "dp_accounting.dp_event"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    words = refusal(UsageError, pate.dp_event, report)
+    assert words.endswith("pip install 'pate-cli[accounting]'")
+    assert pate.rdp_curve(report, orders=[2.0]).orders.size == 1
+    with pytest.raises(UsageError, match="pld or rdp"):
+        pate.dp_event(report, accountant="gdp")
+
+
+def test_the_curve_is_no_sharper_than_the_route_it_is_of():
+    """Where the Gaussian route is the smaller one, the curve is still the Rényi one."""
+    wide = pate.aggregate(VOTES, "gnmax", sigma2=20.0, max_queries=1, delta=0.01).report
+    assert wide.data_independent.method == "gaussian-dp"
+    curve = pate.rdp_curve(wide, orders=[8.0, 16.0, 32.0, 64.0, 128.0])
+    assert np.min(curve.rdp + conversion_cost(curve.orders, delta=0.01)) > wide.epsilon
+    spent = [Spending(pate.GNMax(250, 10, sigma2=20.0), 1, 1)]
+    assert data_independent_cost(spent, delta=0.01, plan=None).epsilon <= wide.epsilon

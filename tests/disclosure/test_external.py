@@ -1,0 +1,295 @@
+"""What files say of other mechanisms, and totals with them against dp-accounting's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import pate_cli as pate
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.disclosure.external import External, read_part
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost, least_delta
+from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError
+from pate_cli.words import Adjacency
+from refusals import refusal
+
+REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_OR_REMOVE_ONE
+ORDERS = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+GOOD = {"orders": [2, 8.0], "rdp": [0.1, 0.4], "adjacency": "replace-one"}
+PAIR = {"epsilon": 1, "delta": 1e-6, "adjacency": "replace-one"}
+VOTES = np.array([[30, 6, 4], [20, 18, 2], [25, 10, 5], [38, 1, 1]] * 10)
+MECHANISM = pate.GNMax(40, 3, sigma2=20.0)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reader(content):
+        path = tmp_path / "other.json"
+        text = content if isinstance(content, str) else json.dumps(content)
+        path.write_text(text)
+        return read_part(path)
+
+    return reader
+
+
+@pytest.fixture(scope="module")
+def ledger():
+    return aggregated(MECHANISM, order=8.0, release="none").ledger
+
+
+def aggregated(mechanism, **asked):
+    return pate.aggregate(VOTES, mechanism, layout="counts", **asked)
+
+
+def pair(epsilon, delta, adjacency=REPLACE):
+    return pate.ExternalPair(stated=(epsilon, delta), adjacency=adjacency)
+
+
+def test_a_curve_of_anybody_is_read(read):
+    part = read(GOOD | {"covers": "a student", "whatever": [None]})
+    assert part.rdp(np.array([2.0, 8.0])) == pytest.approx([0.1, 0.4])
+    assert (part.adjacency, part.delta, part.epsilon) == (REPLACE, 0.0, math.inf)
+    assert part.covers == "a student"
+    assert read(GOOD | {"adjacency": "ADD_OR_REMOVE_ONE"}).adjacency is ADD
+    assert read(PAIR).stated == (1.0, 1e-6)
+
+
+SLIPS = {
+    "nothing": "",
+    "no object": "[1]",
+    "cut": '{"orders": [2',
+    "deep": "[" * 200_000,
+    "NaN": '{"orders": [2], "rdp": [NaN], "adjacency": "replace-one"}',
+    "Infinity": '{"orders": [2], "rdp": [Infinity], "adjacency": "replace-one"}',
+    "huge": '{"orders": [2], "rdp": [1e999], "adjacency": "replace-one"}',
+    "a long number": '{"orders": [2], "rdp": [1%s], "adjacency": "replace-one"}' % ("0" * 400),
+    "a longer one": '{"orders": [2], "rdp": [1%s], "adjacency": "replace-one"}' % ("0" * 9000),
+    "twice": '{"epsilon": 9, "epsilon": 1, "delta": 0, "adjacency": "replace-one"}',
+    "too long": "[" + "1," * 600_000 + "1]",
+    "negative": GOOD | {"rdp": [0.1, -0.4]},
+    "large": GOOD | {"rdp": [0.1, 1e100]},
+    "a large order": GOOD | {"orders": [2, 1e100]},
+    "falling orders": GOOD | {"orders": [8, 2]},
+    "an order twice": GOOD | {"orders": [2, 2]},
+    "order 1": GOOD | {"orders": [1, 2]},
+    "order 0": GOOD | {"orders": [0, 2]},
+    "fewer orders": GOOD | {"orders": [2]},
+    "no orders": GOOD | {"orders": [], "rdp": []},
+    "many orders": GOOD | {"orders": [*range(2, 20_000)], "rdp": [1.0] * 19_998},
+    "a number": GOOD | {"orders": 2, "rdp": 1},
+    "texts": GOOD | {"rdp": ["0.1", "0.4"]},
+    "booleans": GOOD | {"rdp": [True, True]},
+    "null": GOOD | {"rdp": [0.1, None]},
+    "lists": GOOD | {"rdp": [[0.1], [0.4]]},
+    "orders alone": {"orders": [2], "adjacency": "replace-one"},
+    "nothing stated": {"adjacency": "replace-one"},
+    "both": GOOD | {"delta": 1e-5},
+    "no adjacency": {"orders": [2], "rdp": [1]},
+    "another adjacency": GOOD | {"adjacency": "zero-out"},
+    "a number for it": GOOD | {"adjacency": 1},
+    "no text": GOOD | {"covers": 3},
+    "a newer version": GOOD | {"kind": "pate-rdp-curve", "schema_version": 2},
+    "a ledger": GOOD | {"kind": "pate-ledger"},
+    "a report": GOOD | {"guarantee": {}},
+    "a least delta": GOOD | {"least_delta": 1},
+    "epsilon below 0": PAIR | {"epsilon": -1},
+    "epsilon of no size": PAIR | {"epsilon": 1e300},
+    "delta below 0": PAIR | {"delta": -1e-9},
+    "delta 1": PAIR | {"delta": 1},
+    "a list": PAIR | {"epsilon": [1]},
+    "no delta": {"epsilon": 1, "adjacency": "replace-one"},
+    "nothing for two steps": PAIR | {"epsilon": 800, "adjacency": "add-or-remove-one"},
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_what_states_no_cost_is_refused_in_one_line(read, slip):
+    text = refusal(LedgerError, read, SLIPS[slip])
+    assert "other.json" in text
+
+
+@settings(max_examples=50)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from([*GOOD, *PAIR, "kind", "covers", "schema_version", "least_delta"]),
+                inner,
+                max_size=5,
+            )
+        ),
+    )
+)
+def test_whatever_is_in_a_file_it_is_read_or_refused(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("any") / "other.json"
+    path.write_text(json.dumps(content))
+    with contextlib.suppress(LedgerError):
+        assert np.all(read_part(path).rdp(np.array([1.0 + 1e-9, 2.0])) >= 0.0)
+
+
+def test_a_curve_must_reach_the_order_of_the_ledgers():
+    curve = pate.ExternalCurve(curve=RdpCurve(ORDERS, ORDERS), adjacency=REPLACE)
+    External.of([curve], order=64.0)
+    text = refusal(LedgerError, External.of, [curve], order=64.5)
+    assert "says nothing at order 64.5;" in text
+    twice = pate.ExternalCurve(curve=RdpCurve(ORDERS, ORDERS), adjacency=ADD)
+    External.of([twice], order=32.0)
+    assert "charged twice over" in refusal(LedgerError, External.of, [twice], order=33.0)
+
+
+def hockey_stick(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+@given(epsilon=st.floats(0.01, 3.0), delta=st.floats(0.0, 0.02))
+@example(epsilon=1.0, delta=0.0)
+def test_a_replacement_is_two_steps_of_an_epsilon_and_delta(epsilon, delta):
+    """P to M to Q, each step as far as (ε, δ) lets it: what is charged covers P and Q."""
+    up = math.exp(epsilon)
+    middle = 0.2 / up**2
+    near, far = min(up * middle + delta, 1.0), middle / up
+    steps = [(near, middle), (middle, far)]
+    for a, b in steps:
+        for one, other in ((a, b), (b, a)):
+            p, q = np.array([one, 1.0 - one]), np.array([other, 1.0 - other])
+            assert hockey_stick(p, q, epsilon) <= delta + 1e-12
+    part = pair(epsilon, delta, ADD)
+    assert part.epsilon == 2.0 * epsilon
+    p, q = np.array([near, 1.0 - near]), np.array([far, 1.0 - far])
+    assert hockey_stick(p, q, part.epsilon) <= part.delta + 1e-12
+    assert part.delta == pytest.approx((1.0 + up) * delta)
+
+
+def test_an_epsilon_costs_no_more_than_itself_at_any_order():
+    for epsilon in (1e-6, 0.1, 1.0, 10.0, 700.0, 1e6):
+        found = pair(epsilon, 0.0).rdp(ORDERS)
+        assert np.all((found > 0.0) & (found <= epsilon))
+        assert np.all(found <= ORDERS * epsilon**2 / 2.0 * (1.0 + 1e-6))
+    assert np.all(pair(0.0, 0.1).rdp(ORDERS) == 0.0)
+
+
+def test_a_delta_is_added_and_never_rounded_down():
+    both = External((pair(0.1, 1.23456789e-6), pair(0.1, 1e-7)))
+    total = both.total(1e-5)
+    assert math.fsum([1e-5, 1.23456789e-6, 1e-7]) <= total == float(f"{total:g}")
+    assert External((pair(0.1, 1e-6),)).total(1e-5) == 1.1e-5
+    assert External((pair(0.1, 0.0),)).total(1e-5) == 1e-5
+    with pytest.raises(ParameterError):
+        External((pair(0.1, 0.6), pair(0.1, 0.4))).total(1e-5)
+
+
+@pytest.mark.parametrize("release", ["none", "upper"])
+def test_parts_add_up_after_the_draw(ledger, release):
+    """The same draw with and without them: their cost at the order is all the difference."""
+    curve = pate.ExternalCurve(curve=RdpCurve(ORDERS, 0.05 * ORDERS), adjacency=REPLACE)
+    twice = pate.ExternalCurve(curve=RdpCurve(ORDERS, 0.01 * ORDERS), adjacency=ADD)
+    flat = pair(0.3, 2e-6)
+    asked = {"release": release, "beta": 0.02, "sigma_release": 9.0, "seed": 5}
+    alone = pate.release(ledger, **asked).report
+    done = pate.release(ledger, external=[curve, twice, flat], **asked)
+    found = done.report
+    added = 0.05 * 8.0 + float(twice.rdp(np.array([8.0]))[0]) + flat.rdp(np.array([8.0]))[0]
+    assert [part["rdp"] for part in found.external] == pytest.approx(
+        [0.4, twice.rdp(np.array([8.0]))[0], flat.rdp(np.array([8.0]))[0]], rel=5e-6
+    )
+    assert 0.32 <= found.external[1]["rdp"] <= 0.36  # a Gaussian's of twice the shift, or above
+    if release == "upper":
+        difference = found.sanitized.epsilon - alone.sanitized.epsilon
+        assert difference == pytest.approx(added, abs=1.1e-4)
+    else:
+        assert found.sanitized == alone.sanitized
+    assert found.delta == 1.2e-5
+    assert found.data_independent.labels_epsilon == alone.data_independent.labels_epsilon
+    assert found.data_independent.epsilon > alone.data_independent.epsilon
+    assert found.rounds == alone.rounds
+    assert found.covers.endswith("3 external parts on the same records together")
+    assert "one record" in found.adjacency
+    # A draw is noted as it is without them.
+    draws = [past.draw for past in done.record.releases]
+    assert len(draws) == (1 if release == "upper" else 0)
+    held = {said.id for said in found.statements}
+    assert "external" in held
+    assert not any(said.holds for said in found.statements if said.id == "this-file")
+
+
+def test_the_total_of_gaussians_is_dp_accountings():
+    """Votes and DP-SGD's steps by its own accountant: never below it, and hardly above."""
+    accountants = pytest.importorskip("dp_accounting.rdp")
+    from dp_accounting import dp_event as events
+
+    orders = [1 + x / 10.0 for x in range(1, 100)] + list(range(11, 65))
+    training = events.SelfComposedDpEvent(
+        events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0)), 1000
+    )
+    accountant = accountants.RdpAccountant(orders).compose(training)
+    part = pate.ExternalCurve(
+        curve=RdpCurve(np.array(orders), np.array(accountant._rdp)), adjacency=REPLACE
+    )
+    spent = [Spending(MECHANISM, 40, 40)]
+    external = External((part,))
+    found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+    # Where the labels cost exactly λ/σ² (two Gaussians seen in full) it would be their event.
+    report = aggregated(MECHANISM, release="none").report
+    both = accountants.RdpAccountant(orders).compose(training)
+    both.compose(pate.dp_event(report, accountant="rdp"))
+    mine = pate.rdp_curve(report, orders=orders[::9])
+    by_curve, _ = accountants.compute_epsilon(mine.orders, mine.rdp + part.rdp(mine.orders), 1e-5)
+    assert found.epsilon < both.get_epsilon(1e-5)
+    assert found.epsilon == pytest.approx(by_curve, rel=0.01)
+    assert found.method == "renyi"
+
+
+def test_a_total_with_an_epsilon_is_at_most_basic_composition():
+    spent = [Spending(MECHANISM, 40, 40)]
+    alone = data_independent_cost(spent, delta=1e-5, plan=None)
+    for epsilon in (1e-4, 0.1, 1.0, 5.0):
+        external = External((pair(epsilon, 1e-6),))
+        found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+        assert alone.epsilon < found.epsilon <= alone.epsilon + epsilon + 1e-9
+    laplace = [Spending(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1)]
+    pure = data_independent_cost(laplace, delta=1e-5, plan=None)
+    found = data_independent_cost(
+        laplace, delta=1e-5, plan=None, external=External((pair(2.0, 0.0),))
+    )
+    assert pure.method in ("pure-dp", "gaussian-dp")
+    assert found.epsilon <= pure.epsilon + 2.0
+
+
+def test_the_least_delta_is_that_of_the_total():
+    spent = [Spending(MECHANISM, 40, 40)]
+    small = least_delta(spent, delta=1e-13)
+    external = External((pair(2.0, 0.0),))
+    assert small < least_delta(spent, delta=1e-13, external=external)
+    asked = pate.ExternalCurve(
+        curve=RdpCurve(ORDERS, 0.1 * ORDERS), adjacency=REPLACE, least_delta=1e-9
+    )
+    assert least_delta(spent, delta=1e-13, external=External((asked,))) >= small + 1e-9
+
+
+def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
+    other = aggregated(pate.GNMax(40, 3, sigma2=30.0)).report
+    pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0]).save(tmp_path / "other.json")
+    found = pate.release(ledger, release="none", external=[tmp_path / "other.json"]).report
+    both = [Spending(MECHANISM, 40, 40), Spending(pate.GNMax(40, 3, sigma2=30.0), 40, 40)]
+    wanted = data_independent_cost(both, delta=1e-5, plan=None)
+    assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
+    (part,) = found.external
+    assert part["covers"] == "all labels"
+    assert round_up(found.epsilon) == found.epsilon
+
+
+def test_what_does_not_go_together_is_refused():
+    paper = aggregated(MECHANISM, analysis="paper", order=8.0, release="none")
+    with pytest.raises(UsageError, match="tight analysis"):
+        pate.release(paper.ledger, external=[pair(1.0, 0.0)])
+    with pytest.raises(PateError):
+        pate.ExternalPair(stated=(math.nan, 0.0), adjacency=REPLACE)

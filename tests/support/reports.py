@@ -1,0 +1,134 @@
+"""Reports of every kind, from small runs of the library; each is made once, and not to be changed.
+
+A report is kept beside its labels, None for what `release` says of earlier ones.
+"""
+
+from __future__ import annotations
+
+import functools
+from unittest.mock import patch
+
+import numpy as np
+
+import pate_cli as pate
+from pate_cli.noise import Noise
+
+SHAPE = {"teachers": 60, "classes": 3}
+CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
+TARGET = {**CONFIDENT, "target_epsilon": 3.0, "max_queries": 40}
+
+
+@functools.cache
+def votes():
+    """Histograms, [40, 3]."""
+    counts = np.random.default_rng(5).multinomial(60, (0.8, 0.15, 0.05), size=40)
+    counts.setflags(write=False)
+    return counts
+
+
+def _run(mechanism="confident", **settings):
+    parameters = CONFIDENT if mechanism == "confident" else {}
+    done = pate.aggregate(
+        votes(), mechanism, **{**SHAPE, "seed": 7, "max_answers": 30, **parameters, **settings}
+    )
+    return done.report, done.labels
+
+
+def _test(*, refuse, **settings):
+    """A run whose coin is given."""
+    with patch.object(Noise, "comes_up", lambda self, log_chance: refuse):
+        try:
+            return _run(**settings, **TARGET)
+        except pate.RefusedError as error:
+            return error.report, None
+
+
+def _interactive():
+    student = pate.StudentPredictions(np.tile((0.2, 0.5, 0.3), (40, 1)))
+    return _run(pate.InteractiveGNMax(60, 3, predictions=student, confidence=0.4, **CONFIDENT))
+
+
+@functools.cache
+def _ledger(first, last):
+    return pate.aggregate(
+        votes()[first:last],
+        "gnmax",
+        **SHAPE,
+        release="upper",
+        order=6.0,
+        beta=0.05,
+        sigma_release=8.0,
+        keep_ledger=True,
+        seed=first + 1,
+    ).ledger
+
+
+def _release(*rounds, again=0, **settings):
+    ledgers = [_ledger(*bounds) for bounds in rounds]
+    record = None
+    for draw in range(again):
+        record = pate.release(
+            ledgers, release="upper", record=record, again=draw > 0, seed=draw
+        ).record
+    return pate.release(ledgers, record=record, again=again > 0, seed=9, **settings).report, None
+
+
+def _opened(source, *, mechanism="confident", **reading):
+    with pate.open_votes(source, **reading) as opened:
+        parameters = CONFIDENT if mechanism == "confident" else {}
+        done = pate.aggregate(opened, mechanism, seed=4, **parameters)
+        return done.report, done.labels
+
+
+def _labels_of_teachers():
+    return np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
+
+
+def _several(voting):
+    answers = np.random.default_rng(2).random((12, 60, 3)) < (0.9, 0.2, 0.5)
+    return _opened(answers.astype(np.int8), layout="multilabel", teachers=60, voting=voting)
+
+
+def _groups(mechanism="confident"):
+    each = pate.TeacherGroups(
+        ("a",) * 20 + ("b",) * 40, weights=(2,) * 20 + (1,) * 40,
+        teachers_per_record=(1,) * 20 + (2,) * 40,
+    )  # fmt: skip
+    voted = _labels_of_teachers()
+    return _opened(voted, mechanism=mechanism, layout="labels", **SHAPE, groups=each)
+
+
+KINDS = {
+    "confident": _run,
+    "gnmax": lambda: _run("gnmax"),
+    "lnmax": lambda: _run("lnmax"),
+    "permute-and-flip": lambda: _run("permute-and-flip"),
+    "stability": lambda: _run("stability", max_answers=None),
+    "sparse-vector": lambda: _run("sparse-vector", max_answers=None),
+    "interactive": _interactive,
+    "upper": lambda: _run(release="upper"),
+    "unbiased": lambda: _run(release="unbiased"),
+    "paper": lambda: _run(analysis="paper"),
+    "as published": lambda: _run(analysis="paper", release="unbiased", as_published=True),
+    "passed": lambda: _test(refuse=False),
+    "refused": lambda: _test(refuse=True),
+    "met": lambda: _run(target_epsilon=300.0, max_queries=40),
+    "two per record": lambda: _run(teachers_per_record=2),
+    "not from a seed": lambda: _run(seed=None),
+    "classes read off": lambda: _opened(_labels_of_teachers(), layout="labels", teachers=60),
+    "names": lambda: _opened(votes(), label_names="ant,bee,cow"),
+    "groups": _groups,
+    "groups, stability": lambda: _groups("stability"),
+    "binary": lambda: _several("binary"),
+    "powerset": lambda: _several("powerset"),
+    "a round": lambda: _release((0, 40), release="none"),
+    "rounds": lambda: _release((0, 15), (15, 40), release="upper"),
+    "draws": lambda: _release((0, 15), (15, 40), again=2, release="upper"),
+    "no record": lambda: _release((0, 40), recorded=False, release="unbiased"),
+}
+
+
+@functools.cache
+def made(kind):
+    """(report, labels) of this kind."""
+    return KINDS[kind]()

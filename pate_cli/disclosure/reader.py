@@ -109,6 +109,9 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
             f"{SCHEMA_VERSION}; use the version of pate that wrote it, or a newer one"
         )
     if version < SCHEMA_VERSION:
+        foreign = next((field for field in _SINCE_4 if field in data), None)
+        if foreign is not None:
+            raise ReportError(f"{name} is damaged: version {version} has no field {foreign!r}")
         data = _raised(data)
     fault = next(faults(data, report_schema()), None)
     if fault is not None:
@@ -123,7 +126,7 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
 
 def _raised(data: dict[str, Any]) -> dict[str, Any]:
     """A report of version 3 with what it lacks."""
-    return {**_SINCE_4, **data, "schema_version": SCHEMA_VERSION}
+    return {**data, **_SINCE_4, "schema_version": SCHEMA_VERSION}
 
 
 def _report(data: Mapping[str, Any], version: int) -> Report:

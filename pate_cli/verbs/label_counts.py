@@ -26,13 +26,13 @@ class LabelCounts:
         answers: how many of them the teachers answered; None where the file does not tell theirs
             from a student's.
         labelled: how many have a label.
-        metadata: text to text; None where the format has none.
+        metadata: texts, and `label_names` a list of them; None where the format has none.
     """
 
     queries: int
     answers: int | None
     labelled: int
-    metadata: dict[str, str] | None
+    metadata: dict[str, Any] | None
 
 
 def count_labels(

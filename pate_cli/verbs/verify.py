@@ -179,7 +179,7 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
         apart[name].append(f"{path} is {_shown(here)}, its parameters give {_shown(there)}")
     apart["record"] += _record_faults(report)
     apart["target"] += _target_faults(report)
-    apart["headline"] += _headline_faults(report)
+    apart["groups"] += _group_faults(report)
     for name, fields in _CHECKS.items():
         if not any(read.data.get(field) for field in fields) and not apart[name]:
             continue
@@ -373,8 +373,16 @@ def _reaches(target: str, epsilon: float) -> bool:
         return False
 
 
-def _headline_faults(report: Report) -> Iterator[str]:
-    """What the draw, which is taken as it is, must still agree with."""
+def _group_faults(report: Report) -> Iterator[str]:
+    """Every teacher is of one group, and no group has more than the headline, draw or none."""
+    if not report.groups:
+        return
+    if len({group.group for group in report.groups}) < len(report.groups):
+        yield "two groups have the same name"
+    votes = sum(group.total_weight for group in report.groups)
+    for done in report.rounds:
+        if done["mechanism"].get("teachers") != votes:
+            yield f"the teachers have {votes} votes, a round was charged for another number"
     for group in report.groups:
         if group.epsilon > report.epsilon:
             yield f"group {group.group!r} has {group.epsilon:g}, above the headline"
@@ -413,9 +421,14 @@ def _labels(report: Report, labels: str | PathLike[str] | None) -> Iterator[Chec
     few = counts.labelled < report.answers
     if few or counts.answers not in (None, report.answers):
         faults.append(f"{counts.answers or counts.labelled} answers, not {report.answers}")
-    expected = {name: str(value) for name, value in report.rounds[0]["mechanism"].items()}
+    parameters = report.rounds[0]["mechanism"]
+    expected: dict[str, Any] = {name: str(value) for name, value in parameters.items()}
     expected |= {name: str(report.rounds[0][name]) for name in ("queries", "max_answers")}
     expected["private"] = str(report.private).lower()
+    if report.label_set is not None:
+        expected |= report.label_set.texts()
+    elif report.label_names is not None:
+        expected["label_names"] = list(report.label_names)
     for name, value in expected.items() if counts.metadata is not None else ():
         if counts.metadata is not None and counts.metadata.get(name) != value:
             faults.append(f"their metadata give another {name}")

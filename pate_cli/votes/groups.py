@@ -54,10 +54,14 @@ class Group:
 
     def __post_init__(self) -> None:
         w, k, most = self.largest_weight, self.teachers_per_record, self.votes_per_record
+        others, left = self.teachers - k, self.total_weight - most
+        # Weights are at least 1, and those of the others at most the mean of the k largest.
         if not (
             1 <= k <= self.teachers
-            and 1 <= w <= most <= min(k * w, self.total_weight) <= self.total_weight <= LARGEST
-            and (k < self.teachers or most == self.total_weight)
+            and w >= 1
+            and w + k - 1 <= most <= k * w
+            and others <= left <= others * (most // k)
+            and self.total_weight <= LARGEST
         ):
             raise VoteError(f"group {quoted(self.group)}: its numbers contradict each other")
 

@@ -120,9 +120,13 @@ def textbook(steps: Sequence[Step], *, delta: float) -> Textbook:
 
 
 def _gaussian(steps: Sequence[Gaussian], delta: float) -> Textbook:
-    mu_squared = math.fsum(step.count / step.noise_multiplier**2 for step in steps)
+    mu_squared = math.fsum(
+        step.count / step.noise_multiplier / step.noise_multiplier for step in steps
+    )
     if mu_squared == 0.0:
         return Textbook(rdp=0.0, exact=0.0)
+    if not math.isfinite(mu_squared):
+        return Textbook()
     mu_squared *= 1.0 + _ROUND_OFF
     orders = np.array(ORDERS)
     rdp = orders * mu_squared / 2.0
@@ -144,13 +148,14 @@ def _bounded(steps: Sequence[Bounded], delta: float) -> Textbook:
     basic = math.fsum(step.count * step.epsilon for step in steps) * (1.0 + _ROUND_OFF)
     if spent == delta:
         return Textbook(basic=basic)
-    squares = math.fsum(step.count * step.epsilon**2 for step in steps)
+    squares = math.fsum(step.count * step.epsilon * step.epsilon for step in steps)
     drift = math.inf
     if max(step.epsilon for step in steps) < 700.0:  # e^700 is about the largest number
         drift = math.fsum(step.count * step.epsilon * math.expm1(step.epsilon) for step in steps)
     advanced = math.sqrt(2.0 * -math.log(delta - spent) * squares) + drift
     advanced *= 1.0 + _ROUND_OFF
-    return Textbook(basic=basic, advanced=advanced if math.isfinite(advanced) else None)
+    finite = [value if math.isfinite(value) else None for value in (basic, advanced)]
+    return Textbook(basic=finite[0], advanced=finite[1])
 
 
 def _check_count(count: int) -> None:

@@ -38,6 +38,7 @@ __all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
 
 _LARGEST: Final = 1 << 26
 """Bytes."""
+_LARGEST_NUMBER: Final = 1 << 63
 _OLDEST: Final = 3
 _SINCE_4: Final = {"run": None, "time": None, "labels": None, "crosscheck": None}
 _SECRETS: Final = {"pate-ledger": "a ledger", "pate-spend-record": "a record of releases"}
@@ -80,8 +81,13 @@ def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
         raise ReportError(f"{name} is no report: none is so long")
     try:
         data = json.loads(
-            text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_once
+            text,
+            parse_float=_finite,
+            parse_int=_whole,
+            parse_constant=_finite,
+            object_pairs_hook=_once,
         )
+        json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
     except (ValueError, RecursionError):
         raise ReportError(f"{name} is no report: it is not valid JSON, or a part of it") from None
     return ReadReport(*_understood(data, name))
@@ -174,6 +180,13 @@ def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("no JSON number")
+    return number
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError("no number of a report")
     return number
 
 

@@ -33,7 +33,7 @@ from pate_cli.disclosure.reader import ReadReport, bytes_of, parse_report, repor
 from pate_cli.disclosure.report import Crosscheck, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import spendings
-from pate_cli.errors import PateError, UsageError, VoteError
+from pate_cli.errors import PateError, ReportError, UsageError, VoteError
 from pate_cli.files.digest import digest_of
 from pate_cli.ledger import Round
 from pate_cli.mechanisms import mechanism_from_parameters
@@ -51,6 +51,7 @@ OK, FAILED, OPEN = "ok", "FAILED", "not checkable"
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _STEP: Final = 1e-4  # of what is rounded up
+_MOST_TEACHERS: Final = 1_000_000  # what they cost takes time and memory in proportion
 # Which check a field belongs to, by its first name; what is in none is a fact of the run.
 _CHECKS: Final = {
     "epsilon for all votes": ("data_independent",),
@@ -134,7 +135,8 @@ def verify(
             installed, if left out.
 
     Raises:
-        ReportError: no report, or one against the schema.
+        ReportError: no report, or one against the schema, or of more teachers than can be charged
+            again in reasonable time.
         UsageError: the library is asked for and not installed.
         VoteError: the labels cannot be read.
     """
@@ -163,6 +165,8 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
         return
     try:
         again = _again(report).to_dict()
+    except ReportError:
+        raise
     except (PateError, OverflowError, ValueError) as error:
         yield Check("parameters", FAILED, f"no run has them: {error}")
         return
@@ -208,6 +212,8 @@ def _again(report: Report) -> Report:
     kind = ReleaseKind(report.sanitized.release)
     recorded = UNRECORDED not in report.warnings
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
+    if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
+        raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
     warned = tuple(
         dict.fromkeys(text for each in mechanisms for text in cautions(each, delta=report.delta))
     )

@@ -1,0 +1,123 @@
+"""From JSON back to a report; whatever is none is refused in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pate_cli as pate
+import reports
+from pate_cli.disclosure.reader import parse_report, read_report
+from pate_cli.disclosure.report import SCHEMA_VERSION
+from pate_cli.errors import ReportError
+
+NEW = ("run", "time", "labels", "crosscheck")
+
+
+def refused(text, match):
+    with pytest.raises(ReportError, match=match) as error:
+        parse_report(text, "r.json")
+    (line,) = str(error.value).splitlines()
+    assert line.startswith("r.json ")
+
+
+def data_of(kind="stability"):
+    return reports.made(kind)[0].to_dict()
+
+
+@pytest.mark.parametrize("kind", reports.KINDS)
+def test_a_report_survives_its_file(kind, tmp_path):
+    report, _ = reports.made(kind)
+    report.save(tmp_path / "r.json")
+    found = read_report(tmp_path / "r.json")
+    assert found == report
+    assert found.to_json() == report.to_json()
+    assert found.read_as == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("kind", ["stability", "passed", "groups", "binary", "draws"])
+def test_a_report_of_version_3_is_read(kind):
+    data = data_of(kind) | {"schema_version": 3}
+    for field in NEW:
+        del data[field]
+    found = parse_report(json.dumps(data)).report
+    assert found.read_as == 3
+    assert [getattr(found, field) for field in NEW] == [None] * 4
+    assert found.epsilon == data["epsilon"]
+
+
+@pytest.mark.parametrize("field", NEW)
+def test_version_3_has_no_field_of_version_4(field):
+    data = data_of() | {"schema_version": 3}
+    for other in set(NEW) - {field}:
+        del data[other]
+    refused(json.dumps(data), f"version 3 has no field '{field}'")
+
+
+@pytest.mark.parametrize("version", [2, SCHEMA_VERSION + 1, None, "4", 4.0, True, [4]])
+def test_other_versions_are_refused(version):
+    refused(json.dumps(data_of() | {"schema_version": version}), "schema version")
+
+
+def test_secrets_are_called_so(tmp_path):
+    done = pate.aggregate(
+        reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, release="upper", seed=1
+    )
+    record = pate.release(done.ledger, release="none", seed=2, again=True).record
+    refused(done.ledger.to_json(), "is a ledger, which is SECRET")
+    refused(record.to_json(), "is a record of releases, which is SECRET")
+
+
+def test_a_quote_is_no_report():
+    quoted = pate.quote(reports.votes(), "gnmax", **reports.SHAPE)
+    refused(quoted.to_json(), "is a quote of --dry-run, nothing was released")
+
+
+def test_other_json_is_no_report():
+    for other in ({}, [], 3, None, "text", {"releasable": True}, {"guarantee": {}}):
+        refused(json.dumps(other), "is no report: give the file that --report wrote")
+
+
+def test_no_part_of_a_report_is_one():
+    text = reports.made("stability")[0].to_json()
+    for end in range(0, len(text.rstrip()), 97):
+        refused(text[:end], "not valid JSON, or a part of it")
+    refused(text + "{}", "not valid JSON")
+    refused(b"\xff\xfe\x00", "not valid JSON")
+    refused("[" * 100_000, "not valid JSON")
+    refused(" " * ((1 << 26) + 1), "none is so long")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "9" * 5000])
+def test_numbers_that_are_none_are_refused(number):
+    text = reports.made("stability")[0].to_json()
+    epsilon = f'"epsilon": {data_of()["epsilon"]}'
+    assert epsilon in text
+    refused(text.replace(epsilon, f'"epsilon": {number}', 1), "not valid JSON")
+
+
+def test_texts_that_cannot_be_written_are_refused():
+    refused(json.dumps(data_of() | {"tool": {"name": "pate-cli", "version": "\ud800"}}), "JSON")
+
+
+def test_a_field_that_stands_twice_is_refused():
+    """Readers differ in which of the two they take."""
+    text = reports.made("stability")[0].to_json()
+    refused(text.replace('"private"', '"epsilon": 0.1,\n  "private"', 1), "not valid JSON")
+
+
+def test_what_contradicts_the_schema_is_named():
+    data = data_of()
+    refused(json.dumps(data | {"rdp": [1.0]}), "has a field 'rdp' that is not known")
+    refused(json.dumps(data | {"epsilon": -1.0}), "epsilon is not as it must be: minimum 0")
+    refused(json.dumps(data | {"time": "2026-13-40T00:00:00Z"}), "is damaged")
+    del data["sanitized"]["beta"]
+    refused(json.dumps(data), "sanitized lacks one of release, epsilon")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ReportError, match=r"cannot read .*none\.json"):
+        read_report(tmp_path / "none.json")
+    with pytest.raises(ReportError, match="cannot read"):
+        read_report(tmp_path)

@@ -75,7 +75,8 @@ def _table(file: Any, label_format: LabelFormat) -> Any:
     if label_format is LabelFormat.CSV:
         from pyarrow import csv
 
-        return csv.read_csv(file)
+        # An id may hold line ends.
+        return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {}

@@ -1,0 +1,90 @@
+"""The textbook's number beside ours: for every mechanism, and in words that fit the numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import pate_cli as pate
+import reports
+from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.disclosure.crosscheck import crosscheck
+from pate_cli.disclosure.report import DataIndependent
+
+DELTA = 1e-5
+GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "binary", "powerset", "rounds")
+PURE = ("lnmax", "permute-and-flip", "stability", "sparse-vector", "groups, stability")
+
+
+def numbers(found):
+    given = (found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon)
+    return [number for number in given if number is not None]
+
+
+@pytest.mark.parametrize("kind", GAUSSIAN + PURE)
+def test_ours_is_never_above_the_textbook(kind):
+    report, _ = reports.made(kind)
+    found, ours = report.crosscheck, report.data_independent.labels_epsilon
+    assert {step["kind"] for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
+    assert ours <= min(numbers(found))
+    said = "is smaller:" if ours < min(numbers(found)) else "is as large:"
+    assert said in found.compared
+    assert all(number == round(number, 4) for number in numbers(found))
+
+
+def test_a_tie_is_called_so():
+    report, _ = reports.made("sparse-vector")
+    assert report.data_independent.labels_epsilon == min(numbers(report.crosscheck))
+    assert "is as large:" in report.crosscheck.compared
+
+
+def test_steps_are_what_was_asked_at_the_caps():
+    steps = reports.made("confident")[0].crosscheck.steps
+    assert [step["count"] for step in steps] == [40, 30]
+    sigma1, sigma2 = reports.CONFIDENT["sigma1"], reports.CONFIDENT["sigma2"]
+    assert steps[0]["noise_multiplier"] == sigma1
+    assert steps[1]["noise_multiplier"] == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
+    two = reports.made("two per record")[0].crosscheck.steps
+    assert two[0]["noise_multiplier"] == sigma1 / 2.0
+    (lnmax,) = reports.made("lnmax")[0].crosscheck.steps
+    assert (lnmax["count"], lnmax["delta"]) == (30, 0.0)
+    assert len(reports.made("rounds")[0].crosscheck.steps) == 2
+
+
+def test_a_quote_has_what_its_report_will_have():
+    words = {**reports.SHAPE, **reports.CONFIDENT, "max_answers": 30}
+    quoted = pate.quote(reports.votes(), **words)
+    assert quoted.crosscheck == reports.made("confident")[0].crosscheck
+    composed = pate.quote(reports.votes(), "stability", **reports.SHAPE)
+    assert composed.crosscheck == reports.made("stability")[0].crosscheck
+
+
+def test_with_other_mechanisms_there_is_none(tmp_path):
+    ledger = pate.aggregate(
+        reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, seed=1
+    ).ledger
+    other = pate.ExternalPair(epsilon=0.1, delta=1e-7, adjacency="replace-one")
+    report = pate.release(ledger, release="none", external=[other], seed=2).report
+    assert report.crosscheck is None
+    found = pate.release(ledger, release="none", seed=2).report.crosscheck
+    assert numbers(found)
+
+
+def beside(steps, ours):
+    public = DataIndependent(ours, 2.0, "renyi", ours, 2.0, "renyi")
+    return crosscheck(steps, delta=DELTA, public=public)
+
+
+def test_each_sentence_goes_with_its_numbers():
+    gaussian, bounded = Gaussian(10, 20.0), Bounded(10, 0.1, 1e-8)
+    least = min(numbers(beside([gaussian], 0.0)))
+    cases = [
+        ([gaussian], least - 1e-4, "is smaller: the textbook takes every noisy count"),
+        ([gaussian], least, "is as large:"),
+        ([gaussian], least + 1e-4, "is above the least of these numbers"),
+        ([bounded], 1e-4, "is smaller: it is the optimal composition"),
+        ([gaussian, bounded], 1.0, "No textbook theorem composes steps of both kinds"),
+        ([Bounded(10, 0.1, 1e-6)], 1.0, "Basic and advanced composition say nothing here"),
+        ([], 0.0, "is as large:"),
+    ]
+    for steps, ours, said in cases:
+        assert said in beside(steps, ours).compared

@@ -23,11 +23,15 @@ def now() -> str:
     if not fixed:
         return datetime.now(UTC).strftime(TIME_FORMAT)
     try:
-        seconds = int(fixed)
-        if seconds < 0:  # years of three digits would be written as such
-            raise ValueError
-        return datetime.fromtimestamp(seconds, UTC).strftime(TIME_FORMAT)
+        return datetime.fromtimestamp(_seconds(fixed), UTC).strftime(TIME_FORMAT)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"SOURCE_DATE_EPOCH must be whole seconds since 1970, got {quoted(fixed)}"
         ) from None
+
+
+def _seconds(text: str) -> int:
+    seconds = int(text)
+    if seconds < 0:  # years of three digits would be written as such
+        raise ValueError
+    return seconds

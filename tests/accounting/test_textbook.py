@@ -36,7 +36,7 @@ def composed(accountant, steps):
 
 
 def test_the_orders_are_those_of_the_library():
-    assert ORDERS == pytest.approx(DEFAULT_RDP_ORDERS, rel=1e-12)
+    assert pytest.approx(DEFAULT_RDP_ORDERS, rel=1e-12) == ORDERS
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-10])

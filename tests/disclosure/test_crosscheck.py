@@ -9,6 +9,8 @@ import reports
 from pate_cli.accounting.textbook import Bounded, Gaussian
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.report import DataIndependent
+from pate_cli.verbs.verify import OPEN, verify
+from pate_cli.words import Adjacency
 
 DELTA = 1e-5
 GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "binary", "powerset", "rounds")
@@ -43,8 +45,8 @@ def test_steps_are_what_was_asked_at_the_caps():
     sigma1, sigma2 = reports.CONFIDENT["sigma1"], reports.CONFIDENT["sigma2"]
     assert steps[0]["noise_multiplier"] == sigma1
     assert steps[1]["noise_multiplier"] == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
-    two = reports.made("two per record")[0].crosscheck.steps
-    assert two[0]["noise_multiplier"] == sigma1 / 2.0
+    one, two = (reports.made(kind)[0].crosscheck.steps for kind in ("gnmax", "two per record"))
+    assert two[0]["noise_multiplier"] == one[0]["noise_multiplier"] / 2.0
     (lnmax,) = reports.made("lnmax")[0].crosscheck.steps
     assert (lnmax["count"], lnmax["delta"]) == (30, 0.0)
     assert len(reports.made("rounds")[0].crosscheck.steps) == 2
@@ -58,13 +60,15 @@ def test_a_quote_has_what_its_report_will_have():
     assert composed.crosscheck == reports.made("stability")[0].crosscheck
 
 
-def test_with_other_mechanisms_there_is_none(tmp_path):
+def test_with_other_mechanisms_there_is_none():
     ledger = pate.aggregate(
         reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, seed=1
     ).ledger
-    other = pate.ExternalPair(epsilon=0.1, delta=1e-7, adjacency="replace-one")
+    other = pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.REPLACE_ONE, covers="a model")
     report = pate.release(ledger, release="none", external=[other], seed=2).report
     assert report.crosscheck is None
+    told = {check.name: check.outcome for check in verify(report).checks}
+    assert told["parameters"] == told["dp-accounting"] == OPEN
     found = pate.release(ledger, release="none", seed=2).report.crosscheck
     assert numbers(found)
 

@@ -15,7 +15,7 @@ from pate_cli.noise import Noise
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
-TARGET = {**CONFIDENT, "target_epsilon": 3.0, "max_queries": 40}
+TARGET = {"mechanism": "gnmax", "sigma2": 12.0, "target_epsilon": 2.0, "max_queries": 40}
 
 
 @functools.cache
@@ -106,17 +106,19 @@ KINDS = {
     "stability": lambda: _run("stability", max_answers=None),
     "sparse-vector": lambda: _run("sparse-vector", max_answers=None),
     "interactive": _interactive,
-    "upper": lambda: _run(release="upper"),
-    "unbiased": lambda: _run(release="unbiased"),
-    "paper": lambda: _run(analysis="paper"),
-    "as published": lambda: _run(analysis="paper", release="unbiased", as_published=True),
+    "upper": lambda: _run("gnmax", release="upper"),
+    "unbiased": lambda: _run("gnmax", release="unbiased"),
+    "paper": lambda: _run("gnmax", analysis="paper"),
+    "as published": lambda: _run("gnmax", analysis="paper", release="unbiased", as_published=True),
     "passed": lambda: _test(refuse=False),
     "refused": lambda: _test(refuse=True),
     "met": lambda: _run(target_epsilon=300.0, max_queries=40),
-    "two per record": lambda: _run(teachers_per_record=2),
-    "not from a seed": lambda: _run(seed=None),
-    "classes read off": lambda: _opened(_labels_of_teachers(), layout="labels", teachers=60),
-    "names": lambda: _opened(votes(), label_names="ant,bee,cow"),
+    "two per record": lambda: _run("gnmax", teachers_per_record=2),
+    "not from a seed": lambda: _run("gnmax", seed=None),
+    "classes read off": lambda: _opened(
+        _labels_of_teachers(), mechanism="gnmax", layout="labels", teachers=60
+    ),
+    "names": lambda: _opened(votes(), mechanism="gnmax", label_names="ant,bee,cow"),
     "groups": _groups,
     "groups, stability": lambda: _groups("stability"),
     "binary": lambda: _several("binary"),

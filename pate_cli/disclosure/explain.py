@@ -81,6 +81,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ("It rests on", _assumptions(report)),
         ("It would be void if", _void(report)),
         ("To be published", _publishable(report)),
+        ("Exactly", _exactly(report)),
         ("Warnings", iter(report.warnings)),
     )
     found = [Section(title, tuple(texts)) for title, texts in named]
@@ -189,15 +190,19 @@ def _assumptions(report: Report) -> Iterator[str]:
     )
     if report.external:
         yield "The external parts are as their files state them; see the statement external."
-    held = [reading for reading in report.statements if reading.holds]
-    for reading in held:
-        yield f"Statement {reading.id}: {reading.text}"
+
+
+def _exactly(report: Report) -> Iterator[str]:
+    for reading in report.statements:
+        if reading.holds:
+            yield f"Statement {reading.id}: {reading.text}"
+    for reading in report.statements:
+        if not reading.holds:
+            yield f"Not claimed, {reading.id}: {reading.text}"
 
 
 def _void(report: Report) -> Iterator[str]:
     if not _claimed(report):
-        for reading in report.statements:
-            yield f"Not claimed, {reading.id}: {reading.text}"
         return
     yield (
         "another run on votes of the same teachers, or of others with the same records, is left "

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
+    from pate_cli.disclosure.explain import explain as explain
     from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
     from pate_cli.disclosure.external import ExternalPair as ExternalPair
     from pate_cli.disclosure.report import Report as Report
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.spend import release as release
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
+    from pate_cli.verbs.verify import verify as verify
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
     from pate_cli.votes.beside.student import StudentPredictions as StudentPredictions
@@ -69,6 +71,7 @@ _HOMES = {
     "compare": "verbs.measure",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
+    "explain": "disclosure.explain",
     "growth": "verbs.measure",
     "open_votes": "votes",
     "quote": "verbs.spend",
@@ -77,6 +80,7 @@ _HOMES = {
     "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",
     "tune": "verbs.tune",
+    "verify": "verbs.verify",
     **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},
 }
 

@@ -252,7 +252,7 @@ def aggregate(
         done.checkpoint.end()
     if summed_up:
         files = [public_name(name) for name in (labels_path, report_path) if name != os.devnull]
-        print_report(public, Handling(files, secret))
+        print_report(public, Handling(files, secret, files[::-1] if len(files) == 2 else ()))
     else:
         shown = "standard output" if labels_path == "-" else public_name(labels_path)
         output.note(

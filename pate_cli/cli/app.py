@@ -15,12 +15,14 @@ from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
 from pate_cli.cli.demo import demo
+from pate_cli.cli.explain import explain
 from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.cli.terminal import aftermath, command, interruptible, refuse_closed, say
 from pate_cli.cli.tune import tune
+from pate_cli.cli.verify import verify
 from pate_cli.errors import OutputError, PateError, UsageError
 
 __all__ = ["app"]
@@ -144,7 +146,7 @@ app = typer.Typer(
         "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
         "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
         "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
-        "failed, 130 interrupted (143 by SIGTERM)."
+        "failed, 10 a report does not verify, 130 interrupted (143 by SIGTERM)."
     ),
 )
 
@@ -174,6 +176,8 @@ for _name, _command, _told in (
     ("aggregate", aggregate, "Votes in; labels and report out."),
     ("tune", tune, "Which settings reach a target or a number of answers."),
     ("release", release, "Ledgers of several rounds in; one report out."),
+    ("explain", explain, "A report in plain words."),
+    ("verify", verify, "Every number of a report again, and its labels."),
     ("cost", cost, "What the votes cost. Not for publishing."),
     ("smooth-sensitivity", smooth_sensitivity, "How much one teacher could change that cost."),
 ):

@@ -113,7 +113,7 @@ def release(
         )
     if report.summed_up:
         secret = list(dict.fromkeys(map(os.path.relpath, (*ledgers, *records))))
-        print_report(done.report, Handling([report_path], ["the votes", *secret]))
+        print_report(done.report, Handling([report_path], ["the votes", *secret], [report_path]))
         return
     with_others = f", {len(external)} external part(s)" if external else ""
     output.note(

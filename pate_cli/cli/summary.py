@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,10 +31,11 @@ _Rows = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Handling:
-    """What becomes of the files of a run: names as a person gave them."""
+    """What becomes of a run's files, names as a person gave them; `check` is what verifies it."""
 
     publish: Sequence[str]
     secret: Sequence[str]
+    check: Sequence[str] = ()
 
 
 def print_report(report: Report, files: Handling) -> None:
@@ -74,6 +76,8 @@ def _released(report: Report) -> _Rows:
 def _handled(files: Handling, *, claimed: bool) -> _Rows:
     yield "publish" if claimed else "written", ", ".join(files.publish)
     yield "keep secret", ", ".join(files.secret)
+    if files.check:
+        yield "check it", shlex.join(["pate", "verify", *files.check])
 
 
 def _quoted(quote: Quote) -> _Rows:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,19 +53,26 @@ class ReadReport:
     data: Mapping[str, Any]
 
 
-def read_report(path: str | PathLike[str]) -> Report:
-    """The report in a file; ReportError, naming the file, where there is none."""
-    return parse_report(bytes_of(path), str(Path(path))).report
+def read_report(path: str | PathLike[str]) -> ReadReport:
+    """The report in a file, or with "-" on standard input.
 
-
-def bytes_of(path: str | PathLike[str]) -> bytes:
-    """The content of a file; ReportError where it cannot be read, or is larger than any report."""
+    Raises:
+        ReportError: it cannot be read, or as for `parse_report`; the message names the file.
+    """
+    if path == "-":
+        return parse_report(_from_pipe(), "standard input")
     try:
         with Path(path).open("rb") as file:
-            return file.read(_LARGEST + 1)
+            return parse_report(file.read(_LARGEST + 1), str(path))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ReportError(f"cannot read {Path(path)}: {reason}") from None
+        raise ReportError(f"cannot read {path}: {reason}") from None
+
+
+def _from_pipe() -> bytes:
+    if sys.stdin is None or sys.stdin.closed:
+        raise ReportError("cannot read standard input: it is closed")
+    return sys.stdin.buffer.read(_LARGEST + 1)
 
 
 def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:

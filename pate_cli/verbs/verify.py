@@ -29,7 +29,7 @@ from pate_cli.disclosure.door import (
 )
 from pate_cli.disclosure.guarantee import UNRECORDED, read_off_warning
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import ReadReport, bytes_of, parse_report, report_of
+from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.report import Crosscheck, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import spendings
@@ -117,7 +117,11 @@ class Verification(Result):
     def headline(self) -> str:
         """How many failed."""
         failed = sum(check.outcome == FAILED for check in self.checks)
-        return f"{failed} of {len(self.checks)} checks failed" if failed else "everything holds"
+        return (
+            f"{failed} of {len(self.checks)} checks failed"
+            if failed
+            else "all holds that can be checked"
+        )
 
 
 def verify(
@@ -129,7 +133,7 @@ def verify(
     """Check a report against its schema, its own parameters, and its labels.
 
     Args:
-        report: what to check, its file, or the content of one.
+        report: what to check, its file ("-" is standard input), or the content of one.
         labels: the file or folder of labels that it came with, by path or address.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
             installed, if left out.
@@ -145,7 +149,7 @@ def verify(
     elif isinstance(report, bytes):
         read = parse_report(report)
     else:
-        read = parse_report(bytes_of(report), str(report))
+        read = read_report(report)
     version = read.report.read_as
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)

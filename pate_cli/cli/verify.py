@@ -1,0 +1,69 @@
+"""`pate verify`: every number of a report again, and the labels it came with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pate_cli.cli import terminal
+from pate_cli.cli.options import ViewOptions, Without, spread
+from pate_cli.errors import MismatchError
+
+__all__ = ["verify"]
+
+
+@spread
+def verify(
+    report: Annotated[
+        str,
+        typer.Argument(
+            metavar="REPORT",
+            help="A report of aggregate or release; - is standard input.",
+            show_default=False,
+        ),
+    ],
+    labels: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LABELS]",
+            help="Its labels: a file, a folder of parts, or an address.",
+            show_default=False,
+        ),
+    ] = None,
+    with_dp_accounting: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-dp-accounting/--without-dp-accounting",
+            help="Ask Google's library for the textbook numbers, too. Default: where installed; "
+            "pip install pate-cli[accounting].",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    view: Annotated[ViewOptions, Without("plot")],
+) -> None:
+    """Check a report: its schema, its numbers from its parameters alone, the hash of its labels.
+
+    Needs no votes, so whoever gets labels and report can do it. A line a check: ok, FAILED, or not
+    checkable and why. Exit code 10 if anything failed.
+    """
+    import pate_cli as pate
+
+    found = pate.verify(report, labels, with_dp_accounting=with_dp_accounting)
+    view.show(found.to_dict(), _print)
+    if not found.holds:
+        raise MismatchError(found.headline())
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    console = terminal.printer()
+    styles = {"ok": "green", "FAILED": "bold red"}
+    for check in found["checks"]:
+        line = Text.assemble(
+            (check["outcome"], styles.get(check["outcome"], "dim")),
+            f": {check['name']}: {check['detail']}",
+        )
+        console.print(line, highlight=False, soft_wrap=True)

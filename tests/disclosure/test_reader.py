@@ -30,7 +30,7 @@ def data_of(kind="stability"):
 def test_a_report_survives_its_file(kind, tmp_path):
     report, _ = reports.made(kind)
     report.save(tmp_path / "r.json")
-    found = read_report(tmp_path / "r.json")
+    found = read_report(tmp_path / "r.json").report
     assert found == report
     assert found.to_json() == report.to_json()
     assert found.read_as == SCHEMA_VERSION

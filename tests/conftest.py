@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,14 @@ settings.load_profile("pate")
 
 # Reports carry the time: two runs under one seed are compared byte by byte.
 os.environ["SOURCE_DATE_EPOCH"] = "1519430400"
+
+# Under nohup, and in the background of a shell, both may come ignored, which children inherit.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 TESTS = Path(__file__).resolve().parent
 

@@ -157,10 +157,10 @@ def _promised(report: Report) -> Iterator[str]:
 
 def _to_whom(report: Report) -> Iterator[str]:
     yield report.adjacency
+    whole = "each record" if report.external else "all that one teacher was trained on"
     yield (
-        "So what is protected is all that one teacher was trained on, and every record in it, "
-        "against everybody who sees what was released, whatever else they know and however they "
-        "compute."
+        f"So what is protected is {whole}, against everybody who sees what was released, whatever "
+        "else they know and however they compute."
     )
     for group in report.groups:
         yield f"Group {group.group}: epsilon {group.epsilon:g} at delta {group.delta:g}."

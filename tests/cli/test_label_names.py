@@ -152,18 +152,8 @@ def test_a_student_is_read_by_name(pate, tmp_path):
     result = pate(
         *("aggregate", tmp_path / "votes.parquet", "--label-names", "ant,bee", "--seed", 1),
         *("--mechanism", "interactive", "--student", tmp_path / "student.parquet"),
-        *(
-            "--threshold",
-            15,
-            "--sigma1",
-            0.5,
-            "--sigma2",
-            1,
-            "-o",
-            "labels.csv",
-            "--report",
-            "r.json",
-        ),
+        *("--threshold", 15, "--sigma1", "0.5 votes", "--sigma2", 1),
+        *("-o", "labels.csv", "--report", "r.json"),
     )
     assert result.exit_code == 0, result.stderr
     with Path("labels.csv").open(newline="") as file:

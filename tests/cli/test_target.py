@@ -326,7 +326,7 @@ def test_tune_finds_settings_for_a_target(pate, heads, votes):
     assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)
     assert 0.5 < winner["pass_probability"] <= 1.0
     assert winner["refusal_epsilon"] == 1.0
-    assert "--target-epsilon 2.0 --refusal-epsilon 1.0" in found["command"]
+    assert "--target-epsilon 2 --refusal-epsilon 1" in found["command"]
     heads(refuse=False)
     line = found["command"].split()[1:]
     line[line.index("VOTES")] = str(votes)

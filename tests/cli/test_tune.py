@@ -235,7 +235,7 @@ def test_wrong_flags(pate, refused, case):
         (["--rule-of-thumb"], "--rule-of-thumb looks at no votes"),
         (["--queries", "5"], "use --max-queries"),
         (["--sigma1", "0", "--answers", "5"], "sigma must be positive and finite, got 0"),
-        (["--sigma2", "x"], "--sigma2 takes numbers as a,b,c or low:high:count, got 'x'"),
+        (["--sigma2", "x"], "--sigma2 is a number of votes or a share of the teachers such as 80%"),
         (["--answers", "-1"], "answers must be positive and finite, got -1"),
         (["--min-agreement", "2"], "min_agreement must be between 0 and 1, got 2"),
         (["--plot", "front.gif"], "--plot writes .pdf, .png or .svg"),

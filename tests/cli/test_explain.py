@@ -1,0 +1,134 @@
+"""`pate explain` and `pate verify`: a report in words, and line by line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import pate_cli as pate_library
+from pate_cli.disclosure.explain import explain
+from pate_cli.disclosure.reader import read_report
+from pate_cli.noise import Noise
+
+NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
+
+
+@pytest.fixture
+def released(pate, votes, folder):
+    """A report and the labels it was written with."""
+    done = pate("aggregate", votes, *NOISE, "-o", "l.csv", "--report", "r.json")
+    assert done.exit_code == 0, done.stderr
+    return "r.json", "l.csv"
+
+
+def titles(found):
+    return [section.title for section in found.sections]
+
+
+def words(found):
+    return " ".join(text for section in found.sections for text in section.texts)
+
+
+def test_a_report_in_words(pate, released):
+    report = json.loads(Path("r.json").read_text())
+    told = pate("explain", "r.json")
+    assert told.exit_code == 0
+    flat = " ".join(told.stdout.split())
+    assert report["run"] in flat
+    assert report["labels"]["sha256"] in flat
+    assert report["guarantee"]["summary"] in flat
+    assert report["guarantee"]["adjacency"] in flat
+    assert f"{report['answers']} of {report['queries']} queries were labelled" in flat
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    sections = json.loads(pate("explain", "r.json", "--json").stdout)["sections"]
+    assert [section["title"] for section in sections][:3] == [
+        "What was done", "Promised", "To whom",
+    ]  # fmt: skip
+    assert all(section["texts"] for section in sections)
+
+
+def test_a_report_from_a_pipe(pate, released):
+    content = Path("r.json").read_bytes()
+    assert pate("explain", "-", input=content).stdout == pate("explain", "r.json").stdout
+    assert pate("verify", "-", "l.csv", input=content).exit_code == 0
+
+
+def test_words_on_a_narrow_terminal(terminal, released):
+    seen = re.sub(
+        r"\x1b\[[0-9;]*m", "", terminal("stdout", "explain", "r.json", COLUMNS="40").decode()
+    )
+    # Nothing but a word that nothing may cut is longer.
+    assert all(len(line.split()) == 1 for line in seen.splitlines() if len(line.rstrip()) > 40)
+
+
+def test_what_is_not_claimed_is_not_explained_away(pate, votes, released):
+    pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
+    found = explain("s.json")
+    assert "It rests on" not in titles(found)
+    assert "Neither the labels nor this report as a promise" in words(found)
+    assert "e^" not in words(found)
+
+
+def test_words_of_a_refusal(votes, monkeypatch):
+    monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
+    with pytest.raises(pate_library.RefusedError) as refused:
+        pate_library.aggregate(votes, target_epsilon=1.5, max_queries=60)
+    assert "60 queries were tested and none was labelled" in words(explain(refused.value.report))
+
+
+def test_several_teachers_a_record(votes):
+    report = pate_library.aggregate(votes, teachers_per_record=2, max_queries=20).report
+    assert "No record trained more than 2 teachers." in words(explain(report))
+
+
+def test_every_check_is_a_line(pate, released):
+    told = pate("verify", *released, "--table", "--without-dp-accounting")
+    assert told.exit_code == 0, told.stdout
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("ok: schema: ")
+    assert all(line.startswith(("ok: ", "not checkable: ")) for line in lines)
+    assert any(line.startswith("ok: labels: SHA-256 ") for line in lines)
+    piped = json.loads(pate("verify", *released, "--without-dp-accounting").stdout)
+    assert piped["holds"] is True
+    assert [check["outcome"] for check in piped["checks"]] == [
+        line.partition(": ")[0] for line in lines
+    ]
+
+
+def test_a_number_that_was_changed_is_exit_10(pate, released):
+    report = json.loads(Path("r.json").read_text())
+    report["epsilon"] -= 0.25
+    Path("r.json").write_text(json.dumps(report))
+    told = pate("verify", *released, "--table")
+    assert told.exit_code == 10
+    assert "FAILED: headline: epsilon is" in told.stdout
+    assert "checks failed" in told.stderr
+
+
+def test_labels_of_another_run_are_exit_10(pate, votes, released):
+    pate("aggregate", votes, *NOISE, "-o", "other.csv", "--report", "other.json")
+    told = pate("verify", "r.json", "other.csv", "--table")
+    assert told.exit_code == 10
+    assert f"the report names {read_report('r.json').report.labels.sha256}" in told.stdout
+
+
+def test_what_is_no_report_is_one_line(pate, refused, votes, released):
+    pate("aggregate", votes, "--ledger", "x.ledger", "-o", "x.csv", "--report", "x.json")
+    for name, message in (
+        ("x.ledger", "x.ledger is a ledger, which is SECRET; give the public report"),
+        ("l.csv", "l.csv is no report: it is not valid JSON, or a part of it"),
+        ("gone.json", "cannot read gone.json: No such file or directory"),
+    ):
+        for verb in ("explain", "verify"):
+            refused(pate(verb, name), 3, message)
+    refused(
+        pate("verify", "r.json", "gone.csv"), 3, "cannot read gone.csv: No such file or directory"
+    )
+
+
+def test_a_summary_says_how_to_check_it(screen, votes, folder):
+    seen = screen("aggregate", votes, *NOISE, "-o", "my labels.csv")
+    assert "pate verify 'my labels.report.json' 'my labels.csv'" in " ".join(seen.split())

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from pyarrow import fs
+
+from pate_cli.mechanisms import gnmax
 
 # How long an example takes says nothing on a machine that is shared.
 settings.register_profile("pate", deadline=None)
@@ -18,7 +22,35 @@ settings.load_profile("pate")
 # Reports carry the time: two runs under one seed are compared byte by byte.
 os.environ["SOURCE_DATE_EPOCH"] = "1519430400"
 
+# Under nohup, and in the background of a shell, both may come ignored, which children inherit.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
+
 TESTS = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def costs_once():
+    """The slowest cost, which is pure, is computed once a process for the same arguments."""
+    compute = gnmax.two_tail_rdp
+
+    @lru_cache(maxsize=500)
+    def known(scores, shape, sigma, orders):
+        return compute(
+            np.frombuffer(scores).reshape(shape), sigma=sigma, orders=np.frombuffer(orders)
+        )
+
+    def two_tail_rdp(scores, *, sigma, orders):
+        scores, orders = (np.asarray(given, dtype=np.float64) for given in (scores, orders))
+        return known(scores.tobytes(), scores.shape, sigma, orders.tobytes()).copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gnmax, "two_tail_rdp", two_tail_rdp)
+        yield
 
 
 @pytest.fixture(scope="session")

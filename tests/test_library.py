@@ -212,14 +212,14 @@ def test_fresh_noise_by_default(counts):
 @pytest.fixture(scope="module")
 def results(counts, done):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_accuracy, "NOISE_SHARES", (0.1, 0.5))  # two of six, for time
+        patch.setattr(label_accuracy, "NOISE_SHARES", (0.5,))  # one of six, for time
         accuracy = pate.accuracy(counts, pate.Truth(np.zeros(80, dtype=np.int64)), **SHAPE)
     found = [
         done.labels,
         done.report,
         pate.quote(counts, **SHAPE, **CONFIDENT),
         pate.cost(counts, **SHAPE, **CONFIDENT),
-        pate.compare(counts, **SHAPE, **CONFIDENT),
+        pate.compare(counts[:20], **SHAPE, **CONFIDENT),
         accuracy,
         pate.smooth_sensitivity(counts, **SHAPE, **CONFIDENT),
         pate.tune(
@@ -227,7 +227,7 @@ def results(counts, done):
             target_epsilon=8.0,
             thresholds=[40.0],
             sigmas1=[30.0],
-            sigmas2=[10.0, 14.0],
+            sigmas2=[14.0],
         ),
     ]
     return {type(result).__name__: result for result in found}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,12 +206,13 @@ class GNMax(OneScoreMechanism):
     def worst_answers(self, orders: Floats) -> Floats:
         """w2(λ); k votes that move together are one vote beside noise σ2/k."""
         together = self.votes_together
-        return worst_argmax_rdp(
-            sigma=self._sigma if together else self.sigma2,
-            classes=self.classes,
-            orders=orders,
-            teachers_per_record=1 if together else self.teachers_per_record,
+        found = _worst_answers(
+            self._sigma if together else self.sigma2,
+            self.classes,
+            1 if together else self.teachers_per_record,
+            tuple(orders.tolist()),
         )
+        return np.array(found)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """k2 histograms of L2 sensitivity k√2."""
@@ -221,3 +223,17 @@ class GNMax(OneScoreMechanism):
         """k√(2 k2)/σ2."""
         del queries
         return float(self.teachers_per_record * np.sqrt(2.0 * answers) / self.sigma2)
+
+
+# Mechanisms that differ in their threshold alone share it: a search makes many of them.
+@lru_cache(maxsize=256)
+def _worst_answers(
+    sigma: float, classes: int, teachers_per_record: int, orders: tuple[float, ...]
+) -> tuple[float, ...]:
+    found = worst_argmax_rdp(
+        sigma=sigma,
+        classes=classes,
+        orders=np.array(orders),
+        teachers_per_record=teachers_per_record,
+    )
+    return tuple(found.tolist())

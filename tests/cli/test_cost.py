@@ -247,7 +247,7 @@ def test_a_comparison_for_a_person(screen, votes):
     for word in ("confident", "gnmax", "lnmax", "stability", "sparse-vector", "agreement"):
         assert word in seen
     # Why worst cases differ from that of `pate cost` alone.
-    assert "with --max-answers " in seen
+    assert ", --max-answers 33; pate cost, which has no cap" in " ".join(seen.split())
 
 
 def test_worst_cases_are_compared_under_a_cap_that_is_said(priced):

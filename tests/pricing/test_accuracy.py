@@ -67,9 +67,9 @@ def test_accuracy_of_two_classes_is_a_normal_probability(monkeypatch):
 
 
 def test_more_noise_costs_less(monkeypatch):
-    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.1, 0.2, 0.5))
+    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.2, 0.5))
     points = measure_accuracy(
-        CountsPasses(COUNTS[:30]), Truth(LABELS[:30]), teachers=60, classes=4, delta=1e-5
+        CountsPasses(COUNTS[:15]), Truth(LABELS[:15]), teachers=60, classes=4, delta=1e-5
     )
     for name in ("lnmax", "gnmax"):
         epsilon = [one.epsilon for one in points if one.mechanism == name]

@@ -33,7 +33,7 @@ def exact_laws():
     """Random small histograms, all their neighbours (missing votes too) and all exact laws."""
     random = np.random.default_rng(2017)
     cases = []
-    for _ in range(70):
+    for _ in range(40):
         classes, teachers = int(random.integers(2, 6)), int(random.integers(1, 31))
         shares = random.dirichlet(np.full(classes, random.choice([0.2, 1.0, 20.0])))
         counts = random.multinomial(teachers, shares)

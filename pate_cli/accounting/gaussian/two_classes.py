@@ -23,8 +23,6 @@ that G increases there is observed, not proven.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
@@ -81,14 +79,12 @@ def _lowest(mu: float, order: float) -> float:
     return -order * mu - float(np.sqrt(order * (order - 1.0) * mu**2 + 2.0 * _NEGLIGIBLE))
 
 
-@lru_cache(maxsize=256)
-def _peaks(mu: float, all_orders: tuple[float, ...]) -> tuple[float, ...]:
-    """sup over all real u of G, from above; inf where float64 overflows. The same for all z."""
-    orders = np.array(all_orders)
+def _peaks(*, mu: float, orders: Floats) -> Floats:
+    """sup over all real u of G, from above; inf where float64 overflows."""
     result = np.full(orders.shape, np.inf)
     able = orders * (orders - 1.0) * mu**2 / 2.0 <= _MOST_EXPONENT
     if not able.any():
-        return tuple(result.tolist())
+        return result
     able_orders = orders[able]
     lowest = min(_lowest(mu, float(order)) for order in able_orders)
     # Both ends lie as far from the mirror's centre −μ/2; beyond, e^{−680} at most.
@@ -115,7 +111,7 @@ def _peaks(mu: float, all_orders: tuple[float, ...]) -> tuple[float, ...]:
         slack=_SLACK + round_off(mu),
         most_cells=_MOST_CELLS,
     )
-    return tuple(result.tolist())
+    return result
 
 
 def _peak_at(*, mu: float, order: Floats) -> float:
@@ -159,7 +155,7 @@ def two_class_rdp(z: Floats, *, sigma: float, orders: Floats) -> Floats:
     searched = np.flatnonzero(orders * mu <= _LARGEST_SHIFT)
     if not searched.size:
         return result
-    peaks = np.minimum(_peaks(mu, tuple(orders[searched].tolist())), cap[searched])
+    peaks = np.minimum(_peaks(mu=mu, orders=orders[searched]), cap[searched])
     low = scores < -mu / 2.0
     for row, peak in zip(searched.tolist(), peaks.tolist(), strict=True):
         result[row] = peak

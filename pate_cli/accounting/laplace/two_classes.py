@@ -19,8 +19,6 @@ for χ(r). That W decreases beyond u* is observed, not proven.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -151,13 +149,6 @@ def _certified(*, shift: float, order: float, seen: float) -> float:
     return float(found[0])
 
 
-@lru_cache(maxsize=1024)
-def _certified_peak(shift: float, order: float) -> tuple[float, float]:
-    """Where W is largest and its supremum: the slow part, the same for all scores."""
-    at, seen = _peak(shift=shift, order=np.array([order]))
-    return at, _certified(shift=shift, order=order, seen=seen)
-
-
 def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
     """F for m = 2, non-decreasing in the score.
 
@@ -178,6 +169,7 @@ def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) 
     gaps = gap_of_score(score)
     result = laplace_edge_rdp(gaps - shift, shift=shift, orders=orders) * (1.0 + _ROUND_OFF)
     for row in range(orders.size):
-        at, peak = _certified_peak(shift, float(orders[row]))
+        at, seen = _peak(shift=shift, order=orders[row : row + 1])
+        peak = _certified(shift=shift, order=float(orders[row]), seen=seen)
         result[row] = np.where(gaps <= at + shift, peak, np.minimum(result[row], peak))
     return np.minimum(result, shift)

@@ -24,10 +24,9 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any, Final, Literal
 
@@ -42,27 +41,25 @@ from pate_cli.checks import check_orders
 from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
 from pate_cli.disclosure.guarantee import covers
 from pate_cli.disclosure.plan import failure_delta
-from pate_cli.disclosure.report import SCHEMA_VERSION, Quote, Report
+from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.worst_case import Spending, least_delta
-from pate_cli.errors import LedgerError, ParameterError, UsageError
-from pate_cli.files.inputs import note
+from pate_cli.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.ledger import Draw
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.results import Result
-from pate_cli.sealed import content_of, named
 from pate_cli.words import Adjacency, ReleaseKind
 
 __all__ = ["CostCurve", "dp_event", "rdp_curve"]
 
-Described = Report | Quote | Mapping[str, Any] | str | PathLike[str]
-"""A report, what it holds or its file; or what a run would cost."""
+Described = Report | Quote | str | PathLike[str]
+"""A report or its file; or what a run would cost."""
 
 # Most of them are among the default orders of dp-accounting.
 _ORDERS: Final = (
     *(1.1, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0),
     *(14.0, 16.0, 20.0, 24.0, 28.0, 32.0, 40.0, 48.0, 56.0, 64.0, 96.0, 128.0, 256.0, 512.0),
 )
-_LARGEST_FILE: Final = 1 << 24
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,13 +133,13 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Co
     """The Rényi curve that a report's public parameters imply.
 
     Args:
-        report: a report with a Rényi cost, what it holds, or its file; or a `Quote`.
+        report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
         orders: ascending orders > 1; some thirty from 1.1 to 512 if left out. Those at which a
             sanitized value costs infinitely much are left out.
 
     Raises:
         UsageError: nothing is claimed for all votes, or it is no Rényi-DP that is.
-        LedgerError: no report, or a damaged one.
+        ReportError: no report, or a damaged one.
     """
     found = _Guarantee.of(report)
     wanted = check_orders(_ORDERS if orders is None else orders)
@@ -192,7 +189,7 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     Raises:
         UsageError: dp-accounting is not installed; or what `rdp_curve` refuses, or a sanitized
             value, which is not Gaussian.
-        LedgerError: no report, or a damaged one.
+        ReportError: no report, or a damaged one.
     """
     if accountant not in ("pld", "rdp"):
         raise ParameterError(f"`accountant` must be pld or rdp, got {accountant!r}")
@@ -241,18 +238,11 @@ class _Guarantee:
         if isinstance(report, Quote):
             return cls._of_quote(report)
         if isinstance(report, Report):
-            return cls._of_report(report.to_dict())
-        if isinstance(report, Mapping):
             return cls._of_report(report)
-        note("a report", (report, None))
-        with named(report):
-            try:
-                data = json.loads(content_of(report, most=_LARGEST_FILE))
-            except (ValueError, RecursionError):
-                raise LedgerError("is no report: it is not valid JSON") from None
-            if not isinstance(data, dict):
-                raise LedgerError("is no report")
-            return cls._of_report(data)
+        try:
+            return cls._of_report(read_report(report).report)
+        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
+            raise ReportError(f"{report} is damaged: {error}") from None
 
     @classmethod
     def _of_quote(cls, quote: Quote) -> _Guarantee:
@@ -273,45 +263,27 @@ class _Guarantee:
         return cls._of_rounds([done], draws, kind, quote.adjacency, earlier=0)
 
     @classmethod
-    def _of_report(cls, report: Mapping[str, Any]) -> _Guarantee:
-        """From what a report holds; LedgerError where it is damaged."""
-        if report.get("schema_version") != SCHEMA_VERSION or "guarantee" not in report:
-            raise LedgerError(f"is no report of schema version {SCHEMA_VERSION}")
-        try:
-            return cls._of_fields(report)
-        except ParameterError as error:  # damage where it was read, usage where it was typed
-            raise LedgerError(f"the report is damaged: {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise LedgerError("the report is damaged: a field is missing or malformed") from None
-
-    @classmethod
-    def _of_fields(cls, report: Mapping[str, Any]) -> _Guarantee:
-        said = {each["id"]: each["holds"] for each in report["guarantee"]["statements"]}
-        if said["all-votes"] is not True:
-            raise UsageError(
-                "nothing is claimed for all votes: " + str(report["guarantee"]["summary"])
-            )
-        if report["tested"] is not None or report["analysis"] == "composition":
-            raise _no_renyi(float(report["epsilon"]), float(report["delta"]))
-        if report.get("external"):
+    def _of_report(cls, report: Report) -> _Guarantee:
+        said = {each.id: each.holds for each in report.statements}
+        if not said.get("all-votes", False):
+            raise UsageError("nothing is claimed for all votes: " + report.summary)
+        if report.tested is not None or report.analysis == "composition":
+            raise _no_renyi(report.epsilon, report.delta)
+        if report.external:
             raise UsageError(
                 "the report holds external parts, which come from curves of their own; export "
                 "what is released without `external`"
             )
-        earlier = [
-            Draw(draw["beta"], draw["sigma_release"], draw["shift"])
-            for draw in report.get("earlier_draws", ())
-        ]
-        own, sanitized = [], report["sanitized"]
-        kind = ReleaseKind(sanitized["release"])
+        own, sanitized = [], report.sanitized
+        kind = ReleaseKind(sanitized.release)
         if kind is not ReleaseKind.NONE:
-            own.append(_draw_of(sanitized, sanitized["delta_failure"]))
+            own.append(_draw_of(asdict(sanitized), sanitized.delta_failure or 0.0))
         return cls._of_rounds(
-            report["rounds"],
-            [*earlier, *own],
+            report.rounds,
+            [*report.earlier_draws, *own],
             kind,
-            str(report["guarantee"]["adjacency"]),
-            earlier=len(earlier),
+            report.adjacency,
+            earlier=len(report.earlier_draws),
         )
 
     @classmethod
@@ -327,15 +299,13 @@ class _Guarantee:
         spent, facts = [], []
         for done in rounds:
             queries, answers = done["queries"], done["max_answers"]
-            if type(queries) is not int or type(answers) is not int or not 1 <= answers <= queries:
-                raise LedgerError("the report is damaged: queries and max_answers do not fit")
+            if not 1 <= answers <= queries:
+                raise LedgerError("queries and max_answers do not fit")
             mechanism = scored_from_parameters(done["mechanism"])
             spent.append(Spending(mechanism, queries, answers))
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
             )
-        if not spent:
-            raise LedgerError("the report is damaged: it has no rounds")
         for draw in draws:
             draw.rdp(1.0 + 1e-9)  # refuses what is out of range
         return cls(

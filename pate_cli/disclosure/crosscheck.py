@@ -29,6 +29,7 @@ def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) 
     }
     least = min((value for value in numbers.values() if value is not None), default=None)
     return Crosscheck(
+        delta=delta,
         steps=tuple(_facts(step) for step in steps),
         rdp_order=found.rdp_order,
         compared=_compared(steps, least, public),

@@ -157,6 +157,7 @@ def released(
         analysis=plan.analysis.value,
         epsilon=epsilon,
         delta=external.total(plan.delta),
+        labels_delta=plan.delta,
         kind=plan.kind,
         private=private,
         sound=plan.sound,
@@ -489,9 +490,11 @@ def _report(
     groups: tuple[GroupGuarantee, ...],
     earlier: Sequence[Draw] = (),
     external: tuple[dict[str, Any], ...] = (),
+    labels_delta: float | None = None,
 ) -> Report:
     """The one place where a report is written; `sound` says whether its analysis is.
 
+    `labels_delta` is δ without what `external` parts add to it.
     The unbiased release is too low about half the time: sound in what it says, but no bound.
     """
     bound = kind is not ReleaseKind.UNBIASED or epsilon == public.epsilon
@@ -545,8 +548,7 @@ def _report(
             *hollow(epsilon, composed=analysis == "composition"),
         ),
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
-        # Of the labels alone: with other mechanisms there is another delta, and no textbook number.
-        crosscheck=None if external else _crosscheck(rounds, delta=delta, public=public),
+        crosscheck=_crosscheck(rounds, delta=labels_delta or delta, public=public),
         groups=groups,
         earlier_draws=tuple(earlier),
         external=external,

@@ -78,9 +78,10 @@ class DataIndependent:
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """What a textbook says of the labels at the same δ, as `accounting.textbook` has it.
+    """What a textbook says of the labels alone, as `accounting.textbook` has it.
 
     Attributes:
+        delta: that of the report, but for what external parts add.
         steps: what is composed, each `gaussian` with a noise_multiplier, or `bounded` with an
             epsilon and a delta, and how often.
         rdp_epsilon, rdp_order, exact_epsilon: for Gaussian steps, rounded up; else None.
@@ -88,6 +89,7 @@ class Crosscheck:
         compared: how data_independent.labels_epsilon compares, and why.
     """
 
+    delta: float
     steps: tuple[dict[str, Any], ...]
     rdp_epsilon: float | None
     rdp_order: float | None

@@ -50,6 +50,7 @@ OK, FAILED, OPEN = "ok", "FAILED", "not checkable"
 
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
+_SIX_DIGITS: Final = 1e-5  # to which every part is rounded up
 _STEP: Final = 1e-4  # of what is rounded up
 _MOST_TEACHERS: Final = 1_000_000  # what they cost takes time and memory in proportion
 # Which check a field belongs to, by its first name; what is in none is a fact of the run.
@@ -68,6 +69,13 @@ _CHECKS: Final = {
         "label_names", "rounds",
     ),
 }  # fmt: skip
+# What other mechanisms on the same records raise, and what they do not.
+_ON_TOTAL: Final = (
+    "epsilon", "delta", "data_independent", "groups", "guarantee", "warnings", "external",
+)  # fmt: skip
+_NOT_ON_TOTAL: Final = frozenset(
+    f"data_independent.labels_{name}" for name in ("epsilon", "order", "method")
+)
 _WORDS: Final = ("guarantee", "warnings", "conversion", "compared")
 _MET: Final = re.compile(r" The target (\S+) is met without a test\.$")
 
@@ -154,7 +162,7 @@ def verify(
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)
     checks += _labels(read.report, labels)
-    checks += _library(read.report.crosscheck, read.report.delta, with_dp_accounting)
+    checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(tuple(checks))
 
 
@@ -163,10 +171,6 @@ def verify(
 
 def _recomputed(read: ReadReport) -> Iterator[Check]:
     report = read.report
-    if report.external:
-        why = "costs of other mechanisms are in files that the holder keeps"
-        yield Check("parameters", OPEN, why)
-        return
     try:
         again = _again(report).to_dict()
     except ReportError:
@@ -179,6 +183,8 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
     apart: dict[str, list[str]] = {name: [] for name in _CHECKS}
     reworded = False
     for path, here, there in _differences(read.data, again):
+        if report.external and _hangs_on_total(path, report):
+            continue
         words = bool(set(path.split(".")) & set(_WORDS)) and not path.endswith(".holds")
         if words and other:
             reworded = True
@@ -187,6 +193,7 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
         apart[name].append(f"{path} is {_shown(here)}, its parameters give {_shown(there)}")
     apart["record"] += _record_faults(report)
     apart["target"] += _target_faults(report)
+    apart["headline"] += _total_faults(report)
     apart["groups"] += _group_faults(report)
     for name, fields in _CHECKS.items():
         if not any(read.data.get(field) for field in fields) and not apart[name]:
@@ -195,6 +202,8 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
             yield Check(name, OPEN, "version 3 does not say with which draws it was charged")
         elif apart[name]:
             yield Check(name, FAILED, apart[name][0])
+        elif report.external and name in ("headline", "groups", "guarantee"):
+            yield Check(name, OPEN, "external costs are in it, from files that the holder keeps")
         else:
             yield Check(name, OK, _found(name, report))
     if reworded:
@@ -218,15 +227,16 @@ def _again(report: Report) -> Report:
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
     if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
         raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
+    delta = _labels_delta(report)
     warned = tuple(
-        dict.fromkeys(text for each in mechanisms for text in cautions(each, delta=report.delta))
+        dict.fromkeys(text for each in mechanisms for text in cautions(each, delta=delta))
     )
     if report.tested is not None:
         tested = report.tested
         found = release_tested(
             _only(rounds),
-            TargetPlan(tested.target, report.delta, tested.refusal_epsilon),
-            for_all_votes(spendings(rounds), delta=report.delta),
+            TargetPlan(tested.target, delta, tested.refusal_epsilon),
+            for_all_votes(spendings(rounds), delta=delta),
             bound=Bound(tested.bound),
             passed=tested.passed,
             private=report.private,
@@ -236,7 +246,7 @@ def _again(report: Report) -> Report:
         mechanism = mechanisms[0]
         if not isinstance(mechanism, ComposedMechanism):
             raise UsageError(f"{mechanism.name} is not charged by composition")
-        cost = mechanism.privacy(_only(rounds).queries, report.delta)
+        cost = mechanism.privacy(_only(rounds).queries, delta)
         found = release_composed(_only(rounds), cost, private=report.private, warnings=warned)
     else:
         found = released(
@@ -268,7 +278,7 @@ def _plan(report: Report, kind: ReleaseKind) -> ReleasePlan:
     """The plan of the release; any numbers will do where nothing is drawn."""
     drawn = report.sanitized
     order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    plan = ReleasePlan(kind, report.delta, order, beta, sigma)
+    plan = ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
     if Analysis(report.analysis) is Analysis.TIGHT:
         return plan
     from pate_cli.published.account import PublishedPlan
@@ -276,6 +286,18 @@ def _plan(report: Report, kind: ReleaseKind) -> ReleasePlan:
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
     return PublishedPlan.of(plan, as_published=as_published)
+
+
+def _hangs_on_total(path: str, report: Report) -> bool:
+    """Whether what stands there follows from costs that the report does not tell in full."""
+    if path == "sound":  # of an estimate it depends on which number is the smaller
+        return report.sanitized.release == ReleaseKind.UNBIASED.value
+    return path.startswith(_ON_TOTAL) and path not in _NOT_ON_TOTAL
+
+
+def _labels_delta(report: Report) -> float:
+    """δ without what external parts add to it."""
+    return report.crosscheck.delta if report.external and report.crosscheck else report.delta
 
 
 def _round(
@@ -376,6 +398,22 @@ def _target_faults(report: Report) -> Iterator[str]:
         yield f"{report.answers} answers after a refusal"
 
 
+def _total_faults(report: Report) -> Iterator[str]:
+    """What external costs, which are taken as they are, must still agree with."""
+    if not report.external:
+        return
+    least = report.data_independent.epsilon
+    if report.sanitized.epsilon is not None:
+        least = min(least, report.sanitized.epsilon)
+    if report.epsilon != least:
+        yield f"epsilon is {report.epsilon:g}, the smaller of its two sources is {least:g}"
+    if report.data_independent.epsilon < report.data_independent.labels_epsilon:
+        yield "epsilon of everything is below that of the labels"
+    added = math.fsum(float(part["delta"]) for part in report.external)
+    if not math.isclose(report.delta, _labels_delta(report) + added, rel_tol=_SIX_DIGITS):
+        yield f"delta is {report.delta:g}, the external parts add {added:g}"
+
+
 def _reaches(target: str, epsilon: float) -> bool:
     try:
         return epsilon <= float(target)
@@ -453,7 +491,7 @@ def _labels(report: Report, labels: str | PathLike[str] | None) -> Iterator[Chec
 # --- another library -----------------------------------------------------------------------------
 
 
-def _library(crosscheck: Crosscheck | None, delta: float, wanted: bool | None) -> Iterator[Check]:
+def _library(crosscheck: Crosscheck | None, wanted: bool | None) -> Iterator[Check]:
     name = "dp-accounting"
     there = importlib.util.find_spec(_LIBRARY) is not None
     if wanted and not there:
@@ -466,12 +504,12 @@ def _library(crosscheck: Crosscheck | None, delta: float, wanted: bool | None) -
         yield Check(name, OPEN, "the report has no textbook numbers")
         return
     try:
-        yield from _asked(crosscheck, delta, name)
+        yield from _asked(crosscheck, name)
     except Exception as error:  # whatever another library raises is no fault of the report
         yield Check(name, OPEN, f"it failed: {type(error).__name__}")
 
 
-def _asked(crosscheck: Crosscheck, delta: float, name: str) -> Iterator[Check]:
+def _asked(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
     steps = [step for step in crosscheck.steps if step["count"]]
     kinds = {step["kind"] for step in steps}
     if kinds == {"gaussian"}:
@@ -484,7 +522,7 @@ def _asked(crosscheck: Crosscheck, delta: float, name: str) -> Iterator[Check]:
             for step in steps:
                 event = library.GaussianDpEvent(step["noise_multiplier"])
                 accountant.compose(library.SelfComposedDpEvent(event, step["count"]))
-            theirs = float(accountant.get_epsilon(delta))
+            theirs = float(accountant.get_epsilon(crosscheck.delta))
             # Theirs by privacy loss distributions is rounded up on its own grid.
             near = (theirs - 2.0 * _STEP) / room <= (ours or 0.0) <= theirs + 2.0 * _STEP
             yield Check(
@@ -498,7 +536,7 @@ def _asked(crosscheck: Crosscheck, delta: float, name: str) -> Iterator[Check]:
             pair = common.DifferentialPrivacyParameters(step["epsilon"], step["delta"])
             one = pld.from_privacy_parameters(pair, value_discretization_interval=1e-3)
             total = total.compose(one.self_compose(step["count"]))
-        theirs = float(total.get_epsilon_for_delta(delta))
+        theirs = float(total.get_epsilon_for_delta(crosscheck.delta))
         given = [
             value
             for value in (crosscheck.basic_epsilon, crosscheck.advanced_epsilon)

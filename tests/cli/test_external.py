@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -113,3 +116,28 @@ def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftover
 def test_what_is_read_is_not_replaced(pate, ledger, refused):
     words = ["--external", "pair.json", "--report", "pair.json", "--force"]
     assert "pair.json" in refused(pate("release", ledger, *words), 2)
+
+
+def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger):
+    words = ["--external", "pair.json", "--external", "curve.json", "--report", "total.json"]
+    assert pate("release", ledger, *words).exit_code == 0
+    told = pate("verify", "total.json", "--table", "--without-dp-accounting")
+    assert told.exit_code == 0, told.stdout
+    assert "not checkable: headline: external costs are in it" in told.stdout
+    whole = json.loads(Path("total.json").read_text())
+    for path in (
+        ("epsilon",),
+        ("delta",),
+        ("queries",),
+        ("data_independent", "epsilon"),
+        ("data_independent", "labels_epsilon"),
+        ("sanitized", "release_rdp"),
+        ("crosscheck", "delta"),
+        ("crosscheck", "exact_epsilon"),
+        ("rounds", 0, "mechanism", "sigma2"),
+    ):
+        changed = copy.deepcopy(whole)
+        place = functools.reduce(lambda inside, name: inside[name], path[:-1], changed)
+        place[path[-1]] *= 3
+        Path("changed.json").write_text(json.dumps(changed))
+        assert pate("verify", "changed.json", "--without-dp-accounting").exit_code == 10, path

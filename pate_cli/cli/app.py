@@ -30,15 +30,16 @@ __all__ = ["app"]
 _BROKEN_PIPE = 141
 # Typer's words, and those of what it reads values with, for what is wrong with an option.
 _HOUSE_STYLE = (
+    # Each in the words of several versions.
     (
-        r"^Invalid value for '([^']*)': Input should be a valid integer\b.*",
+        r"^Invalid value for '([^']*)': .*\bvalid integer\b.*",
         r"\1 takes a whole number",
     ),
-    (r"^Invalid value for '([^']*)': Input should be a valid number\b.*", r"\1 takes a number"),
+    (r"^Invalid value for '([^']*)': .*\bvalid (number|float)\b.*", r"\1 takes a number"),
     (r"^Invalid value for '([^']*)': (?:Value error, )?", r"\1: "),
     (r"^Missing (argument|parameter|option) '([^']*)'.*", r"missing \2"),
     (r"^Option '([^']*)' requires an argument", r"\1 needs a value"),
-    (r"\(Possible options: (.*)\)", r"(perhaps \1)"),
+    (r"(?:\(')?\(Possible options: ([^)]*)\)(?:',\))?", r"(perhaps \1)"),
     (r"\. Did you mean (.*)\?$", r" (perhaps \1)"),
 )
 

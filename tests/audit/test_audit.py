@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
@@ -164,7 +165,7 @@ def test_the_exact_curve_is_an_integral(epsilon, mean, spread):
     x = np.linspace(-12.0, 12.0, 400_001)
     one, other = norm.pdf(x, mean, spread), norm.pdf(x)
     sums = [
-        np.trapezoid(np.maximum(p - np.exp(epsilon) * q, 0.0), x)
+        trapezoid(np.maximum(p - np.exp(epsilon) * q, 0.0), x)
         for p, q in ((one, other), (other, one))
     ]
     found = gaussian_pair_delta(epsilon, mean=mean, spread=spread)

@@ -80,7 +80,7 @@ def _piece(shape: VoteShape, rng: np.random.Generator) -> NDArray[np.unsignedint
     sums = np.cumsum(np.column_stack([share, rest]), axis=1)
     sums[:, -1] = 1.0
     votes = np.diff(np.rint(shape.teachers * sums), axis=1, prepend=0.0)
-    counts = votes.astype(_kind(shape).to_pandas_dtype())
+    counts = votes.astype(str(_kind(shape)))
     row, favourite = np.arange(rows), rng.integers(0, classes, rows)
     first = counts[:, 0].copy()
     counts[:, 0] = counts[row, favourite]

@@ -53,18 +53,16 @@ def _released(report: Report) -> _Rows:
     from pate_cli.multilabel import rows_of
 
     yield "answered", f"{report.answers} of {report.queries} {rows_of(report.label_set)}"
-    yield (
-        "epsilon",
-        (f"{report.epsilon:.4f} at delta {report.delta:g}, {_READINGS[report.epsilon_kind]}"),
-    )
+    reading = _READINGS[report.epsilon_kind]
+    yield "epsilon", f"{report.epsilon:.4f} at delta {report.delta:g}, {reading}"
     if report.epsilon_kind in ("upper", "unbiased"):
         yield "worst case", f"{report.data_independent.epsilon:.4f}, for all votes"
     if len({own.epsilon for own in report.groups}) > 1:
         most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
-        yield (
-            "by group",
-            (f"from {least.epsilon:.4f} for {least.group} to {most.epsilon:.4f} for {most.group}"),
+        spread = (
+            f"from {least.epsilon:.4f} for {least.group} to {most.epsilon:.4f} for {most.group}"
         )
+        yield "by group", spread
     if not report.private:
         yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
     elif not report.sound:
@@ -85,22 +83,13 @@ def _quoted(quote: Quote) -> _Rows:
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
     yield "epsilon", f"{quote.epsilon:.4f} at delta {quote.delta:g}, for all votes"
     if quote.target is not None and quote.target.needed:
-        yield (
-            "target",
-            (
-                f"tested: made-up teachers would pass with probability "
-                f"{quote.target.reference_chance:.3f}; a refusal costs "
-                f"{quote.target.refusal_epsilon:g}"
-            ),
-        )
-    yield (
-        "privacy",
-        (
-            _worth(quote.epsilon, quote.delta)
-            if quote.sound
-            else "not proved: what the warning names was read off the votes"
-        ),
-    )
+        chance, refusal = quote.target.reference_chance, quote.target.refusal_epsilon
+        passes = f"made-up teachers would pass with probability {chance:.3f}"
+        yield "target", f"tested: {passes}; a refusal costs {refusal:g}"
+    if quote.sound:
+        yield "privacy", _worth(quote.epsilon, quote.delta)
+    else:
+        yield "privacy", "not proved: what the warning names was read off the votes"
 
 
 def _worth(epsilon: float, delta: float) -> str:

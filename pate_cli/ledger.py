@@ -497,6 +497,8 @@ def record_beside(ledger: str | PathLike[str]) -> Path:
             at = path.resolve()
         except (RuntimeError, ValueError):  # links in a circle; a null
             raise LedgerError("is no name of a file") from None
+        if at.is_symlink():  # in a circle, from Python 3.13 on
+            raise LedgerError("is no name of a file")
     return at.with_name(f"{at.name}.spent.json")
 
 

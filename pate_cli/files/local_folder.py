@@ -34,6 +34,8 @@ class LocalFolder:
             self._target = Path(name).resolve()
         except (OSError, RuntimeError) as error:  # a loop of links
             raise OutputError(f"cannot write {name}: {error}") from error
+        if self._target.is_symlink():  # the same, from Python 3.13 on
+            raise OutputError(f"cannot write {name}: it is a link to itself")
 
     @property
     def root(self) -> str:

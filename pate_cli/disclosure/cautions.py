@@ -25,12 +25,19 @@ def hollow(epsilon: float, *, composed: bool = False) -> tuple[str, ...]:
     return (f"This epsilon promises practically nothing. {remedy}",)
 
 
-def cautions(mechanism: Mechanism, *, delta: float) -> tuple[str, ...]:
+def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
     """Warnings about parameters that make every label noise, or δ no promise; all of it public.
+
+    Rounds that share a warning give it once.
 
     A query on which all teachers agree is the best there is (`Mechanism.unanimous`). Labels count
     as noise where even its label is nearer to a guess among the classes than to certainty.
     """
+    every = (text for mechanism in mechanisms for text in _cautions(mechanism, delta))
+    return tuple(dict.fromkeys(every))
+
+
+def _cautions(mechanism: Mechanism, delta: float) -> list[str]:
     found = []
     teachers, classes = mechanism.teachers, mechanism.classes
     answered, right = mechanism.unanimous()
@@ -53,4 +60,4 @@ def cautions(mechanism: Mechanism, *, delta: float) -> tuple[str, ...]:
             f"delta {delta:g} is above 1 / {teachers} teachers: it allows a mechanism that gives "
             "some record away outright. Take one far below 1 over the number of records."
         )
-    return tuple(found)
+    return found

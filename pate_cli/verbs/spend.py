@@ -569,11 +569,7 @@ def release(
         key.aside("release"),
         prior=[past.draw for past in prior],
         recorded=recorded,
-        warnings=tuple(
-            dict.fromkeys(
-                text for each in spent for text in cautions(each.mechanism, delta=total.delta)
-            )
-        ),
+        warnings=cautions(*(each.mechanism for each in spent), delta=total.delta),
         external=others,
     )
     draw = plan.draw if plan.publishes_draw else None

@@ -228,9 +228,7 @@ def _again(report: Report) -> Report:
     if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
         raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
     delta = _labels_delta(report)
-    warned = tuple(
-        dict.fromkeys(text for each in mechanisms for text in cautions(each, delta=delta))
-    )
+    warned = cautions(*mechanisms, delta=delta)
     if report.tested is not None:
         tested = report.tested
         found = release_tested(

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pate_cli.errors import LedgerError, shortened
 
-__all__ = ["Form", "content_of", "named"]
+__all__ = ["Form", "content_of", "finite", "named", "said_once"]
 
 _CHECKSUM: Final = "checksum"
 _LARGEST: Final = 1 << 28
@@ -57,7 +57,7 @@ class Form:
             LedgerError: truncated, foreign, newer, or not as it was written.
         """
         try:
-            content = json.loads(text, parse_constant=_finite, parse_float=_finite)
+            content = json.loads(text, parse_constant=finite, parse_float=finite)
         except (ValueError, RecursionError):
             raise LedgerError(
                 f"not a {self.noun}, or a truncated one: it is not valid JSON"
@@ -104,7 +104,7 @@ def named(path: str | PathLike[str]) -> Iterator[None]:
         raise LedgerError(f"{Path(path)}: {error}") from None
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
     """A number as it is written; Python would read NaN and 1e999, which no file here has."""
     number = float(text)
     if not math.isfinite(number):
@@ -124,3 +124,11 @@ def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:
 def _checksum(content: Mapping[str, Any]) -> str:
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no field stands twice: readers would differ in which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise LedgerError("states something twice")
+    return found

@@ -32,7 +32,7 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import LARGEST
 from pate_cli.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.files.inputs import note
-from pate_cli.sealed import content_of, named
+from pate_cli.sealed import content_of, named, said_once
 from pate_cli.words import Adjacency
 
 __all__ = ["CURVE_KIND", "CURVE_VERSION", "External", "ExternalCurve", "ExternalPair", "read_part"]
@@ -263,18 +263,11 @@ def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
 def _object_in(text: bytes) -> Mapping[str, Any]:
     """A JSON object that says nothing twice."""
     try:
-        data = json.loads(text, object_pairs_hook=_said_once, parse_constant=_no_number)
+        data = json.loads(text, object_pairs_hook=said_once, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise LedgerError("is no valid JSON") from None
     if not isinstance(data, dict):
         raise LedgerError('is no JSON object; give {"orders": [...], "rdp": [...], ...}')
-    return data
-
-
-def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        raise LedgerError("states something twice")
     return data
 
 

@@ -6,7 +6,6 @@ A report of version 3 has no name of its run, time, hash of labels or crosscheck
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,9 +29,10 @@ from pate_cli.disclosure.report import (
 )
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
-from pate_cli.errors import ParameterError, ReportError, VoteError, shortened
+from pate_cli.errors import LedgerError, ParameterError, ReportError, VoteError, shortened
 from pate_cli.ledger import Draw
 from pate_cli.multilabel import LabelSet
+from pate_cli.sealed import finite, said_once
 from pate_cli.words import LabelFormat
 
 __all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
@@ -90,13 +90,13 @@ def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
     try:
         data = json.loads(
             text,
-            parse_float=_finite,
+            parse_float=finite,
             parse_int=_whole,
-            parse_constant=_finite,
-            object_pairs_hook=_once,
+            parse_constant=finite,
+            object_pairs_hook=said_once,
         )
         json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, LedgerError):
         raise ReportError(f"{name} is no report: it is not valid JSON, or a part of it") from None
     return ReadReport(*_understood(data, name))
 
@@ -184,23 +184,8 @@ def _report(data: Mapping[str, Any], version: int) -> Report:
     )
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("no JSON number")
-    return number
-
-
 def _whole(text: str) -> int:
     number = int(text)
     if abs(number) > _LARGEST_NUMBER:
         raise ValueError("no number of a report")
     return number
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no field stands twice: readers would differ in which one counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a field stands twice")
-    return found

@@ -26,8 +26,6 @@ __all__ = [
 _MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.
 _CHUNK = 50_000
-# Every distance costs time; those far off hardly matter one by one.
-_SOME_DISTANCES = np.array([*range(10), 11, 13, 15, 17, 20, 23, 27, 32, 38, 45, 54, DISTANCES - 1])
 
 
 class States(Protocol):
@@ -78,10 +76,8 @@ class ConditionalStates:
         return mechanism.vote_states(counts)
 
     def costs(self, order: float, states: Ints) -> Floats:
-        """Distances between those computed cost what the next larger one does."""
-        next_larger = np.searchsorted(_SOME_DISTANCES, np.arange(DISTANCES))
-        found = self.mechanism.state_costs(states, order=order, distances=_SOME_DISTANCES)
-        return found[next_larger]
+        """Every distance its own: with one at the cost of the next, (P2) fails between them."""
+        return self.mechanism.state_costs(states, order=order, distances=np.arange(DISTANCES))
 
 
 def lattice_states(

@@ -618,7 +618,7 @@ def conditional_rdp(
         teachers: τ (public), which with σ, λ and the number of classes fixes the lattice.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         order: Rényi order λ > 1.
-        distances: ascending d ≥ 0, [distances] (votes). Between two of them charge the next larger.
+        distances: ascending d ≥ 0, [distances] (votes); a coin takes every one of them.
         cap: a bound on the argmax of any votes, such as `worst_argmax_rdp`, ≥ 0 and finite (nats).
 
     Returns:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
 from pate_cli.disclosure.report import Crosscheck, DataIndependent
 
-__all__ = ["crosscheck"]
+__all__ = ["crosscheck", "reworded"]
 
 _KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
 
@@ -27,23 +27,32 @@ def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) 
             ("advanced_epsilon", found.advanced),
         )
     }
-    least = min((value for value in numbers.values() if value is not None), default=None)
-    return Crosscheck(
+    numbered = Crosscheck(
         delta=delta,
         steps=tuple(_facts(step) for step in steps),
         rdp_order=found.rdp_order,
-        compared=_compared(steps, least, public),
+        compared="",
         **numbers,
     )
+    return reworded(numbered, public)
+
+
+def reworded(found: Crosscheck, public: DataIndependent) -> Crosscheck:
+    """These numbers with the sentence that goes with them."""
+    numbers = (
+        found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon,
+    )  # fmt: skip
+    least = min((value for value in numbers if value is not None), default=None)
+    kinds = {step["kind"] for step in found.steps}
+    return replace(found, compared=_compared(kinds, least, public))
 
 
 def _facts(step: Step) -> dict[str, Any]:
     return {"kind": _KINDS[type(step)], **asdict(step)}
 
 
-def _compared(steps: Sequence[Step], least: float | None, public: DataIndependent) -> str:
+def _compared(kinds: Collection[str], least: float | None, public: DataIndependent) -> str:
     ours, where = "data_independent.labels_epsilon", "accounting/THEORY.md, sections"
-    kinds = {type(step) for step in steps}
     if least is None and len(kinds) > 1:
         return (
             f"No textbook theorem composes steps of both kinds; {ours} adds their Renyi costs "
@@ -65,7 +74,7 @@ def _compared(steps: Sequence[Step], least: float | None, public: DataIndependen
             f"{ours} is as large: what is saved by looking at the votes' argmax is nothing, or "
             f"less than the composition of whole numbers costs ({where} 9.3 and 18)."
         )
-    if Gaussian in kinds:
+    if _KINDS[Gaussian] in kinds:
         return (
             f"{ours} is smaller: the textbook takes every noisy count as published, while what is "
             "published of a query is the class that won, or that none did "

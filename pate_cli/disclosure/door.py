@@ -14,17 +14,7 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.guarantee import (
-    UNRECORDED,
-    adjacency,
-    covers,
-    gap_of,
-    read_off_warning,
-    statements,
-    summary,
-    tested_statements,
-    tested_summary,
-)
+from pate_cli.disclosure.guarantee import DRAWS, UNRECORDED, read_off_warning
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import (
     Crosscheck,
@@ -37,6 +27,7 @@ from pate_cli.disclosure.report import (
     Tested,
 )
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, spendings
 from pate_cli.errors import ParameterError
 from pate_cli.ledger import Draw, Ledger, Round
@@ -160,11 +151,10 @@ def released(
         labels_delta=plan.delta,
         kind=plan.kind,
         private=private,
-        sound=plan.sound,
         sanitized=sanitized,
         public=public,
         earlier=prior,
-        external=external.facts(plan.order),
+        external=external.facts(plan.order, public.order),
         recorded=recorded,
         warnings=(*([] if recorded else [UNRECORDED]), *plan.caveats, *warnings),
         groups=by_group(
@@ -229,13 +219,12 @@ def release_tested(
         warnings: what else a reader of the report should know.
     """
     epsilon = plan.epsilon if passed else plan.refusal_epsilon
-    gap = gap_of(done.read_off, recorded=True)
-    return Report(
+    facts = Report(
         epsilon=epsilon,
         epsilon_kind="target" if passed else "refusal",
         delta=plan.delta,
         private=private,
-        sound=gap is None,
+        sound=False,
         analysis="tight",
         mechanism=dict(done.mechanism),
         queries=done.queries,
@@ -243,17 +232,6 @@ def release_tested(
         max_answers=done.max_answers,
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         data_independent=public,
-        summary=tested_summary(
-            passed=passed,
-            private=private,
-            target=plan.epsilon,
-            refusal_epsilon=plan.refusal_epsilon,
-            delta=plan.delta,
-            gap=gap,
-        ),
-        adjacency=adjacency([done]),
-        covers="all labels, and whether they passed" if passed else "the refusal",
-        statements=tested_statements(holds=private and gap is None),
         rounds=(_public_facts(done),),
         warnings=(
             *(read_off_warning(fact) for fact in done.read_off),
@@ -271,6 +249,7 @@ def release_tested(
         ),
         spent=spent,
         label_set=done.label_set,
+        unsettled=tuple(fact.value for fact in done.read_off),
         crosscheck=_crosscheck([done], delta=plan.delta, public=public),
         groups=by_group(
             done.groups,
@@ -279,6 +258,7 @@ def release_tested(
             delta=plan.delta,
         ),
     )
+    return worded(facts)
 
 
 def release_public(
@@ -311,10 +291,7 @@ def release_public(
         warnings=tuple(warnings),
         spent=spendings([done]) if done.groups else (),
     )
-    met = ""
-    if target is not None and private and report.sound:
-        met = f" The target {target:g} is met without a test."
-    return replace(report, summary=report.summary + met, spent=spent)
+    return worded(replace(report, met_target=target, spent=spent))
 
 
 def quote(
@@ -414,7 +391,6 @@ def _whatever_the_votes(
         delta=delta,
         kind=ReleaseKind.NONE,
         private=private,
-        sound=True,
         sanitized=Sanitized(release=ReleaseKind.NONE.value),
         public=public,
         recorded=True,
@@ -482,7 +458,6 @@ def _report(
     delta: float,
     kind: ReleaseKind,
     private: bool,
-    sound: bool,
     sanitized: Sanitized,
     public: DataIndependent,
     recorded: bool,
@@ -492,24 +467,21 @@ def _report(
     external: tuple[dict[str, Any], ...] = (),
     labels_delta: float | None = None,
 ) -> Report:
-    """The one place where a report is written; `sound` says whether its analysis is.
+    """The one place where a report is written, but for that of a test.
 
     `labels_delta` is δ without what `external` parts add to it.
-    The unbiased release is too low about half the time: sound in what it says, but no bound.
     """
-    bound = kind is not ReleaseKind.UNBIASED or epsilon == public.epsilon
     read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
-    gap = gap_of(read_off, recorded=recorded)
     mechanism: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     if len(rounds) == 1:
         mechanism = dict(rounds[0].mechanism)
     label_sets = {done.label_set for done in rounds}
-    return Report(
+    facts = Report(
         epsilon=epsilon,
         epsilon_kind="worst-case" if epsilon == public.epsilon else kind.value,
         delta=delta,
         private=private,
-        sound=sound and bound and gap is None,
+        sound=False,
         analysis=analysis,
         mechanism=mechanism,
         queries=sum(done.queries for done in rounds),
@@ -517,30 +489,6 @@ def _report(
         max_answers=sum(done.max_answers for done in rounds),
         sanitized=sanitized,
         data_independent=public,
-        summary=summary(
-            kind=kind,
-            private=private,
-            epsilon=epsilon,
-            delta=delta,
-            data_independent=epsilon == public.epsilon,
-            sound=sound,
-            rounds=len(rounds),
-            external=len(external),
-            gap=gap,
-            by_group=bool(groups),
-        ),
-        adjacency=adjacency(rounds, external=bool(external)),
-        covers=covers(kind, earlier=len(earlier), external=len(external)),
-        statements=statements(
-            kind,
-            private=private,
-            sound=sound,
-            rounds=len(rounds),
-            external=len(external),
-            gap=gap,
-            by_group=bool(groups),
-            data_independent=epsilon == public.epsilon,
-        ),
         rounds=tuple(_public_facts(done) for done in rounds),
         warnings=(
             *(read_off_warning(fact) for fact in read_off),
@@ -552,7 +500,9 @@ def _report(
         groups=groups,
         earlier_draws=tuple(earlier),
         external=external,
+        unsettled=(*(fact.value for fact in read_off), *(() if recorded else (DRAWS,))),
     )
+    return worded(facts)
 
 
 def _crosscheck(rounds: Sequence[Round], *, delta: float, public: DataIndependent) -> Crosscheck:

@@ -43,6 +43,7 @@ from pate_cli.disclosure.guarantee import covers
 from pate_cli.disclosure.plan import failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.ledger import Draw
@@ -264,6 +265,7 @@ class _Guarantee:
 
     @classmethod
     def _of_report(cls, report: Report) -> _Guarantee:
+        report = worded(report)  # a file may claim anything
         said = {each.id: each.holds for each in report.statements}
         if not said.get("all-votes", False):
             raise UsageError("nothing is claimed for all votes: " + report.summary)

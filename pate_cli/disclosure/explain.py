@@ -1,10 +1,12 @@
 """A report in plain words: what was promised, to whom, on what it rests, and what would end it.
 
-Everything said is read off the public report, so the words may be published with it.
+Everything said is read off the public report, so the words may be published with it. They are ours:
+what a stranger's report says in sentences is not passed on as a promise.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,6 +19,9 @@ from numpy.typing import NDArray
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.verdict import verdict
+from pate_cli.disclosure.wording import worded
+from pate_cli.errors import PateError, ReportError, printable
+from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.multilabel import rows_of
 from pate_cli.results import Result
 from pate_cli.words import MechanismName
@@ -29,10 +34,13 @@ _LONGEST_ODDS = 1e6
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, and what stands under it: paragraphs, or the points of a list."""
+    """A heading, and what stands under it: paragraphs, or the points of a list; printable."""
 
     title: str
     texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,12 +78,13 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         report: as `aggregate` or `release` made it, or its file; "-" is standard input.
 
     Raises:
-        ReportError: no report in the file.
+        ReportError: no report in the file, or one of parameters that no run has.
     """
     if not isinstance(report, Report):
         report = read_report(report).report
+    report, others = _in_our_words(report)
     named = (
-        ("What was done", _done(report)),
+        ("What was done", itertools.chain(_done(report), others)),
         ("Promised", _promised(report)),
         ("To whom", _to_whom(report)),
         ("It rests on", _assumptions(report)),
@@ -86,6 +95,23 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     )
     found = [Section(title, tuple(texts)) for title, texts in named]
     return Explanation(tuple(section for section in found if section.texts))
+
+
+def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
+    """The report, with what its facts are worth; and what is to be said of its own words."""
+    try:
+        for done in report.rounds:
+            mechanism_from_parameters(done["mechanism"])
+        ours = worded(report)
+    except PateError as error:
+        raise ReportError(f"no run has the parameters of the report: {error}") from None
+    if ours == report:
+        return ours, ()
+    return ours, (
+        f"Its own words are of another version, {report.read_as} of the report, or were changed: "
+        "these words are not ours. What follows is said anew of its numbers, which pate verify "
+        "checks.",
+    )
 
 
 def _claimed(report: Report) -> bool:

@@ -84,17 +84,21 @@ class _Part(ABC):
     def delta(self) -> float:
         """What it adds to δ."""
 
-    def facts(self, order: float) -> dict[str, Any]:
-        """What a report says of it."""
+    def facts(self, order: float, total_order: float | None) -> dict[str, Any]:
+        """What a report says of it: at the order of a draw, and at that of the total."""
         pure = self.epsilon
         return {
             "covers": self.covers,
             "adjacency": self.adjacency.value,
             "order": order,
-            "rdp": significant_up(float(self.rdp(np.array([order]))[0])),
+            "rdp": self._rdp_at(order),
+            "total_rdp": None if total_order is None else self._rdp_at(total_order),
             "epsilon": None if math.isinf(pure) else significant_up(pure),
             "delta": significant_up(self.delta),
         }
+
+    def _rdp_at(self, order: float) -> float:
+        return significant_up(float(self.rdp(np.array([order]))[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,9 +245,9 @@ class External:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total
 
-    def facts(self, order: float) -> tuple[dict[str, Any], ...]:
+    def facts(self, order: float, total_order: float | None) -> tuple[dict[str, Any], ...]:
         """What a report says of the parts."""
-        return tuple(part.facts(order) for part in self.parts)
+        return tuple(part.facts(order, total_order) for part in self.parts)
 
 
 def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:

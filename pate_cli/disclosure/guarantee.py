@@ -10,13 +10,16 @@ from pate_cli.ledger import Round
 from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
+    "DRAWS",
     "UNRECORDED",
     "adjacency",
     "covers",
     "gap_of",
+    "met",
     "read_off_warning",
     "statements",
     "summary",
+    "tested_covers",
     "tested_statements",
     "tested_summary",
 ]
@@ -110,9 +113,21 @@ UNRECORDED: Final = (
 )
 
 
-def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
-    """Why no statement can be claimed at all; None where nothing stands in the way."""
-    gaps = []
+DRAWS: Final = "draws"
+"""The word for them among what is unsettled in a report."""
+
+_TOO_LOW = (
+    "up to version 4 of the report, the conditional bound gave distances between those that it "
+    "computed the cost of the next larger one, to which a neighbour's coin does not keep"
+)
+
+
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = False) -> str | None:
+    """Why no statement can be claimed at all; None where nothing stands in the way.
+
+    `too_low`: the conditional bound was that of an earlier version, which was none.
+    """
+    gaps = [_TOO_LOW] if too_low else []
     if read_off:
         facts, reasons, flags = (
             " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)
@@ -269,6 +284,16 @@ def summary(
         f"{pair} is a sanitized estimate for these votes, too low about half the time; "
         "the upper release gives a bound."
     )
+
+
+def tested_covers(*, passed: bool) -> str:
+    """What the ε of a tested budget accounts for."""
+    return "all labels, and whether they passed" if passed else "the refusal"
+
+
+def met(target: float) -> str:
+    """What the summary of labels that needed no test adds."""
+    return f" The target {target:g} is met without a test."
 
 
 def tested_statements(*, holds: bool) -> tuple[Statement, ...]:

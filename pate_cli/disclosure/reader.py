@@ -1,11 +1,13 @@
 """From JSON back to a report: checked against the schema first, so that every field is sound.
 
-A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None.
+A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None. Up
+to version 4 a target that is met without a test, and what is unsettled, stood in sentences alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.clock import TIME_FORMAT
+from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
+    SINCE,
     Crosscheck,
     DataIndependent,
     GroupGuarantee,
@@ -33,7 +37,7 @@ from pate_cli.errors import LedgerError, ParameterError, ReportError, VoteError,
 from pate_cli.ledger import Draw
 from pate_cli.multilabel import LabelSet
 from pate_cli.sealed import finite, said_once
-from pate_cli.words import LabelFormat
+from pate_cli.words import LabelFormat, PublicFact
 
 __all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
 
@@ -41,7 +45,13 @@ _LARGEST: Final = 1 << 26
 """Bytes."""
 _LARGEST_NUMBER: Final = 1 << 63
 _OLDEST: Final = 3
-_SINCE_4: Final = {"run": None, "time": None, "labels": None, "crosscheck": None}
+# What the sentences of versions 3 and 4 said, by what is a field of its own since.
+_UNSETTLED: Final = {
+    PublicFact.CLASSES.value: "number of classes was read off the votes",
+    PublicFact.QUERIES.value: "list of queries was read off the votes",
+    DRAWS: "No record of earlier draws from these rounds was kept",
+}
+_MET: Final = re.compile(r" The target ([0-9][0-9.e+-]{0,19}) is met without a test\.$")
 _SECRETS: Final = {"pate-ledger": "a ledger", "pate-spend-record": "a record of releases"}
 
 
@@ -123,24 +133,45 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
             f"{SCHEMA_VERSION}; use the version of pate that wrote it, or a newer one"
         )
     if version < SCHEMA_VERSION:
-        foreign = next((field for field in _SINCE_4 if field in data), None)
+        foreign = next((field for field in SINCE if SINCE[field] > version and field in data), None)
         if foreign is not None:
             raise ReportError(f"{name} is damaged: version {version} has no field {foreign!r}")
-        data = _raised(data)
+        data = _raised(data, version)
     fault = next(faults(data, report_schema()), None)
     if fault is not None:
         raise ReportError(f"{name} is damaged: {fault}")
     try:
         if data["time"] is not None:
             datetime.strptime(data["time"], TIME_FORMAT)
+        if version < SINCE["unsettled"]:
+            data = _told(data)
         return _report(data, version), data
     except (ValueError, TypeError, KeyError, ParameterError, VoteError) as error:
         raise ReportError(f"{name} is damaged: {error}") from None
 
 
-def _raised(data: dict[str, Any]) -> dict[str, Any]:
-    """A report of version 3 with what it lacks."""
-    return {**data, **_SINCE_4, "schema_version": SCHEMA_VERSION}
+def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
+    """A report of an earlier version with what it lacks and must have."""
+    raised = {**data, "schema_version": SCHEMA_VERSION}
+    if version < SINCE["crosscheck"]:
+        raised |= {"run": None, "time": None, "labels": None, "crosscheck": None}
+    if isinstance(data.get("external"), list):
+        raised["external"] = [
+            {**part, "total_rdp": None} if isinstance(part, dict) else part
+            for part in data["external"]
+        ]
+    return raised
+
+
+def _told(data: dict[str, Any]) -> dict[str, Any]:
+    """What versions 3 and 4 said in sentences alone, in fields of its own."""
+    warnings, met = data["warnings"], _MET.search(data["guarantee"]["summary"])
+    unsettled = [word for word, said in _UNSETTLED.items() if any(said in one for one in warnings)]
+    return {
+        **data,
+        **({} if met is None else {"met_target": finite(met[1])}),
+        **({"unsettled": unsettled} if unsettled else {}),
+    }
 
 
 def _report(data: Mapping[str, Any], version: int) -> Report:
@@ -173,6 +204,8 @@ def _report(data: Mapping[str, Any], version: int) -> Report:
         groups=tuple(GroupGuarantee(**group) for group in data.get("groups", [])),
         earlier_draws=earlier,
         external=tuple(data.get("external", [])),
+        met_target=data.get("met_target"),
+        unsettled=tuple(data.get("unsettled", [])),
         crosscheck=None
         if crosscheck is None
         else Crosscheck(**{**crosscheck, "steps": tuple(crosscheck["steps"])}),

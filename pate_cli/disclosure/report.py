@@ -24,6 +24,7 @@ from pate_cli.words import LabelFormat
 
 __all__ = [
     "SCHEMA_VERSION",
+    "SINCE",
     "Crosscheck",
     "DataIndependent",
     "GroupGuarantee",
@@ -37,7 +38,14 @@ __all__ = [
     "Tested",
 ]
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
+"""Raised with every change of a field or of a sentence: it says whose words a report's are."""
+
+SINCE: Final = {
+    "run": 4, "time": 4, "labels": 4, "crosscheck": 4, "met_target": 5, "unsettled": 5,
+    "total_rdp": 5,
+}  # fmt: skip
+"""Fields that earlier versions lack, by the version that brought them."""
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -186,6 +194,9 @@ class Report(Result):
     `groups` has the ε of each group; none is above the headline.
     `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
     same records cost: ε and δ include both, but for `labels_epsilon`.
+    `met_target` is a target that ε meets without a test, None where there is none. `unsettled` are
+    public facts that were read off the votes, and `draws` where earlier ones may not be charged:
+    with any of them nothing is claimed.
     `run` names the run and `time` says when it began (UTC), None where no verb made the report;
     `labels` is the file of its labels, None where none was written with it; `tool` is the version
     of pate that wrote it, `read_as` the version of the schema it was read by.
@@ -203,11 +214,11 @@ class Report(Result):
     max_answers: int
     sanitized: Sanitized
     data_independent: DataIndependent
-    summary: str
-    adjacency: str
-    covers: str
-    statements: tuple[Statement, ...]
     rounds: tuple[dict[str, Any], ...]
+    summary: str = ""
+    adjacency: str = ""
+    covers: str = ""
+    statements: tuple[Statement, ...] = ()
     warnings: tuple[str, ...] = ()
     tested: Tested | None = None
     spent: Spent | None = None
@@ -216,6 +227,8 @@ class Report(Result):
     groups: tuple[GroupGuarantee, ...] = ()
     earlier_draws: tuple[Draw, ...] = ()
     external: tuple[dict[str, Any], ...] = ()
+    met_target: float | None = None
+    unsettled: tuple[str, ...] = ()
     crosscheck: Crosscheck | None = None
     labels: LabelFile | None = None
     run: str | None = None
@@ -244,10 +257,10 @@ class Report(Result):
         return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, in a stable order of keys."""
+        """The report as JSON-ready values, in a stable order of keys; one read in its version."""
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
-        return {
-            "schema_version": SCHEMA_VERSION,
+        facts = {
+            "schema_version": self.read_as,
             "tool": {"name": "pate-cli", "version": self.tool},
             "run": self.run,
             "time": self.time,
@@ -276,13 +289,23 @@ class Report(Result):
             "data_independent": asdict(self.data_independent),
             "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
             "tested": None if self.tested is None else _plain(self.tested),
+            **({} if self.met_target is None else {"met_target": self.met_target}),
             "spent": None if self.spent is None else asdict(self.spent),
             **_listed(self.groups),
             **_charged(self.earlier_draws),
-            **({"external": list(self.external)} if self.external else {}),
+            **(
+                {"external": [self._of_version(part) for part in self.external]}
+                if self.external
+                else {}
+            ),
+            **({"unsettled": list(self.unsettled)} if self.unsettled else {}),
             "rounds": list(self.rounds),
             "warnings": list(self.warnings),
         }
+        return self._of_version(facts)
+
+    def _of_version(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return {name: fact for name, fact in facts.items() if SINCE.get(name, 0) <= self.read_as}
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The readings of the numbers, one a row: id, holds, text."""

@@ -1,17 +1,21 @@
 """Reports of every kind, from small runs of the library; each is made once, and not to be changed.
 
-A report is kept beside its labels, None for what `release` says of earlier ones.
+A report is kept beside its labels, None for what `release` says of earlier ones. All but one say
+that they are private, though their noise comes from seeds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 
 import pate_cli as pate
-from pate_cli.noise import Noise
+from pate_cli.disclosure import door
+from pate_cli.noise import Noise, RunKey
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -73,15 +77,26 @@ def _release(*rounds, again=0, **settings):
     return pate.release(ledgers, record=record, again=again > 0, seed=9, **settings).report, None
 
 
-def _opened(source, *, mechanism="confident", **reading):
+def _opened(source, **asked):
+    done = _done(source, **asked)
+    return done.report, done.labels
+
+
+def _done(source, *, mechanism="confident", asked=(), **reading):
     with pate.open_votes(source, **reading) as opened:
         parameters = CONFIDENT if mechanism == "confident" else {}
-        done = pate.aggregate(opened, mechanism, seed=4, **parameters)
-        return done.report, done.labels
+        return pate.aggregate(opened, mechanism, seed=4, **parameters, **dict(asked))
 
 
 def _labels_of_teachers():
     return np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
+
+
+def _long():
+    """One teacher is left out of every query."""
+    queries, teachers = np.divmod(np.arange(40 * 59), 59)
+    columns = {"query_id": queries, "teacher_id": teachers, "label": teachers % 3}
+    return pa.table(columns)
 
 
 def _several(voting):
@@ -89,16 +104,24 @@ def _several(voting):
     return _opened(answers.astype(np.int8), layout="multilabel", teachers=60, voting=voting)
 
 
-def _groups(mechanism="confident"):
+def _groups(mechanism="confident", *, heavy=2, **asked):
     each = pate.TeacherGroups(
-        ("a",) * 20 + ("b",) * 40, weights=(2,) * 20 + (1,) * 40,
+        ("a",) * 20 + ("b",) * 40, weights=(heavy,) * 20 + (1,) * 40,
         teachers_per_record=(1,) * 20 + (2,) * 40,
     )  # fmt: skip
-    voted = _labels_of_teachers()
-    return _opened(voted, mechanism=mechanism, layout="labels", **SHAPE, groups=each)
+    return _done(
+        _labels_of_teachers(), mechanism=mechanism, asked=asked, layout="labels", groups=each,
+        **SHAPE,
+    )  # fmt: skip
+
+
+def _of_groups(mechanism):
+    done = _groups(mechanism)
+    return done.report, done.labels
 
 
 KINDS = {
+    "seeded": _run,
     "confident": _run,
     "gnmax": lambda: _run("gnmax"),
     "lnmax": lambda: _run("lnmax"),
@@ -114,13 +137,13 @@ KINDS = {
     "refused": lambda: _test(refuse=True),
     "met": lambda: _run(target_epsilon=300.0, max_queries=40),
     "two per record": lambda: _run("gnmax", teachers_per_record=2),
-    "not from a seed": lambda: _run("gnmax", seed=None),
     "classes read off": lambda: _opened(
         _labels_of_teachers(), mechanism="gnmax", layout="labels", teachers=60
     ),
+    "queries read off": lambda: _opened(_long(), mechanism="gnmax", layout="long", **SHAPE),
     "names": lambda: _opened(votes(), mechanism="gnmax", label_names="ant,bee,cow"),
-    "groups": _groups,
-    "groups, stability": lambda: _groups("stability"),
+    "groups": lambda: _of_groups("confident"),
+    "groups, stability": lambda: _of_groups("stability"),
     "binary": lambda: _several("binary"),
     "powerset": lambda: _several("powerset"),
     "a round": lambda: _release((0, 40), release="none"),
@@ -130,7 +153,51 @@ KINDS = {
 }
 
 
+NO_PROMISE = (
+    "unbiased", "as published", "classes read off", "queries read off", "no record", "paper",
+    "seeded",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def costs_once():
+    """The same question to the accountant is asked once, however often a report is checked."""
+    real, known = door.data_independent_cost, {}
+
+    def cost(*given, **more):
+        key = repr((given, more))
+        if key not in known:
+            known[key] = real(*given, **more)
+        return known[key]
+
+    with patch.object(door, "data_independent_cost", cost):
+        yield
+
+
+def called_private():
+    """Noise from a seed that says it is private."""
+    return patch.object(RunKey, "private", property(lambda _self: True))
+
+
 @functools.cache
 def made(kind):
     """(report, labels) of this kind."""
-    return KINDS[kind]()
+    if kind == "seeded":
+        return KINDS[kind]()
+    with called_private():
+        return KINDS[kind]()
+
+
+@functools.cache
+def total(*parts):
+    """A round and its draw beside external parts."""
+    with called_private():
+        return pate.release(_ledger(0, 40), release="none", external=parts, order=6.0).report
+
+
+@functools.cache
+def total_of_groups(*parts):
+    """The same of teachers in groups."""
+    with called_private():
+        ledger = _groups("gnmax", heavy=1, keep_ledger=True, order=6.0, release="none").ledger
+        return pate.release(ledger, release="none", external=parts, order=6.0).report

@@ -1,0 +1,111 @@
+"""What a report may claim follows from its facts alone, whatever it was written with."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+
+import reports
+from pate_cli.disclosure import guarantee
+from pate_cli.disclosure.report import SCHEMA_VERSION
+from pate_cli.disclosure.wording import claimed_gap, worded
+from pate_cli.errors import LedgerError
+from pate_cli.words import ReleaseKind
+
+
+def held(report):
+    return {one.id for one in report.statements if one.holds}
+
+
+@pytest.mark.parametrize("kind", reports.KINDS)
+def test_the_words_of_a_report_are_those_of_its_facts(kind):
+    report, _ = reports.made(kind)
+    emptied = dataclasses.replace(
+        report, summary="x", adjacency="x", covers="x", statements=(), sound=not report.sound,
+        crosscheck=dataclasses.replace(report.crosscheck, compared="x"),
+    )  # fmt: skip
+    assert worded(emptied) == report
+
+
+CLAIMS = {
+    "gnmax": {"all-votes"},
+    "upper": {"all-votes", "this-file", "released-epsilon"},
+    "unbiased": {"all-votes", "this-file"},
+    # The charge of a later round may depend on the labels of an earlier one.
+    "rounds": {"all-votes", "released-epsilon"},
+    "draws": {"all-votes", "released-epsilon"},
+    "passed": {"all-votes", "refusal"},
+    "refused": {"all-votes", "refusal"},
+    "groups": {"all-votes", "by-group"},
+    "paper": set(),
+    "as published": set(),
+    "no record": set(),
+    "classes read off": set(),
+    "queries read off": set(),
+    "seeded": set(),
+}
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_which_statements_hold_of_which_report(kind):
+    assert held(reports.made(kind)[0]) == CLAIMS[kind]
+
+
+@pytest.mark.parametrize("kind", ["upper", "gnmax", "passed", "refused", "groups", "rounds"])
+def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind):
+    report, _ = reports.made(kind)
+    told = worded(dataclasses.replace(report, private=False))
+    assert held(told) == set()
+    assert told.summary.startswith("Nothing: the noise came from a fixed seed")
+    for unsettled in ("classes", "queries", "draws"):
+        told = worded(dataclasses.replace(report, unsettled=(unsettled,)))
+        assert held(told) == set()
+        assert not told.sound
+        assert told.summary.startswith("Nothing is claimed: ")
+
+
+def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
+    """Of several rounds, or of one beside external parts, the charge may depend on labels."""
+    for kind, sound, private, rounds, external in itertools.product(
+        (ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE),
+        (True, False), (True, False), (1, 2, 3), (0, 1),
+    ):  # fmt: skip
+        found = guarantee.statements(
+            kind, private=private, sound=sound, rounds=rounds, external=external
+        )
+        (scope,) = (one for one in found if one.id == "this-file")
+        wanted = private and sound and kind is not ReleaseKind.NONE and rounds + external == 1
+        assert scope.holds is wanted
+        assert ("Not claimed for several rounds" in scope.text) == (rounds + external > 1)
+
+
+def test_a_refusal_promises_no_more_than_labels_do():
+    for claimed in (True, False):
+        found = guarantee.tested_statements(holds=claimed)
+        assert {one.id: one.holds for one in found} == {"all-votes": claimed, "refusal": claimed}
+
+
+def test_the_conditional_bound_of_earlier_versions_is_a_gap():
+    report, _ = reports.made("passed")
+    sharp = dataclasses.replace(
+        report, tested=dataclasses.replace(report.tested, bound="conditional")
+    )
+    assert worded(sharp).sound
+    for version in range(3, SCHEMA_VERSION):
+        early = dataclasses.replace(sharp, read_as=version)
+        assert "up to version 4 of the report, the conditional bound" in claimed_gap(early)
+        assert (worded(early).sound, held(worded(early))) == (False, set())
+        assert claimed_gap(dataclasses.replace(report, read_as=version)) is None
+
+
+def test_rounds_that_no_run_has_have_no_words():
+    report, _ = reports.made("gnmax")
+    more = ({**report.rounds[0], "answers": 41},)
+    with pytest.raises(LedgerError, match="answers, max_answers and queries"):
+        worded(dataclasses.replace(report, rounds=more))
+    several, _ = reports.made("binary")
+    unsaid = {name: fact for name, fact in several.rounds[0].items() if name != "voting"}
+    with pytest.raises(LedgerError, match="several labels is damaged"):
+        worded(dataclasses.replace(several, rounds=(unsaid,)))

@@ -16,6 +16,7 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Histograms
+from pate_cli.disclosure.charge import charge_texts
 from pate_cli.disclosure.door import (
     composed_quote,
     for_all_votes,
@@ -64,6 +65,11 @@ class Account(Protocol):
         """Applied to every batch, wherever that is labelled; None where nothing is kept."""
         ...
 
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """What its labels say of the charge (`disclosure.charge`); public."""
+        ...
+
     def add(self, kept: Any) -> None:
         """Charge what was kept of a batch; batches come in order."""
         ...
@@ -108,6 +114,11 @@ class TightAccount:
     def keep(self) -> Keep:
         """The cells of queries."""
         return TallyCells(self._table.grid)
+
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._plan.delta)
 
     def add(self, kept: Tally) -> None:
         """Add the tally of a batch."""
@@ -195,6 +206,19 @@ class TargetAccount:
 
     keep = None
 
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """The target and δ; of a test also the price of a refusal, and the bound."""
+        plan = self.plan
+        if not self.needed:
+            return charge_texts(delta=plan.delta, target=plan.epsilon)
+        return charge_texts(
+            delta=plan.delta,
+            target=plan.epsilon,
+            refusal=plan.refusal_epsilon,
+            bound=self._bound.value,
+        )
+
     def add(self, kept: Any) -> None:
         """Nothing: what labels may cost is settled before they are drawn."""
 
@@ -266,6 +290,11 @@ class WorstCaseAccount:
 
     keep = None
 
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._delta)
+
     def add(self, kept: Any) -> None:
         """Nothing: the cost does not depend on the votes."""
 
@@ -297,6 +326,11 @@ class ComposedAccount:
         self._cost = mechanism.privacy(queries, delta)
 
     keep = None
+
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._cost.delta)
 
     def add(self, kept: Any) -> None:
         """Nothing: the cost does not depend on the votes."""

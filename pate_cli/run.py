@@ -104,6 +104,7 @@ def run(
     cap = min(max_answers, queries)
     private = key.private
     metadata = _metadata(mechanism, facts, queries=queries, max_answers=cap, private=private)
+    metadata |= account.stated
     asked = answers = 0
     for drawn, kept in label_batches(
         passes,
@@ -145,6 +146,7 @@ def run_in_parts(
     cap = min(max_answers, queries)
     private = key.private
     metadata = _metadata(mechanism, facts, queries=queries, max_answers=cap, private=private)
+    metadata |= account.stated
     ranges = passes.ranges
     look = _Label.of(mechanism, key, account.keep)
     numbers = {start: number for number, (start, _) in enumerate(ranges)}

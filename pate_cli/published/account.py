@@ -7,7 +7,7 @@ whoever wants it hands its account, plan and cost to the runs and prices that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,6 +18,7 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.accounts import Settlement, settle
 from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.checks import check_orders
+from pate_cli.disclosure.charge import charge_texts
 from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import Quote
@@ -283,6 +284,11 @@ class PublishedAccount:
     def keep(self) -> Callable[[Mechanism, Histograms], _Charges]:
         """Expected costs and sensitivities, summed over the queries of a batch."""
         return _Charge(self.orders)
+
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._plan.delta)
 
     def add(self, kept: _Charges) -> None:
         """Add those of a batch."""

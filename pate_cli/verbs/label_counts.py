@@ -95,7 +95,7 @@ def _of_array(labels: Any, label_set: LabelSet | None) -> LabelCounts:
 
 def _of_table(table: Any, label_set: LabelSet | None) -> LabelCounts:
     raw = (table.schema.metadata or {}).get(b"pate")
-    metadata = None if raw is None else json.loads(raw)
+    metadata = None if raw is None else dict(json.loads(raw))
     rows = table.num_rows
     each = 1 if label_set is None or label_set.voting is Voting.BINARY else label_set.count
     if "unanswered" in table.column_names and label_set is not None:

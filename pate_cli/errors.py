@@ -77,6 +77,12 @@ class MismatchError(PateError):
     exit_code = 10
 
 
+class UncheckedError(PateError):
+    """A report of which all holds that can be checked from outside, and not all can be."""
+
+    exit_code = 11
+
+
 class ValidityError(PateError):
     """An assumption of a theorem fails, so the number it would give cannot be trusted."""
 

@@ -8,7 +8,7 @@ import typer
 
 from pate_cli.cli import terminal
 from pate_cli.cli.options import ViewOptions, Without, spread
-from pate_cli.errors import MismatchError
+from pate_cli.errors import MismatchError, UncheckedError
 
 __all__ = ["verify"]
 
@@ -45,15 +45,18 @@ def verify(
 ) -> None:
     """Check a report: its schema, its numbers from its parameters alone, the hash of its labels.
 
-    Needs no votes, so whoever gets labels and report can do it. A line a check: ok, FAILED, or not
-    checkable and why. Exit code 10 if anything failed.
+    Needs no votes, so whoever gets labels and report can do it. A line a check: ok, FAILED, not
+    checkable from outside and why, or passed over; and a verdict. Exit code 0 if all holds, 10 if
+    anything failed, 11 if all holds but for what cannot be checked.
     """
     import pate_cli as pate
+    from pate_cli.verbs.verify import FAILS
 
     found = pate.verify(report, labels, with_dp_accounting=with_dp_accounting)
     view.show(found.to_dict(), _print)
     if not found.holds:
-        raise MismatchError(found.headline())
+        error = MismatchError if found.verdict == FAILS else UncheckedError
+        raise error(found.headline())
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -67,3 +70,6 @@ def _print(found: dict[str, Any]) -> None:
             f": {check['name']}: {check['detail']}",
         )
         console.print(line, highlight=False, soft_wrap=True)
+    named = ", ".join(found["failed"] or found["not_checkable"])
+    verdict = found["verdict"] + (f": {named}" if named else "")
+    console.print(Text(f"verdict: {verdict}", "bold"), highlight=False, soft_wrap=True)

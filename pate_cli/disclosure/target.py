@@ -120,12 +120,17 @@ class TargetPlan:
         """The chance that labels pass which cost nothing; public."""
         return self.coin(lambda _order: np.zeros(DISTANCES)).chance
 
+    @property
+    def reachable(self) -> bool:
+        """Whether labels that cost nothing would pass at least as soon as not; public."""
+        return self.best_chance >= _LEAST_CHANCE
+
     def check_reachable(self) -> None:
         """UnreachableError where even labels that cost nothing would as soon be refused."""
-        if self.best_chance >= _LEAST_CHANCE:
+        if self.reachable:
             return
         least = self.epsilon
-        while self.at(least).best_chance < _LEAST_CHANCE:
+        while not self.at(least).reachable:
             least *= 1.05
         raise UnreachableError(
             f"a target of {self.epsilon:g} is out of reach at delta {self.delta:g}: even labels "

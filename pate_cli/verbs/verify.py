@@ -1,8 +1,12 @@
 """The verb that checks a report: every number again, from the parameters it states alone.
 
 A report is written once more from its own public facts (and its one draw), and compared leaf by
-leaf; then with the labels it came with; then with another library, where that is installed. What
-nobody can check without the votes is said to be so: a draw, and earlier attempts of a record.
+leaf, words included; then with the labels it came with; then with another library, where that is
+installed. What nobody can check from outside is said to be so, whatever the report says of it: a
+draw, a coin, attempts in a record, what files of others state.
+
+The words are those of the schema's version. An earlier version's cannot be made again: what it may
+claim is compared all the same, and its sentences are called not ours.
 """
 
 from __future__ import annotations
@@ -10,9 +14,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from os import PathLike
 from typing import Any, Final
 
@@ -20,64 +24,76 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli import __version__
+from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.arrays import Floats
 from pate_cli.disclosure.cautions import cautions
+from pate_cli.disclosure.charge import CHARGE, charge_of
 from pate_cli.disclosure.door import (
+    by_group,
     for_all_votes,
     release_composed,
     release_tested,
     released,
 )
-from pate_cli.disclosure.guarantee import UNRECORDED, read_off_warning
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
+from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
-from pate_cli.disclosure.report import Crosscheck, Report
+from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
-from pate_cli.errors import PateError, ReportError, UsageError, VoteError
+from pate_cli.errors import (
+    PateError,
+    ReportError,
+    UnreachableError,
+    UsageError,
+    VoteError,
+    printable,
+    shortened,
+)
 from pate_cli.files.digest import digest_of
 from pate_cli.ledger import Round
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.multilabel import LabelSet
 from pate_cli.results import Result
 from pate_cli.verbs.label_counts import count_labels
-from pate_cli.votes import Group
-from pate_cli.words import Analysis, Bound, MechanismName, PublicFact, ReleaseKind
+from pate_cli.words import (
+    Adjacency,
+    Analysis,
+    Bound,
+    LabelFormat,
+    MechanismName,
+    ReleaseKind,
+)
 
 __all__ = ["Check", "Verification", "verify"]
 
-OK, FAILED, OPEN = "ok", "FAILED", "not checkable"
+OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
+HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
-_SIX_DIGITS: Final = 1e-5  # to which every part is rounded up
+_SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
 _STEP: Final = 1e-4  # of what is rounded up
 _MOST_TEACHERS: Final = 1_000_000  # what they cost takes time and memory in proportion
 # Which check a field belongs to, by its first name; what is in none is a fact of the run.
 _CHECKS: Final = {
     "epsilon for all votes": ("data_independent",),
     "release": ("sanitized",),
-    "target": ("tested",),
+    "target": ("tested", "met_target"),
     "record": ("spent",),
     "groups": ("groups",),
     "textbook": ("crosscheck",),
     "headline": ("epsilon", "epsilon_kind", "delta", "private", "sound"),
-    "guarantee": ("guarantee", "warnings"),
+    "guarantee": ("guarantee", "warnings", "unsettled"),
+    "total": ("external",),
     "facts": (
         "schema_version", "tool", "run", "time", "labels", "releasable", "analysis", "conversion",
         "mechanism", "queries", "answers", "max_answers", "labels_per_query", "voting",
         "label_names", "rounds",
     ),
 }  # fmt: skip
-# What other mechanisms on the same records raise, and what they do not.
-_ON_TOTAL: Final = (
-    "epsilon", "delta", "data_independent", "groups", "guarantee", "warnings", "external",
-)  # fmt: skip
-_NOT_ON_TOTAL: Final = frozenset(
-    f"data_independent.labels_{name}" for name in ("epsilon", "order", "method")
-)
-_WORDS: Final = ("guarantee", "warnings", "conversion", "compared")
-_MET: Final = re.compile(r" The target (\S+) is met without a test\.$")
 
 
 @dataclass(frozen=True)
@@ -86,13 +102,16 @@ class Check:
 
     Attributes:
         name: what.
-        outcome: `ok`, `FAILED` or `not checkable`.
-        detail: what was found, or why nothing could be.
+        outcome: `ok`, `FAILED`, `not checkable` from outside, or `passed over` as not wanted here.
+        detail: what was found, or why nothing could be; printable, whatever the report holds.
     """
 
     name: str
     outcome: str
     detail: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", printable(self.detail))
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,8 +122,15 @@ class Verification(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether everything that can be checked holds."""
-        return all(check.outcome != FAILED for check in self.checks)
+        """Whether everything holds, and nothing is left that cannot be checked from outside."""
+        return self.verdict == HOLDS
+
+    @property
+    def verdict(self) -> str:
+        """`holds`, `holds but for what is listed`, or `does not hold`."""
+        if self._named(FAILED):
+            return FAILS
+        return HOLDS_BUT if self._named(OPEN) else HOLDS
 
     @property
     def releasable(self) -> bool:
@@ -113,7 +139,13 @@ class Verification(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome, and every check."""
-        return {"holds": self.holds, "checks": [asdict(check) for check in self.checks]}
+        return {
+            "verdict": self.verdict,
+            "holds": self.holds,
+            "failed": self._named(FAILED),
+            "not_checkable": self._named(OPEN),
+            "checks": [asdict(check) for check in self.checks],
+        }
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """A row a check."""
@@ -123,13 +155,12 @@ class Verification(Result):
         }
 
     def headline(self) -> str:
-        """How many failed."""
-        failed = sum(check.outcome == FAILED for check in self.checks)
-        return (
-            f"{failed} of {len(self.checks)} checks failed"
-            if failed
-            else "all holds that can be checked"
-        )
+        """The verdict, with the names of what stands against it."""
+        names = self._named(FAILED) or self._named(OPEN)
+        return f"{self.verdict}: {', '.join(names)}" if names else self.verdict
+
+    def _named(self, outcome: str) -> list[str]:
+        return [check.name for check in self.checks if check.outcome == outcome]
 
 
 def verify(
@@ -173,57 +204,69 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
     report = read.report
     try:
         again = _again(report).to_dict()
+        promised, total = worded(report), list(_total_faults(report))
     except ReportError:
         raise
     except (PateError, OverflowError, ValueError) as error:
         yield Check("parameters", FAILED, f"no run has them: {error}")
         return
-    other = report.tool != __version__
-    unknown = _earlier_unknown(report)
+    earlier_words = False
     apart: dict[str, list[str]] = {name: [] for name in _CHECKS}
-    reworded = False
     for path, here, there in _differences(read.data, again):
-        if report.external and _hangs_on_total(path, report):
-            continue
-        words = bool(set(path.split(".")) & set(_WORDS)) and not path.endswith(".holds")
-        if words and other:
-            reworded = True
+        if report.read_as < SCHEMA_VERSION and _is_sentence(path):
+            earlier_words = True
             continue
         name = next(key for key, fields in _CHECKS.items() if path.partition(".")[0] in fields)
         apart[name].append(f"{path} is {_shown(here)}, its parameters give {_shown(there)}")
     apart["record"] += _record_faults(report)
     apart["target"] += _target_faults(report)
-    apart["headline"] += _total_faults(report)
+    apart["total"] += total
     apart["groups"] += _group_faults(report)
     for name, fields in _CHECKS.items():
-        if not any(read.data.get(field) for field in fields) and not apart[name]:
-            continue
-        if unknown and name in ("epsilon for all votes", "groups", "headline"):
-            yield Check(name, OPEN, "version 3 does not say with which draws it was charged")
-        elif apart[name]:
+        if apart[name]:
             yield Check(name, FAILED, apart[name][0])
-        elif report.external and name in ("headline", "groups", "guarantee"):
-            yield Check(name, OPEN, "external costs are in it, from files that the holder keeps")
-        else:
+        elif any(read.data.get(field) for field in fields):
             yield Check(name, OK, _found(name, report))
-    if reworded:
-        yield Check("wording", OPEN, f"pate {report.tool} wrote it, this is {__version__}")
+    claimed = report.private and promised.sound
+    yield Check("promise", OK if claimed else FAILED, promised.summary)
+    if earlier_words:
+        yield Check(
+            "wording", OPEN, f"of another version, {report.read_as}: these words are not ours"
+        )
+    yield from _from_outside(report)
+
+
+def _from_outside(report: Report) -> Iterator[Check]:
+    """What nobody can check without what its holder keeps."""
     if report.sanitized.epsilon is not None:
         yield Check("draw", OPEN, "sanitized.epsilon is noisy, and the votes behind it are secret")
-    if report.spent is not None and report.spent.attempts > 1:
+    if report.tested is not None:
+        yield Check(
+            "coin",
+            OPEN,
+            "cannot be checked from outside: its chance follows from the votes, which are secret",
+        )
+    if report.spent is not None:
         yield Check("earlier attempts", OPEN, "they are in the record, which the holder keeps")
+    elif report.tested is not None or report.met_target is not None:
+        yield Check("earlier attempts", OPEN, "no record of them was kept")
+    if _earlier_unknown(report):
+        yield Check("earlier draws", OPEN, "version 3 does not say with which it was charged")
+    if report.external:
+        yield Check("external parts", OPEN, "they are as files state them, which others keep")
+
+
+def _is_sentence(path: str) -> bool:
+    """Whether a version words it in its own way; what holds, and which statements there are, no."""
+    first, _, rest = path.partition(".")
+    if first == "guarantee":
+        return not rest.startswith("statements") or path.endswith(".text")
+    return first in ("warnings", "conversion") or path == "crosscheck.compared"
 
 
 def _again(report: Report) -> Report:
     """The report written again from what is public in it; PateError where no run is like that."""
-    groups = tuple(
-        Group(**{name: getattr(group, name) for name in Group.__dataclass_fields__})
-        for group in report.groups
-    )
-    read_off = tuple(fact for fact in PublicFact if read_off_warning(fact) in report.warnings)
-    rounds = [_round(number, facts, groups, read_off) for number, facts in enumerate(report.rounds)]
-    kind = ReleaseKind(report.sanitized.release)
-    recorded = UNRECORDED not in report.warnings
+    rounds = rounds_of(report)
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
     if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
         raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
@@ -231,9 +274,12 @@ def _again(report: Report) -> Report:
     warned = cautions(*mechanisms, delta=delta)
     if report.tested is not None:
         tested = report.tested
+        target = TargetPlan(tested.target, delta, tested.refusal_epsilon)
+        if not target.reachable:
+            raise UnreachableError(f"no run tests the target {tested.target:g}: nothing passes it")
         found = release_tested(
             _only(rounds),
-            TargetPlan(tested.target, delta, tested.refusal_epsilon),
+            target,
             for_all_votes(spendings(rounds), delta=delta),
             bound=Bound(tested.bound),
             passed=tested.passed,
@@ -247,36 +293,88 @@ def _again(report: Report) -> Report:
         cost = mechanism.privacy(_only(rounds).queries, delta)
         found = release_composed(_only(rounds), cost, private=report.private, warnings=warned)
     else:
-        found = released(
-            rounds,
-            _plan(report, kind),
-            report.sanitized.epsilon,
-            private=report.private,
-            prior=report.earlier_draws,
-            recorded=recorded,
-            warnings=warned,
-        )
-    met = _MET.search(report.summary)
-    extra = [text for text in report.warnings if text not in found.warnings]
+        found = _released_again(report, rounds, delta=delta, warned=warned)
     return replace(
-        found,
-        summary=found.summary + (met[0] if met else ""),
-        warnings=(*found.warnings, *extra) if report.tool != __version__ else found.warnings,
+        worded(replace(found, met_target=report.met_target)),
         spent=report.spent,
         label_names=report.label_names,
         run=report.run,
         time=report.time,
         labels=report.labels,
         tool=report.tool,
-        crosscheck=None if report.crosscheck is None else found.crosscheck,
+        crosscheck=None if report.read_as < SINCE["crosscheck"] else found.crosscheck,
     )
 
 
-def _plan(report: Report, kind: ReleaseKind) -> ReleasePlan:
+def _released_again(
+    report: Report, rounds: Sequence[Round], *, delta: float, warned: Sequence[str]
+) -> Report:
+    plan = _plan(report, delta=delta)
+    external, told = _external(report)
+    found = released(
+        rounds,
+        plan,
+        report.sanitized.epsilon,
+        private=report.private,
+        prior=report.earlier_draws,
+        recorded=DRAWS not in report.unsettled,
+        warnings=warned,
+        external=external,
+    )
+    if not report.external and not _earlier_unknown(report):
+        return found
+    # What is charged beside the labels is known to six digits, or only from below: what is stated
+    # is taken over where it can be, and what follows from it follows.
+    room = math.inf if not told or _earlier_unknown(report) else 1.0
+    public = found.data_independent
+    if _near(report.data_independent.epsilon, public.epsilon, room=room):
+        stated = report.data_independent
+        public = replace(public, epsilon=stated.epsilon, order=stated.order, method=stated.method)
+    epsilon = plan.headline(report.sanitized.epsilon, public.epsilon)
+    groups = found.groups
+    if groups:
+        # At which order a group was charged nobody knows: no less than without the curves.
+        pairs = External(tuple(part for part in external.parts if isinstance(part, ExternalPair)))
+        least = by_group(
+            rounds[0].groups,
+            spendings(rounds),
+            epsilon=epsilon,
+            delta=plan.delta,
+            plan=plan,
+            prior=report.earlier_draws,
+            external=pairs,
+        )
+        whole = len(pairs.parts) == len(external.parts)
+        groups = tuple(
+            replace(group, epsilon=stated.epsilon)
+            if _near(stated.epsilon, group.epsilon, room=room if whole else math.inf)
+            else group
+            for group, stated in zip(least, report.groups, strict=True)
+        )
+    if math.isclose(report.delta, found.delta, rel_tol=_SIX_DIGITS):
+        found = replace(found, delta=report.delta)
+        groups = tuple(replace(group, delta=report.delta) for group in groups)
+    return replace(
+        found,
+        epsilon=epsilon,
+        epsilon_kind="worst-case" if epsilon == public.epsilon else plan.kind.value,
+        data_independent=public,
+        groups=groups,
+        external=report.external,
+    )
+
+
+def _near(stated: float, computed: float, *, room: float) -> bool:
+    """Whether it is what was computed, to the digits stated, or by so much more of them."""
+    slack = _STEP + _SIX_DIGITS * computed
+    return -slack <= stated - computed <= room * slack
+
+
+def _plan(report: Report, *, delta: float) -> ReleasePlan:
     """The plan of the release; any numbers will do where nothing is drawn."""
-    drawn = report.sanitized
+    drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    plan = ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
+    plan = ReleasePlan(kind, delta, order, beta, sigma)
     if Analysis(report.analysis) is Analysis.TIGHT:
         return plan
     from pate_cli.published.account import PublishedPlan
@@ -286,34 +384,63 @@ def _plan(report: Report, kind: ReleaseKind) -> ReleasePlan:
     return PublishedPlan.of(plan, as_published=as_published)
 
 
-def _hangs_on_total(path: str, report: Report) -> bool:
-    """Whether what stands there follows from costs that the report does not tell in full."""
-    if path == "sound":  # of an estimate it depends on which number is the smaller
-        return report.sanitized.release == ReleaseKind.UNBIASED.value
-    return path.startswith(_ON_TOTAL) and path not in _NOT_ON_TOTAL
-
-
 def _labels_delta(report: Report) -> float:
     """δ without what external parts add to it."""
-    return report.crosscheck.delta if report.external and report.crosscheck else report.delta
+    if not report.external:
+        return report.delta
+    if report.crosscheck is not None:
+        return report.crosscheck.delta
+    parts = (Decimal(repr(float(part["delta"]))) for part in report.external)
+    return float(Decimal(repr(report.delta)) - sum(parts))
 
 
-def _round(
-    number: int,
-    facts: Mapping[str, Any],
-    groups: tuple[Group, ...],
-    read_off: tuple[PublicFact, ...],
-) -> Round:
-    return Round(
-        id=f"rounds.{number}",
-        mechanism=facts["mechanism"],
-        queries=facts["queries"],
-        max_answers=facts["max_answers"],
-        answers=facts["answers"],
-        groups=groups,
-        read_off=read_off,
-        label_set=LabelSet.from_facts(facts) if "labels_per_query" in facts else None,
-    )
+@dataclass(frozen=True, kw_only=True)
+class _AtOneOrder(ExternalCurve):
+    """A curve of which one order is told: nothing is charged at another."""
+
+    @property
+    def highest(self) -> float:
+        return math.inf
+
+    def rdp(self, orders: Floats) -> Floats:
+        return np.where(orders == self.curve.highest, self.curve.rdp[-1], np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AtLeast(ExternalCurve):
+    """A curve of which an order is told that was not that of the total: no less beyond it."""
+
+    @property
+    def highest(self) -> float:
+        return math.inf
+
+    def rdp(self, orders: Floats) -> Floats:
+        # What is charged twice over need not rise.
+        known = self.curve.highest <= orders if self.steps == 1 else self.curve.highest == orders
+        return np.where(known, self.curve.rdp[-1], 0.0)
+
+
+def _external(report: Report) -> tuple[External, bool]:
+    """What the parts cost, and whether the report tells all of what was charged."""
+    parts: list[ExternalCurve | ExternalPair] = []
+    total_order, told = report.data_independent.order, True
+    for part in report.external:
+        covers = part["covers"]
+        if part["epsilon"] is not None:
+            stated = (float(part["epsilon"]), float(part["delta"]))
+            parts.append(
+                ExternalPair(adjacency=Adjacency.REPLACE_ONE, covers=covers, stated=stated)
+            )
+            continue
+        kind: type[ExternalCurve] = _AtOneOrder
+        order, rdp = total_order, part["total_rdp"]
+        if order is None or rdp is None:
+            if report.read_as >= SINCE["total_rdp"]:
+                raise UsageError("a total with a curve has an order, and a cost there")
+            kind, told, order, rdp = _AtLeast, False, part["order"], part["rdp"]
+        curve = RdpCurve(np.array([order]), np.array([rdp]))
+        parts.append(kind(adjacency=Adjacency(part["adjacency"]), covers=covers, curve=curve))
+    return External(tuple(parts)), told
 
 
 def _only(rounds: Sequence[Round]) -> Round:
@@ -367,6 +494,8 @@ def _found(name: str, report: Report) -> str:
         return ", ".join(given) or "no theorem applies"
     if name == "headline":
         return f"epsilon {report.epsilon:g} at delta {report.delta:g}, {report.epsilon_kind}"
+    if name == "facts" and report.tool != __version__:
+        return f"as its parameters give it; pate {shortened(report.tool)} wrote it"
     return "as its parameters give it"
 
 
@@ -382,14 +511,18 @@ def _record_faults(report: Report) -> Iterator[str]:
         own = float(f"{own:.9g}")
         if total < own or (spent.attempts == 1 and total != own):
             yield f"spent.{name} is {total:g}, this attempt alone cost {own:g}"
+    if spent.attempts > 1 and spent.epsilon <= float(f"{report.epsilon:.9g}"):
+        yield f"{spent.attempts} attempts cost no more than this one, {report.epsilon:g}"
 
 
 def _target_faults(report: Report) -> Iterator[str]:
-    tested, met = report.tested, _MET.search(report.summary)
-    if met is not None and not _reaches(met[1], report.epsilon):
-        yield f"epsilon {report.epsilon:g} is above the target {met[1]}"
+    tested, met = report.tested, report.met_target
+    if met is not None and (tested is not None or report.epsilon > met):
+        yield f"epsilon {report.epsilon:g} does not meet the target {met:g} without a test"
     if tested is None:
         return
+    if tested.delta != report.delta:
+        yield f"it was tested at delta {tested.delta:g}, the report says {report.delta:g}"
     if report.data_independent.epsilon <= tested.target:
         yield f"the labels cost at most {tested.target:g} for all votes, so no test was needed"
     if not tested.passed and report.answers:
@@ -397,26 +530,30 @@ def _target_faults(report: Report) -> Iterator[str]:
 
 
 def _total_faults(report: Report) -> Iterator[str]:
-    """What external costs, which are taken as they are, must still agree with."""
-    if not report.external:
-        return
-    least = report.data_independent.epsilon
-    if report.sanitized.epsilon is not None:
-        least = min(least, report.sanitized.epsilon)
-    if report.epsilon != least:
-        yield f"epsilon is {report.epsilon:g}, the smaller of its two sources is {least:g}"
-    if report.data_independent.epsilon < report.data_independent.labels_epsilon:
-        yield "epsilon of everything is below that of the labels"
-    added = math.fsum(float(part["delta"]) for part in report.external)
-    if not math.isclose(report.delta, _labels_delta(report) + added, rel_tol=_SIX_DIGITS):
-        yield f"delta is {report.delta:g}, the external parts add {added:g}"
+    """What the external parts say of themselves at several orders must agree."""
+    external, _ = _external(report)
+    own, total = report.sanitized.order, report.data_independent.order
+    for stated, part in zip(report.external, external.parts, strict=True):
+        if own not in (None, stated["order"]):
+            yield f"a part is charged at order {stated['order']:g}, the draw at {own:g}"
+        if isinstance(part, ExternalPair):
+            at = {"rdp": stated["order"], "total_rdp": total}
+            for name, order in at.items():
+                found = None if order is None else float(part.rdp(np.array([order]))[0])
+                if not _same_cost(stated[name], found) and (
+                    name == "rdp" or report.read_as >= SINCE["total_rdp"]
+                ):
+                    yield f"the {name} of a part is {stated[name]}, its epsilon gives {found}"
+        elif stated["delta"] != 0.0:
+            yield "a curve holds without a delta"
+        elif stated["order"] == total and stated["total_rdp"] not in (None, stated["rdp"]):
+            yield f"a part has two costs at order {total:g}"
 
 
-def _reaches(target: str, epsilon: float) -> bool:
-    try:
-        return epsilon <= float(target)
-    except ValueError:
-        return False
+def _same_cost(stated: float | None, computed: float | None) -> bool:
+    if stated is None or computed is None:
+        return stated is computed
+    return math.isclose(stated, computed, rel_tol=_SIX_DIGITS)
 
 
 def _group_faults(report: Report) -> Iterator[str]:
@@ -441,22 +578,29 @@ def _labels(report: Report, labels: str | PathLike[str] | None) -> Iterator[Chec
     known = report.labels
     if labels is None:
         why = "the report tells of none" if known is None else "no labels were given"
-        yield Check("labels", OPEN, why)
+        yield Check("labels", SKIPPED, why)
         return
     if known is None:
         yield Check("labels", OPEN, "the report names no hash of labels")
+        try:
+            known = report.with_labels(labels).labels
+        except UsageError:
+            return
+    else:
+        found = LabelFile.of(digest_of(labels), known.format)
+        other = "" if found == known else f", the report names {known.sha256}"
+        yield Check("labels", FAILED if other else OK, f"SHA-256 {found.sha256}{other}")
+    if known is None or len(report.rounds) != 1:
         return
-    digest = digest_of(labels)
-    same = (digest.sha256, digest.size, digest.parts) == (known.sha256, known.bytes, known.parts)
-    yield Check(
-        "labels",
-        OK if same else FAILED,
-        f"SHA-256 {digest.sha256}" + ("" if same else f", the report names {known.sha256}"),
-    )
-    if len(report.rounds) != 1:
-        return
+    yield from _inside(report, labels, known.format)
+
+
+def _inside(
+    report: Report, labels: str | PathLike[str], label_format: LabelFormat
+) -> Iterator[Check]:
+    """Rows, answers and, where the format has any, parameters of the labels of one round."""
     try:
-        counts = count_labels(labels, known.format, report.label_set)
+        counts = count_labels(labels, label_format, report.label_set)
     except VoteError as error:
         yield Check("labels by count", FAILED, str(error))
         return
@@ -469,21 +613,50 @@ def _labels(report: Report, labels: str | PathLike[str] | None) -> Iterator[Chec
     found = counts.labelled if counts.answers is None else counts.answers
     if found < report.answers or (found > report.answers and not mixed):
         faults.append(f"{found} answers, the report says {report.answers}")
-    expected: dict[str, Any] = {name: str(value) for name, value in parameters.items()}
-    expected |= {name: str(report.rounds[0][name]) for name in ("queries", "max_answers")}
-    expected["private"] = str(report.private).lower()
-    if report.label_set is not None:
-        expected |= report.label_set.texts()
-    elif report.label_names is not None:
-        expected["label_names"] = list(report.label_names)
-    for name, value in expected.items() if counts.metadata is not None else ():
-        if counts.metadata is not None and counts.metadata.get(name) != value:
-            faults.append(f"their metadata give another {name}")
     yield Check(
         "labels by count",
         FAILED if faults else OK,
         faults[0] if faults else f"{counts.queries} rows, {report.answers} answers",
     )
+    targeted = report.tested is not None or report.met_target is not None
+    if label_format is not LabelFormat.PARQUET:
+        yield Check(
+            "labels by parameters",
+            OPEN if targeted else SKIPPED,
+            f"{label_format} holds none" + (", and so not the target; Parquet does" * targeted),
+        )
+        return
+    if counts.metadata is None:
+        yield Check("labels by parameters", FAILED, "they name none")
+        return
+    apart = list(_other_parameters(report, counts.metadata))
+    if targeted and not apart and "target_epsilon" not in counts.metadata:
+        yield Check("labels by parameters", OPEN, "of an earlier version: they name no target")
+        return
+    yield Check(
+        "labels by parameters",
+        FAILED if apart else OK,
+        f"their metadata give another {apart[0]}" if apart else "as the report has them",
+    )
+
+
+def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Names of what the labels say otherwise."""
+    (done,) = report.rounds
+    expected: dict[str, Any] = {name: str(value) for name, value in done["mechanism"].items()}
+    expected |= {name: str(done[name]) for name in ("queries", "max_answers")}
+    expected["private"] = str(report.private).lower()
+    if report.label_set is not None:
+        expected |= report.label_set.texts()
+    elif report.label_names is not None:
+        expected["label_names"] = list(report.label_names)
+    charge = charge_of(report, delta=_labels_delta(report))
+    # Labels of earlier versions say nothing of it, also beside a later release of their ledger.
+    needed = "target_epsilon" in charge and report.read_as >= SINCE["met_target"]
+    expected |= {name: charge.get(name) for name in CHARGE if needed or name in metadata}
+    for name, value in expected.items():
+        if metadata.get(name) != value:
+            yield name
 
 
 # --- another library -----------------------------------------------------------------------------
@@ -496,10 +669,10 @@ def _library(crosscheck: Crosscheck | None, wanted: bool | None) -> Iterator[Che
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
     if wanted is False or not there:
         why = "not asked" if wanted is False else "not installed (pip install pate-cli[accounting])"
-        yield Check(name, OPEN, why)
+        yield Check(name, SKIPPED, why)
         return
     if crosscheck is None:
-        yield Check(name, OPEN, "the report has no textbook numbers")
+        yield Check(name, SKIPPED, "the report has no textbook numbers")
         return
     try:
         yield from _asked(crosscheck, name)
@@ -541,7 +714,7 @@ def _asked(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
             if value is not None
         ]
         if not given:
-            yield Check(name, OPEN, "the report has no textbook number")
+            yield Check(name, SKIPPED, "the report has no textbook number")
             return
         # Its steps are rounded up to the grid, each by one interval at most.
         slack = 1e-3 * sum(step["count"] for step in steps) + 2.0 * _STEP
@@ -550,4 +723,4 @@ def _asked(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
             name, OK if near else FAILED, f"it gives {theirs:.6g}, a textbook {min(given):g}"
         )
     else:
-        yield Check(name, OPEN, "the steps are of both kinds" if kinds else "nothing was asked")
+        yield Check(name, SKIPPED, "the steps are of both kinds" if kinds else "nothing was asked")

@@ -89,7 +89,8 @@ def test_every_check_is_a_line(pate, released):
     assert told.exit_code == 0, told.stdout
     lines = told.stdout.splitlines()
     assert lines[0].startswith("ok: schema: ")
-    assert all(line.startswith(("ok: ", "not checkable: ")) for line in lines)
+    assert lines.pop() == "verdict: holds"
+    assert all(line.startswith(("ok: ", "passed over: ")) for line in lines)
     assert any(line.startswith("ok: labels: SHA-256 ") for line in lines)
     piped = json.loads(pate("verify", *released, "--without-dp-accounting").stdout)
     assert piped["holds"] is True
@@ -105,7 +106,39 @@ def test_a_number_that_was_changed_is_exit_10(pate, released):
     told = pate("verify", *released, "--table")
     assert told.exit_code == 10
     assert "FAILED: headline: epsilon is" in told.stdout
-    assert "checks failed" in told.stderr
+    assert told.stdout.endswith("\nverdict: does not hold: headline\n")
+    assert told.stderr == "pate: does not hold: headline\n"
+
+
+def test_what_nobody_can_check_is_exit_11(pate, votes, folder):
+    words = ("--target-epsilon", 60, "--max-queries", 60, "-o", "t.csv", "--report", "t.json")
+    assert pate("aggregate", votes, *NOISE, *words).exit_code == 0
+    for name in ("t.json", "t.csv"):
+        assert Path(name).exists()
+    told = pate("verify", "t.json", "t.csv", "--table", "--without-dp-accounting")
+    left = "earlier attempts, labels by parameters"
+    assert told.stdout.splitlines()[-1] == f"verdict: holds but for what is listed: {left}"
+    assert (told.exit_code, told.stderr) == (11, f"pate: holds but for what is listed: {left}\n")
+    piped = json.loads(pate("verify", "t.json", "t.csv").stdout)
+    assert (piped["holds"], piped["not_checkable"]) == (False, left.split(", "))
+
+
+def test_noise_from_a_seed_is_exit_10(pate, votes, folder):
+    pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
+    told = pate("verify", "s.json", "s.csv", "--table")
+    assert (told.exit_code, told.stderr) == (10, "pate: does not hold: promise\n")
+
+
+def test_no_command_to_the_terminal_comes_through(pate, released):
+    whole = json.loads(Path("r.json").read_text())
+    for inner, name in (("guarantee", "summary"), ("tool", "version"), ("mechanism", "name")):
+        Path("x.json").write_text(
+            json.dumps(whole | {inner: whole[inner] | {name: "a\x1b[2J\x9b1m\x07\rb\u202e"}})
+        )
+        for words in (("verify", "x.json", "--table"), ("explain", "x.json"), ("verify", "x.json")):
+            told = pate(*words)
+            shown = told.stdout + told.stderr
+            assert all(c.isprintable() for c in shown.replace("\n", "")), words
 
 
 def test_labels_of_another_run_are_exit_10(pate, votes, released):

@@ -122,12 +122,17 @@ def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger):
     words = ["--external", "pair.json", "--external", "curve.json", "--report", "total.json"]
     assert pate("release", ledger, *words).exit_code == 0
     told = pate("verify", "total.json", "--table", "--without-dp-accounting")
-    assert told.exit_code == 0, told.stdout
-    assert "not checkable: headline: external costs are in it" in told.stdout
+    assert told.exit_code == 11, told.stdout
+    assert "not checkable: external parts: they are as files state them" in told.stdout
     whole = json.loads(Path("total.json").read_text())
     for path in (
         ("epsilon",),
         ("delta",),
+        ("guarantee", "covers"),
+        ("external", 0, "rdp"),
+        ("external", 0, "total_rdp"),
+        ("external", 0, "epsilon"),
+        ("external", 1, "total_rdp"),
         ("queries",),
         ("data_independent", "epsilon"),
         ("data_independent", "labels_epsilon"),

@@ -236,6 +236,16 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
         HERE(json.dumps(data).encode())
 
 
+@pytest.mark.parametrize("sigma", ["sigma1", "sigma2"])
+def test_noise_too_small_to_be_charged_again_is_refused(sigma):
+    """The tables grow with votes in units of it."""
+    data = copy.deepcopy(reports.made("confident")[0].to_dict())
+    for facts in (data["mechanism"], data["rounds"][0]["mechanism"]):
+        facts[sigma] = 1e-9
+    with pytest.raises(ReportError, match=f"a {sigma} of 1e-09 votes among 60 teachers"):
+        HERE(json.dumps(data).encode())
+
+
 # ------------------------------------------------------------------------------------- the labels
 
 FORMATS = list(LabelFormat)

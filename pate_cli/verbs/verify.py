@@ -270,6 +270,13 @@ def _again(report: Report) -> Report:
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
     if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
         raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
+    for mechanism in mechanisms:
+        for name, value in mechanism.parameters().items():
+            if name.startswith("sigma") and mechanism.teachers > _MOST_TEACHERS * value:
+                raise ReportError(
+                    f"a {name} of {value:g} votes among {mechanism.teachers} teachers is not "
+                    "computed again: it takes too long"
+                )
     delta = _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)
     if report.tested is not None:

@@ -18,7 +18,7 @@ from pate_cli.disclosure.charge import CHARGE
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import SCHEMA_VERSION, Spent
-from pate_cli.disclosure.wording import worded
+from pate_cli.disclosure.wording import claimed_gap, worded
 from pate_cli.errors import PateError, ReportError, UsageError
 from pate_cli.verbs import verify as verbs
 from pate_cli.verbs.verify import FAILED, FAILS, HOLDS, HOLDS_BUT, OPEN, verify
@@ -170,12 +170,20 @@ def sharp(version):
 def test_the_conditional_bound_of_earlier_versions_does_not_hold(version):
     found = of(sharp(version))
     assert (found.verdict, named(found, FAILED)) == (FAILS, {"promise"})
-    assert "the conditional bound gave distances between" in told(found)["promise"]
+    gap = claimed_gap(parse_report(json.dumps(sharp(version))).report)
+    assert gap in told(found)["promise"]
     assert of(sharp(SCHEMA_VERSION)).verdict == HOLDS_BUT
     words = explained(sharp(version))
-    assert "Nothing is claimed: up to version 4 of the report, the conditional bound" in words
-    assert "passed its test" not in words
-    assert "Nothing is claimed" not in explained(sharp(SCHEMA_VERSION))
+    assert gap in words
+    assert reports.made("passed")[0].summary not in words
+    assert gap not in explained(sharp(SCHEMA_VERSION))
+
+
+def test_an_earlier_version_tossed_a_coin_of_its_own():
+    data = as_of(reports.made("passed")[0], 4)
+    data["tested"] |= {"orders": [2.0, 3.0], "distances": 7}
+    assert of(data).verdict == HOLDS_BUT
+    assert of(data | {"schema_version": SCHEMA_VERSION}).verdict == FAILS
 
 
 # ------------------------------------------------------------------------------------------- words
@@ -434,7 +442,7 @@ def test_noise_from_a_seed_holds_nothing():
     report, _ = reports.made("seeded")
     found = HERE(report)
     assert (found.verdict, named(found, FAILED)) == (FAILS, {"promise"})
-    assert "fixed seed" in told(found)["promise"]
+    assert told(found)["promise"] == report.summary
     # Its labels say so, too.
     assert reports.made("seeded")[1].metadata["private"] == "false"
 

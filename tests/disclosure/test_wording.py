@@ -58,12 +58,12 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
     report, _ = reports.made(kind)
     told = worded(dataclasses.replace(report, private=False))
     assert held(told) == set()
-    assert told.summary.startswith("Nothing: the noise came from a fixed seed")
+    assert told.summary == reports.made("seeded")[0].summary != report.summary
     for unsettled in ("classes", "queries", "draws"):
         told = worded(dataclasses.replace(report, unsettled=(unsettled,)))
         assert held(told) == set()
         assert not told.sound
-        assert told.summary.startswith("Nothing is claimed: ")
+        assert claimed_gap(told) in told.summary
 
 
 def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
@@ -78,7 +78,6 @@ def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
         (scope,) = (one for one in found if one.id == "this-file")
         wanted = private and sound and kind is not ReleaseKind.NONE and rounds + external == 1
         assert scope.holds is wanted
-        assert ("Not claimed for several rounds" in scope.text) == (rounds + external > 1)
 
 
 def test_a_refusal_promises_no_more_than_labels_do():
@@ -95,7 +94,7 @@ def test_the_conditional_bound_of_earlier_versions_is_a_gap():
     assert worded(sharp).sound
     for version in range(3, SCHEMA_VERSION):
         early = dataclasses.replace(sharp, read_as=version)
-        assert "up to version 4 of the report, the conditional bound" in claimed_gap(early)
+        assert claimed_gap(early) in worded(early).summary
         assert (worded(early).sound, held(worded(early))) == (False, set())
         assert claimed_gap(dataclasses.replace(report, read_as=version)) is None
 

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import worst_scores
+from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.textbook import Gaussian
@@ -21,7 +22,15 @@ from pate_cli.accounting.threshold import (
     chain_rdp,
     worst_threshold_rdp,
 )
-from pate_cli.arrays import Floats, Histograms, Ints, LabelArray, SparseCounts, settled
+from pate_cli.arrays import (
+    DENSE_CLASSES,
+    Floats,
+    Histograms,
+    Ints,
+    LabelArray,
+    SparseCounts,
+    settled,
+)
 from pate_cli.checks import LARGEST, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.labels import NO_LABEL
@@ -290,9 +299,10 @@ class ConfidentGNMax(ScoredMechanism):
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
-        """ρ with the argmax's cost within a distance, at the worst v within it.
+        """The whole query's cost, test and argmax tied together, exact for two classes.
 
-        Two classes whose counts are the test's score are costed whole, v and z tied together.
+        Where the test's score is no count: ρ with the argmax's cost within a distance, at the worst
+        v within it.
         """
         if self.classes == 2 and not self.real_scores:
             return two_class_states_rdp(
@@ -303,6 +313,17 @@ class ConfidentGNMax(ScoredMechanism):
                 distances=distances,
                 threshold=self.threshold,
                 sigma_threshold=self.sigma1,
+            )
+        if not self.real_scores:
+            return tied_rdp(
+                states[:, 1:],
+                teachers=self.teachers,
+                sigma=self.sigma2,
+                threshold=self.threshold,
+                sigma_threshold=self.sigma1,
+                order=order,
+                distances=distances,
+                argmax_cap=float(self.argmax.worst_answer(np.array([order]))[0]),
             )
         argmax_rdp = self.argmax.state_costs(states[:, 1:], order=order, distances=distances)
         moments = cell_moments(
@@ -323,9 +344,31 @@ class ConfidentGNMax(ScoredMechanism):
             found[index] = worst
         return found
 
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """As GNMax, and what ties the argmax to the test."""
+        self.argmax.check_states(rows, order=order, furthest=furthest)
+        if self.dear_states:
+            check_tied_size(
+                teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
+            )
+
+    @property
+    def dear_states(self) -> bool:
+        """Where test and argmax are tied, but for two classes."""
+        return self.classes > 2 and not self.real_scores
+
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """As GNMax."""
-        return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+        """As GNMax, or that of the tie."""
+        if not self.dear_states or self.classes > DENSE_CLASSES:
+            return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+        return tied_seconds(
+            rows=rows,
+            classes=self.classes,
+            teachers=self.teachers,
+            sigma=self.sigma2,
+            order=order,
+            furthest=furthest,
+        )
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""

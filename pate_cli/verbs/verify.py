@@ -29,6 +29,7 @@ from pate_cli.disclosure.door import (
 )
 from pate_cli.disclosure.guarantee import UNRECORDED, read_off_warning
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.report import Crosscheck, Report
 from pate_cli.disclosure.target import TargetPlan
@@ -230,12 +231,14 @@ def _again(report: Report) -> Report:
     delta = _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)
     if report.tested is not None:
-        tested = report.tested
+        tested, (spending,) = report.tested, spendings(rounds)
+        plan, bound = TargetPlan(tested.target, delta, tested.refusal_epsilon), Bound(tested.bound)
         found = release_tested(
             _only(rounds),
-            TargetPlan(tested.target, delta, tested.refusal_epsilon),
-            for_all_votes(spendings(rounds), delta=delta),
-            bound=Bound(tested.bound),
+            plan,
+            for_all_votes([spending], delta=delta),
+            bound=bound,
+            orders=coin_orders(bound, spending.mechanism, plan.orders),
             passed=tested.passed,
             private=report.private,
             warnings=warned,

@@ -54,19 +54,21 @@ from pate_cli.errors import ParameterError
 
 __all__ = [
     "Balls",
-    "check_lattice",
+    "check_conditional_size",
     "conditional_rdp",
     "conditional_seconds",
     "every_touch",
+    "row_parts",
     "with_errors",
 ]
 
 # One vote more, this much of the moment more: rounding cannot break F'_d(n') ≤ F'_{d+1}(n).
 _ROUNDING = 1e-11
 
-# Histograms, and cases of touched classes, looked at in one go; bounds memory, not results.
-_ROWS_AT_ONCE, _CASES_AT_ONCE = 2048, 8192
-_MOST_BYTES = 2 * 2**30
+# Pairs of classes that are listed, and numbers of their laws that are held, in one go; they bound
+# memory, not results.
+_CASES_LISTED, _NUMBERS_AT_ONCE = 500_000, 4_000_000
+_MOST_BYTES = 4 * 2**30
 # Seconds per place of the tables, per place and step of Hex, and per value of j, row and class, on
 # one core; steps take twice as long on tables that no cache holds.
 _PLACE_SECONDS, _STEP_SECONDS, _LAW_SECONDS = 2e-6, 7e-9, 1e-8
@@ -116,25 +118,22 @@ class Balls:
 
     Attributes:
         lattice: where the places are.
-        gaps: the gaps (in votes) that are kept, ascending.
-        moved: a class of this gap gives a vote to the other, [gaps, distances, places].
+        moved: by the gap of the class that gives its vote, −τ, …, τ (votes), [gaps, distances,
+            places].
         lone: [distances, places].
     """
 
     lattice: Lattice
-    gaps: Ints
     moved: Table
     lone: Floats
 
     @classmethod
-    def of(
-        cls, lattice: Lattice, gives: Floats, gaps: Ints, *, order: float, distances: Ints
-    ) -> Balls:
-        """For the given gaps between two classes, either sign; `gives` as of `moved_vote`."""
-        both = np.union1d(gaps, -gaps)
-        rows = lattice.gap + both * lattice.cells
+    def of(cls, lattice: Lattice, gives: Floats, *, order: float, distances: Ints) -> Balls:
+        """`gives` as of `moved_vote`."""
+        gaps = np.arange(-lattice.teachers, lattice.teachers + 1)
+        rows = lattice.gap + gaps * lattice.cells
         start = rounded_up(gives)
-        moved = np.empty((both.size, distances.size, lattice.places), dtype=start.dtype)
+        moved = np.empty((gaps.size, distances.size, lattice.places), dtype=start.dtype)
         for d, bound in enumerate(_at_distances(start, distances, cells=lattice.cells)):
             moved[:, d] = bound[rows]
         line = lone_vote(lattice, order=order, shift=lattice.unit * lattice.cells)
@@ -142,12 +141,12 @@ class Balls:
             bound.astype(np.float64)
             for bound in _at_distances(line, distances, cells=lattice.cells)
         ]
-        return cls(lattice, both, moved, np.stack(lone))
+        return cls(lattice, moved, np.stack(lone))
 
     def expected(self, touched: Touched, others: BestOfOthers) -> Floats:
         """E_C of t_d, the worse order of the pair, [cases, distances]."""
         worst = np.zeros((len(touched), len(self.lone)))
-        for at, part in touched.parts(_CASES_AT_ONCE):
+        for at, part in touched.parts(max(1, _NUMBERS_AT_ONCE // self.lattice.laws)):
             law = others.law(part)
             if part.counts.shape[1] == 1:
                 worst[at] = self._along(self.lone, part.counts[:, 0], law)
@@ -155,10 +154,10 @@ class Balls:
             gaps, starts = np.unique(part.gaps, return_index=True)
             for gap, first, last in zip(gaps, starts, [*starts[1:], at.size], strict=True):
                 own, some = part.counts[first:last], law[first:last]
-                giving, taking = np.searchsorted(self.gaps, [gap, -gap])
+                middle = self.lattice.teachers
                 worst[at[first:last]] = np.maximum(
-                    self._along(self.moved[giving], own[:, 0], some),
-                    self._along(self.moved[taking], own[:, 1], some),
+                    self._along(self.moved[middle + gap], own[:, 0], some),
+                    self._along(self.moved[middle - gap], own[:, 1], some),
                 )
         return worst
 
@@ -171,27 +170,41 @@ class Balls:
         return along @ lines[:, low:high].T.astype(np.float64)
 
 
-def check_lattice(
-    *, teachers: int, classes: int, sigma: float, order: float, distances: int
-) -> Lattice:
-    """The lattice of a bound, if its tables fit into memory; follows from public shape alone.
+def check_conditional_size(
+    *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
+) -> None:
+    """Refuse what `conditional_rdp` might not have the memory for, whatever the histograms are.
+
+    How many gaps there are between counts, and how many classes differ, follows from the votes. So
+    the most are presumed: vote files of one shape are refused together or not at all.
+
+    Args:
+        rows: most histograms.
+        classes, teachers, sigma, order: as there.
+        furthest: the largest distance (votes).
 
     Raises:
-        ParameterError: they would not.
+        ParameterError: more than 4 GiB; the message says how much.
     """
+    if endless(sigma=sigma, order=order):
+        return
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    # What tables are made of, the lines that are kept of each distance, laws.
-    tables = (2 * lattice.gap + 1) * lattice.places * 16
-    kept = (2 * teachers + 1) * lattice.places * distances / 2
-    laws = lattice.laws * (3 * _CASES_AT_ONCE + teachers)
-    needed = 8.0 * (tables + kept + laws)
+    # What tables are made of, the lines that are kept of each distance, cases and laws.
+    table = (2 * lattice.gap + 1) * lattice.places * 16
+    kept = (2 * teachers + 1) * lattice.places * (furthest + 2)
+    laws = lattice.laws * (_rows_at_once(classes) + teachers) + 6 * _NUMBERS_AT_ONCE
+    needed = 8.0 * (table + kept + laws + rows * (furthest + 1) * 4)
     if needed > _MOST_BYTES:
         raise ParameterError(
-            f"teachers={teachers} and sigma={sigma:g}: the conditional bound would need about "
-            f"{needed / 2**30:.0f} GiB for its lattice of {lattice.cells} cell(s) a vote (at most "
-            f"{_MOST_BYTES // 2**30}); charge the bound of the score instead"
+            f"teachers={teachers}, classes={classes} and sigma={sigma:g}: the conditional bound "
+            f"might need about {needed / 2**30:.0f} GiB for {rows} histograms on its lattice of "
+            f"{lattice.cells} cell(s) a vote (at most {_MOST_BYTES // 2**30}); the two-tail bound "
+            "needs little"
         )
-    return lattice
+
+
+def _rows_at_once(classes: int) -> int:
+    return max(16, min(2048, _CASES_LISTED // (classes * classes)))
 
 
 def conditional_rdp(
@@ -222,7 +235,7 @@ def conditional_rdp(
 
     Raises:
         ParameterError: a bad parameter, two classes (`two_class_states_rdp` is exact), histograms
-            that are no votes of τ teachers, or too large a lattice (`check_lattice`).
+            that are no votes of τ teachers, or too large a lattice (`check_conditional_size`).
     """
     counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
@@ -233,22 +246,31 @@ def conditional_rdp(
     cap = min(check_nonnegative("cap", cap), order / sigma**2)
     if rows == 0 or endless(sigma=sigma, order=order):
         return np.full((distances.size, rows), cap)
-    lattice = check_lattice(
-        teachers=teachers, classes=classes, sigma=sigma, order=order, distances=distances.size
+    check_conditional_size(
+        rows=rows,
+        classes=classes,
+        teachers=teachers,
+        sigma=sigma,
+        order=order,
+        furthest=int(distances[-1]),
     )
-    counts = -np.sort(-counts, axis=1)
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     gives, _ = moved_vote(lattice, order=order, shift=1.0 / sigma)
-    parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, rows, _ROWS_AT_ONCE)]
-    touched = [every_touch(part) for part in parts]
-    gaps = np.unique(np.concatenate([some.gaps for kinds in touched for some in kinds]))
-    balls = Balls.of(lattice, gives, gaps, order=order, distances=distances)
+    balls = Balls.of(lattice, gives, order=order, distances=distances)
     worst = np.zeros((rows, distances.size))
-    for start, part, kinds in zip(range(0, rows, _ROWS_AT_ONCE), parts, touched, strict=True):
+    for start, part in row_parts(counts):
         others = BestOfOthers.of(part, lattice)
-        for some in kinds:
-            np.maximum.at(worst, start + some.rows, balls.expected(some, others))
+        for touched in every_touch(part):
+            np.maximum.at(worst, start + touched.rows, balls.expected(touched, others))
     bound = np.log1p(with_errors(worst, distances)).T / (order - 1.0)
     return np.asarray(np.minimum(np.maximum.accumulate(bound, axis=0), cap), dtype=np.float64)
+
+
+def row_parts(counts: Counts) -> Iterator[tuple[int, Counts]]:
+    """(first row, histograms in descending order), so many that pairs of classes stay few."""
+    size = _rows_at_once(counts.shape[1])
+    for start in range(0, len(counts), size):
+        yield start, -np.sort(-counts[start : start + size], axis=1)
 
 
 def every_touch(counts: Counts) -> tuple[Touched, Touched, Touched]:

@@ -39,9 +39,10 @@ from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
-    check_lattice,
+    check_conditional_size,
     conditional_seconds,
     every_touch,
+    row_parts,
     with_errors,
 )
 from pate_cli.accounting.gaussian.three_outcomes import (
@@ -63,12 +64,11 @@ from pate_cli.checks import (
 )
 from pate_cli.errors import ParameterError
 
-__all__ = ["tied_rdp", "tied_seconds"]
+__all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
 
-# Numbers of tables of one thread that are held at once, and histograms and cases looked at in one
-# go; they bound memory, not results.
-_HELD = 16_000_000
-_ROWS_AT_ONCE, _CASES_AT_ONCE = 2048, 8192
+# Numbers of tables, and of laws, that are held at once; they bound memory, not results.
+_HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
+_MOST_PLACES = 30_000_000
 # Seconds per place of a table, cell and pair (l, g), and per row, value of j and pair (l, g).
 _SPREAD_SECONDS, _LAW_SECONDS = 2.5e-9, 1.5e-9
 
@@ -381,7 +381,7 @@ class _Query:
     def pairs(self, touched: Touched, others: BestOfOthers) -> Floats:
         """The largest excess moment of either order of each pair, [cases, distances]."""
         found = np.zeros((len(touched), self.distances))
-        for at, some in touched.parts(_CASES_AT_ONCE):
+        for at, some in touched.parts(_cases_at_once(self.lattice)):
             sides = _Sides.of(some, others)
             with ThreadPoolExecutor(2) as both:
                 gives, takes = both.map(functools.partial(self._of_kind, sides), _KINDS)
@@ -482,7 +482,7 @@ def tied_rdp(
         which stands alone where λ(λ−1)/σ2² > 500.
 
     Raises:
-        ParameterError: as `conditional_rdp`.
+        ParameterError: as `conditional_rdp`, or too large a table (`check_tied_size`).
     """
     counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
@@ -498,27 +498,30 @@ def tied_rdp(
     if rows == 0 or endless(sigma=sigma, order=order):
         return np.full((distances.size, rows), cap)
     every = int(distances[-1]) + 1
-    lattice = check_lattice(
-        teachers=teachers, classes=classes, sigma=sigma, order=order, distances=every
+    check_conditional_size(
+        rows=rows,
+        classes=classes,
+        teachers=teachers,
+        sigma=sigma,
+        order=order,
+        furthest=every - 1,
     )
-    counts = -np.sort(-counts, axis=1)
+    check_tied_size(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
     query = _Query(
         lattice=lattice,
         gives=rounded_up(gives),
         takes=rounded_up(takes),
         lone=lone_vote(lattice, order=order, shift=1.0 / sigma),
-        balls=Balls.of(
-            lattice, gives, np.arange(teachers + 1), order=order, distances=np.arange(every)
-        ),
+        balls=Balls.of(lattice, gives, order=order, distances=np.arange(every)),
         test=_Test.of(teachers=teachers, threshold=threshold, sigma=sigma_threshold, order=order),
         distances=every,
         enough=float(np.expm1((order - 1.0) * argmax_cap)),
         progress=progress,
     )
     worst = np.empty((rows, every))
-    for start in range(0, rows, _ROWS_AT_ONCE):
-        part = counts[start : start + _ROWS_AT_ONCE]
+    for start, part in row_parts(counts):
         others, found = BestOfOthers.of(part, lattice), worst[start : start + len(part)]
         leaders, *rest = every_touch(part)
         # A vote between the two largest counts nearly always is the worst.
@@ -532,6 +535,28 @@ def tied_rdp(
     return np.asarray(bound.T[distances], dtype=np.float64)
 
 
+def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
+    """Refuse what `tied_rdp` might not have the memory for beyond `check_conditional_size`.
+
+    Raises:
+        ParameterError: a table that is too large to be held a few times.
+    """
+    if endless(sigma=sigma, order=order):
+        return
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    table = (2 * lattice.gap + 1) * lattice.places
+    if table > _MOST_PLACES:
+        raise ParameterError(
+            f"teachers={teachers} and sigma={sigma:g}: the conditional bound would tie test and "
+            f"argmax on tables of {table} places (at most {_MOST_PLACES}); the two-tail bound "
+            "needs little"
+        )
+
+
+def _cases_at_once(lattice: Lattice) -> int:
+    return max(1, _NUMBERS_AT_ONCE // lattice.laws)
+
+
 def tied_seconds(
     *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
 ) -> float:
@@ -540,7 +565,7 @@ def tied_seconds(
         return 0.0
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     table = (2 * lattice.gap + 1) * lattice.places * lattice.cells
-    passes = -(-rows // _CASES_AT_ONCE)
+    passes = -(-rows // _cases_at_once(lattice))
     squared = (furthest + 1) ** 2
     return (
         conditional_seconds(

@@ -190,14 +190,15 @@ def _likened(report: Report) -> str:
     most = f"at most e^{shown(epsilon)} = {factor(epsilon)} times"
     if _refused(report):
         return f"a refusal is {most} as likely with {one} as with {other}"
-    what = "whatever may come of what was released"
+    chances = f"its chance with {one} is {most} its chance with {other}, plus delta = "
+    chances += shown(delta)
     if report.epsilon_kind == "upper":
-        what += " with so small an epsilon"
+        return f"whatever may come of what was released with so small an epsilon, {chances}"
     thousand = in_a_thousand(epsilon, delta)
     often = "may always happen" if thousand is None else f"happens at most {thousand} times"
     return (
-        f"{what}, its chance with {one} is {most} its chance with {other}, plus delta = "
-        f"{shown(delta)}; what happens 1 time in 1,000 with either {often} with the other"
+        f"whatever may come of what was released, {chances}; what happens 1 time in 1,000 with "
+        f"either {often} with the other"
     )
 
 

@@ -102,6 +102,7 @@ def _most_teachers(report: Report) -> int:
     if report.groups:
         return max(group.teachers_per_record for group in report.groups)
     mechanisms = [done["mechanism"] for done in report.rounds]
+    # Votes that move together are those of one teacher.
     return max(
         1 if mechanism.get("votes_together") else int(mechanism.get("teachers_per_record", 1))
         for mechanism in mechanisms

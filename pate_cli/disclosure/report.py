@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli import __version__
-from pate_cli.disclosure.figures import pair
+from pate_cli.disclosure.figures import nats, pair
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.ledger import Draw
@@ -298,10 +298,11 @@ class Report(Result):
 
     def preview(self) -> list[tuple[object, ...]]:
         """What is promised, to whom, and what to mind."""
+        worst = f"epsilon {nats(self.data_independent.epsilon)}"
         return [
             ("guarantee", self.summary),
             ("protected", self.adjacency),
-            ("worst case", f"epsilon {self.data_independent.epsilon:.4f}"),
+            ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(("warning", warning) for warning in self.warnings),
         ]
 

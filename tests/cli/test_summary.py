@@ -6,6 +6,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 
 from pate_cli.cli.options import report_beside
@@ -62,6 +63,19 @@ def test_what_proves_nothing_is_not_called_publishable(screen, votes):
     assert rows["privacy"].startswith("none: drawn from a fixed seed")
     assert "publish" not in rows
     assert rows["written"] == "votes.labels.parquet, votes.report.json"
+
+
+def test_a_seed_promises_no_worst_case_either(screen, votes):
+    rows = told(screen("aggregate", votes, "--release", "unbiased", "--seed", 1))
+    assert rows["epsilon"].endswith("a sanitized estimate, no bound")
+    assert "worst case" not in rows
+
+
+def test_the_price_of_what_was_read_off_is_no_promise(screen, folder):
+    np.save("labels.npy", np.tile([0, 1, 1], (20, 2)))
+    rows = told(screen("aggregate", "labels.npy", "--layout", "labels", "--dry-run"))
+    assert rows["epsilon"].endswith(", which promises nothing")
+    assert rows["privacy"].startswith("not proved")
 
 
 def test_a_dry_run_writes_nothing(screen, votes, folder):

@@ -16,11 +16,12 @@ import mpmath
 import numpy as np
 import pytest
 
+import pate_cli as pate
 import reports
+from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
-from pate_cli.disclosure.guarantee import FIXED
 from pate_cli.disclosure.report import Spent
 from pate_cli.disclosure.verdict import best_guess, verdict
 
@@ -45,7 +46,13 @@ def words(report):
 def claimed(kind, **changes):
     """A report of this kind as if its noise had been real, every statement as it then holds."""
     report = replace(reports.made(kind)[0], private=True, **changes)
-    readings = (replace(one, holds=not one.id.startswith("sanitized")) for one in report.statements)
+    drawn = report.sanitized.epsilon is not None
+    readings = (
+        replace(
+            one, holds=one.id != "sanitized-for-all-votes" and (drawn or "sani" not in one.text)
+        )
+        for one in report.statements
+    )
     return replace(report, statements=tuple(readings))
 
 
@@ -216,7 +223,10 @@ def test_a_guess_that_is_nearly_always_right_is_said_so():
 
 def test_a_target_is_never_shown_as_less():
     report = replace(reports.made("passed")[0], epsilon=1.00004)
-    assert "1.0001" in report.headline()
+    assert "epsilon 1.0001 at" in report.headline()
+    told = {"private": True, "refusal_epsilon": 1.2345671, "delta": 1e-5, "gap": None}
+    for passed, said in ((True, "epsilon = 1.35804 "), (False, "cost epsilon = 1.23457 ")):
+        assert said in guarantee.tested_summary(passed=passed, target=1.3580321, **told)
 
 
 # --- sentences about a run -----------------------------------------------------------------------
@@ -237,7 +247,7 @@ def test_words_claim_what_the_statements_do(kind):
         if worst is not None:
             assert report.claims("all-votes")
             assert float(worst[1]) >= report.data_independent.epsilon
-            assert (FIXED in told) is (len(report.rounds) > 1)
+            assert (guarantee.FIXED in told) is (len(report.rounds) > 1)
 
 
 def test_nothing_is_said_of_labels_that_were_refused():
@@ -258,17 +268,42 @@ def test_an_estimate_is_no_bound_and_the_worst_case_still_is():
     assert "at even odds" not in told
 
 
+def test_the_worst_case_of_several_rounds_has_its_premise():
+    for kind, premise in (("upper", False), ("rounds", True)):
+        told = words(claimed(kind, epsilon=0.5, epsilon_kind="upper", sound=True))
+        assert ("Whatever the votes, epsilon is at most" in told) is True
+        assert (f", if {guarantee.FIXED}." in told.partition("For the labels alone")[0]) is premise
+
+
+def test_what_is_not_sanitized_is_not_disclaimed():
+    assert "sanitized.epsilon" not in words(claimed("confident"))
+    assert "Not claimed, sanitized-for-all-votes" in words(claimed("upper"))
+
+
 def test_teachers_are_counted_and_not_their_votes():
     report = claimed("groups")
     assert report.mechanism["teachers"] == 80
     assert "60 teachers with 80 votes voted among 3 classes" in words(report)
 
 
+def test_votes_that_move_together_are_those_of_one_teacher():
+    mechanism = pate.GNMax(60, 3, sigma2=12.0, teachers_per_record=2, votes_together=True)
+    report = pate.aggregate(reports.votes(), mechanism, layout="counts", classes=3).report
+    assert "No record trained two teachers" in words(report)
+    assert "all that one teacher was trained on" in words(report)
+
+
 @pytest.mark.parametrize(
-    ("kind", "by_record"), [("gnmax", False), ("two per record", True), ("groups", True)]
+    ("kind", "changes", "by_record"),
+    [
+        ("gnmax", {}, False),
+        ("gnmax", {"external": ({"epsilon": 0.1},)}, True),
+        ("two per record", {}, True),
+        ("groups", {}, True),
+    ],
 )
-def test_a_record_of_several_teachers_is_protected_alone(kind, by_record):
-    report = claimed(kind)
+def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_record):
+    report = claimed(kind, **changes)
     (whole,) = (text for text in sections(report)["To whom"] if text.startswith("So what is"))
     assert ("each record" in whole) is by_record
     assert ("one record is at most" in words(report)) is by_record

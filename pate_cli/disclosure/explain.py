@@ -24,6 +24,8 @@ from pate_cli.words import MechanismName
 
 __all__ = ["Explanation", "Section", "explain"]
 
+# Of a mechanism, what is said of the votes and of the records and not of the noise.
+_SHAPE: Final = frozenset({"teachers", "classes", "teachers_per_record", "votes_together"})
 _SANITIZED: Final = "sanitized.epsilon"
 
 
@@ -131,12 +133,11 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
     numbers = ", ".join(
         f"{name} {value:.12g}"
         for name, value in mechanism.items()
-        if isinstance(value, int | float) and name not in ("teachers", "classes")
+        if isinstance(value, int | float) and name not in _SHAPE
     )
-    voted = f"{mechanism['teachers']} teachers"
-    if report.groups:
-        teachers = sum(group.teachers for group in report.groups)
-        voted = f"{teachers} teachers with {mechanism['teachers']} votes"
+    votes = mechanism["teachers"]
+    teachers = sum(group.teachers for group in report.groups) or votes
+    voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
     return (
         f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "
         f"{mechanism['name']} ({numbers})."
@@ -263,7 +264,7 @@ def _not_covered(report: Report) -> Iterator[str]:
         "are in the total: each costs its own epsilon again."
     )
     yield "Labels drawn several times, of which the best were kept."
-    yield "What else of the votes is shown: counts, costs, a plot, the ledger, the noise."
+    yield "Whatever else of the votes is shown: counts, costs, a plot, the ledger, the noise."
 
 
 def _publishable(report: Report) -> Iterator[str]:

@@ -283,7 +283,11 @@ def test_what_is_not_sanitized_is_not_disclaimed():
 def test_teachers_are_counted_and_not_their_votes():
     report = claimed("groups")
     assert report.mechanism["teachers"] == 80
-    assert "60 teachers with 80 votes voted among 3 classes" in words(report)
+    told = words(report)
+    assert "60 teachers with 80 votes voted among 3 classes" in told
+    # The mechanism's name for the votes that one record moves is not theirs.
+    assert "teachers_per_record 2" not in told
+    assert "60 teachers voted among" in words(claimed("confident"))
 
 
 def test_votes_that_move_together_are_those_of_one_teacher():

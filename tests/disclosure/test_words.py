@@ -44,16 +44,19 @@ def words(report):
 
 
 def claimed(kind, **changes):
-    """A report of this kind as if its noise had been real, every statement as it then holds."""
+    """A report of this kind as if its noise had been real: every statement that then holds."""
     report = replace(reports.made(kind)[0], private=True, **changes)
     drawn = report.sanitized.epsilon is not None
-    readings = (
-        replace(
-            one, holds=one.id != "sanitized-for-all-votes" and (drawn or "sani" not in one.text)
-        )
-        for one in report.statements
+    void = any("so no statement holds" in warning for warning in report.warnings)
+    void |= report.analysis == "paper" and drawn
+
+    def holds(reading):
+        text = reading.text if not drawn else ""
+        return not void and reading.id != "sanitized-for-all-votes" and "sanitized" not in text
+
+    return replace(
+        report, statements=tuple(replace(one, holds=holds(one)) for one in report.statements)
     )
-    return replace(report, statements=tuple(readings))
 
 
 def likened(epsilon, delta, kind="confident"):

@@ -261,7 +261,7 @@ def _not_covered(report: Report) -> Iterator[str]:
         return
     yield (
         "Other runs on votes of the same teachers, or of others with the same records, unless they "
-        "are in the total: each costs its own epsilon again."
+        "are in the total: each costs its own epsilon and delta."
     )
     yield "Labels drawn several times, of which the best were kept."
     yield "Whatever else of the votes is shown: counts, costs, a plot, the ledger, the noise."

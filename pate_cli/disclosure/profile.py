@@ -17,6 +17,7 @@ from pate_cli.words import Bound
 __all__ = [
     "States",
     "VoteProfile",
+    "check_states",
     "lattice_states",
     "seconds_for",
     "states_for",
@@ -98,6 +99,21 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
         return lattice_states(mechanism, highest_order=highest_order)
     mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
     return ConditionalStates(mechanism)
+
+
+def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> None:
+    """Refuse a bound that some votes of this shape have no memory for, at these orders.
+
+    By public numbers alone, before any vote is seen: if it hung on the votes, an error would tell
+    them from their neighbours, and for nothing.
+
+    Raises:
+        ParameterError: the bound is out of reach for so many teachers, classes or rows.
+    """
+    if bound is Bound.TWO_TAIL:
+        return
+    for order in orders.tolist():
+        mechanism.check_states(min(rows, _CHUNK), order=order, furthest=DISTANCES - 1)
 
 
 def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:

@@ -345,6 +345,21 @@ class ScoredMechanism(Mechanism):
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """Refuse what `state_costs` could not hold, by public numbers, before any vote is seen.
+
+        Whatever the votes, it then finds the costs.
+
+        Args:
+            rows: most states that are asked about at once.
+            order: λ > 1.
+            furthest: the largest distance, in records.
+
+        Raises:
+            ParameterError: some votes of this shape would need more memory than there may be.
+        """
+        del rows, order, furthest
+
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """About how long `state_costs` takes for so many distinct states."""
         del rows, order, furthest

@@ -323,6 +323,10 @@ class ConfidentGNMax(ScoredMechanism):
             found[index] = worst
         return found
 
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """As GNMax."""
+        self.argmax.check_states(rows, order=order, furthest=furthest)
+
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """As GNMax."""
         return self.argmax.state_seconds(rows, order=order, furthest=furthest)

@@ -51,7 +51,7 @@ from pate_cli.checks import (
 )
 from pate_cli.errors import ParameterError
 
-__all__ = ["conditional_rdp", "conditional_seconds"]
+__all__ = ["check_conditional_size", "conditional_rdp", "conditional_seconds"]
 
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -80,6 +80,8 @@ _HEAD = 12
 # Gaps, and histograms, looked at in one go; bounds memory, not results.
 _GAPS_AT_ONCE, _ROWS_AT_ONCE = 64, 2048
 _MOST_BYTES = 4 * 2**30
+# What is held of a pair of classes while it is listed, twice.
+_NUMBERS_A_CASE = 12
 # Seconds per place of the tables, per place and step of Hex, and per value of j, row and class, on
 # one core; steps take twice as long on tables that no cache holds.
 _PLACE_SECONDS, _STEP_SECONDS, _LAW_SECONDS = 7e-7, 1.4e-8, 6e-8
@@ -584,18 +586,36 @@ def _worst_votes(
     return worst
 
 
-def _check_size(lattice: _Lattice, *, gaps: int, distances: int) -> None:
-    """ParameterError if the tables would not fit into memory."""
+def check_conditional_size(
+    *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
+) -> None:
+    """Refuse what `conditional_rdp` might not have the memory for, whatever the histograms are.
+
+    How many gaps there are between counts, and how many classes differ, follows from the votes. So
+    the most are presumed: vote files of one shape are refused together or not at all.
+
+    Args:
+        rows: most histograms.
+        classes, teachers, sigma, order: as there.
+        furthest: the largest distance (votes).
+
+    Raises:
+        ParameterError: more than 4 GiB; the message says how much.
+    """
+    if order * (order - 1.0) / sigma**2 > _MAX_EXPONENT:
+        return
+    lattice = _Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     tables = (2 * lattice.gap + 1) * lattice.places * 10
-    kept = 2 * gaps * lattice.places * (distances + 2)
-    laws = lattice.laws * (_ROWS_AT_ONCE + lattice.teachers) * 8
-    needed = 8.0 * (tables + kept + laws)
+    kept = (2 * teachers + 1) * lattice.places * (furthest + 3)
+    laws = lattice.laws * (_ROWS_AT_ONCE + teachers) * 8
+    cases = rows * (classes * (classes - 1) // 2) * _NUMBERS_A_CASE
+    needed = 8.0 * (tables + kept + laws + cases)
     if needed > _MOST_BYTES:
         raise ParameterError(
-            f"teachers={lattice.teachers} and sigma={1.0 / (lattice.cells * lattice.unit):g}: the "
-            f"conditional bound would need about {needed / 2**30:.0f} GiB for its lattice of "
-            f"{lattice.cells} cell(s) a vote (at most {_MOST_BYTES // 2**30}); charge the bound "
-            "of the score instead"
+            f"teachers={teachers}, classes={classes} and sigma={sigma:g}: the conditional bound "
+            f"might need about {needed / 2**30:.0f} GiB for {rows} histograms on its lattice of "
+            f"{lattice.cells} cell(s) a vote (at most {_MOST_BYTES // 2**30}); the "
+            "two-tail bound needs little"
         )
 
 
@@ -627,7 +647,7 @@ def conditional_rdp(
 
     Raises:
         ParameterError: a bad parameter, two classes (`two_class_states_rdp` is exact), histograms
-            that are no votes of τ teachers, or a lattice of more than 4 GiB (the message says so).
+            that are no votes of τ teachers, or more memory than `check_conditional_size` allows.
     """
     counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
@@ -638,12 +658,19 @@ def conditional_rdp(
     cap = min(check_nonnegative("cap", cap), order / sigma**2)
     if rows == 0 or order * (order - 1.0) / sigma**2 > _MAX_EXPONENT:
         return np.full((distances.size, rows), cap)
+    check_conditional_size(
+        rows=rows,
+        classes=classes,
+        teachers=teachers,
+        sigma=sigma,
+        order=order,
+        furthest=int(distances[-1]),
+    )
     lattice = _Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     counts = -np.sort(-counts, axis=1)
     parts = [counts[start : start + _ROWS_AT_ONCE] for start in range(0, rows, _ROWS_AT_ONCE)]
     pairs = [_Cases.pairs(part) for part in parts]
     gaps = np.unique(np.concatenate([part.gaps for part in pairs]))
-    _check_size(lattice, gaps=gaps.size, distances=distances.size)
     balls = _Balls.of(lattice, gaps, order=order, shift=1.0 / sigma, distances=distances)
     refine, enough = int(distances[0]) == 0, math.expm1((order - 1.0) * cap)
     worst = np.concatenate(

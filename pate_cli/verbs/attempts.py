@@ -68,6 +68,19 @@ class AttemptBook:
             if all(known.id != self._attempt.id for known in record.attempts):
                 self._write(record.attempted(self._attempt))
 
+    @contextlib.contextmanager
+    def standing(self) -> Iterator[None]:
+        """Whatever ends the block says, in a note, that the attempt counts."""
+        try:
+            yield
+        except BaseException as error:
+            if self._path is not None:
+                error.add_note(
+                    f"the attempt at epsilon {self._attempt.epsilon:g} stays in {self._path} and "
+                    "counts"
+                )
+            raise
+
     def ended(self, *, passed: bool) -> Spent | None:
         """Note the outcome of the coin; what all attempts cost together.
 

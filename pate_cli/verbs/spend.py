@@ -447,8 +447,9 @@ class _Target:
         # are, and whatever fails is paid for like a pass.
         asked.passes.fingerprint(asked.mechanism, progress=progress)
         book.enter()
-        passed = tested is None or tested.test(asked.passes, key, progress)
-        spent = book.ended(passed=passed)
+        with book.standing():
+            passed = tested is None or tested.test(asked.passes, key, progress)
+            spent = book.ended(passed=passed)
         if isinstance(account, TargetAccount):
             account.spent = spent
         if tested is not None and not passed:

@@ -227,8 +227,23 @@ def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monke
         assert pate(*words).exit_code == 130
     assert not Path(RECORD).exists()
     monkeypatch.setattr(ConfidentGNMax, "score", interrupted)
-    assert pate(*words).exit_code == 130
+    done = pate(*words)
+    assert done.exit_code == 130
+    assert done.stderr.endswith(
+        "interrupted; nothing was released; the attempt at epsilon 1.5 stays in votes.spent.json "
+        "and counts\n"
+    )
     assert [one["outcome"] for one in attempts()] == ["pending"]
+
+
+def test_an_error_after_the_entry_says_that_the_attempt_counts(pate, votes, monkeypatch):
+    def failing(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(ConfidentGNMax, "score", failing)
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
+    assert done.exit_code == 1
+    assert "the attempt at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]
 
 
 def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):

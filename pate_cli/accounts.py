@@ -27,7 +27,13 @@ from pate_cli.disclosure.door import (
     release_tested,
 )
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import States, VoteProfile, settled_bound, states_for
+from pate_cli.disclosure.profile import (
+    States,
+    VoteProfile,
+    check_states,
+    settled_bound,
+    states_for,
+)
 from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending
@@ -150,6 +156,7 @@ class TargetAccount:
         Raises:
             UnreachableError: not even labels that cost nothing would be likely to pass.
             UsageError: the mechanism has no such bound.
+            ParameterError: that bound needs more memory for some votes than there may be.
         """
         self._mechanism, self.plan = mechanism, plan
         self._bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
@@ -159,6 +166,7 @@ class TargetAccount:
         self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
         if self.needed:
             plan.check_reachable()
+            check_states(self._bound, mechanism, rows=queries, orders=plan.orders)
 
     @property
     def needed(self) -> bool:

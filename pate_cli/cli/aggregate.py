@@ -197,7 +197,7 @@ def aggregate(
             if told is not None:
                 output.note(told)
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
-            # The rows follow from a target, and are read twice to test it.
+            # The rows follow from a target, and are read several times to test it.
             rows = None if target.target_epsilon is not None else reading.rows(file)
             if dry_run:
                 with output.progress("pricing", rows) as advance:

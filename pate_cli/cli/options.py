@@ -651,7 +651,7 @@ class BookOptions(TargetOptions):
         Path | None,
         _target(
             "--spend",
-            help="Record of attempts, written before votes are read. Default: "
+            help="Record of attempts, written before votes are priced. Default: "
             "<stem>.spent.json in this folder.",
         ),
     ] = None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.disclosure.profile import VoteProfile, lattice_states, states_for
+from pate_cli.disclosure.profile import VoteProfile, check_states, lattice_states, states_for
 from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
 from pate_cli.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
@@ -106,6 +106,27 @@ def test_the_conditional_bound_says_what_it_does_not_know():
     assert "teachers_per_record" in refusal(
         UsageError, states_for, Bound.CONDITIONAL, two, highest_order=9.0
     )
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GNMax(2000, 3, sigma2=100.0),
+        ConfidentGNMax(2000, 3, threshold=1500.0, sigma1=300.0, sigma2=100.0),
+        GNMax(6001, 2, sigma2=100.0),
+        ConfidentGNMax(6001, 2, threshold=4000.0, sigma1=300.0, sigma2=100.0),
+        # Memory for so many pairs of classes follows from the rows.
+        GNMax(40, 200, sigma2=40.0),
+    ],
+)
+def test_sizes_are_decided_without_the_votes(mechanism):
+    orders = TargetPlan.of(1.0, delta=1e-5).orders
+    check_states(Bound.TWO_TAIL, mechanism, rows=10**6, orders=orders)
+    text = refusal(
+        ParameterError, check_states, Bound.CONDITIONAL, mechanism, rows=10**6, orders=orders
+    )
+    assert f"teachers={mechanism.teachers}" in text
+    check_states(Bound.CONDITIONAL, GNMax(250, 10, sigma2=40.0), rows=10**6, orders=orders)
 
 
 def test_a_target_out_of_reach_names_the_least():

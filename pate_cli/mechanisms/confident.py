@@ -11,8 +11,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
-from pate_cli.accounting.gaussian.noisy_max import worst_scores
+from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
+from pate_cli.accounting.rival_columns import RivalColumns
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.textbook import Gaussian
 from pate_cli.accounting.threshold import (
@@ -82,9 +83,15 @@ class VoteCells:
 
 @dataclass(frozen=True, eq=False)
 class ConfidentTable(CostTable):
-    """ρ on cells (row of v, k) at one order."""
+    """ρ on cells (row of v, k) at one order.
+
+    Attributes:
+        rivals: the lattice where v and the argmax's score are tied together; None where a neighbour
+            may move either without the other.
+    """
 
     argmax: ScoreTable
+    rivals: RivalColumns | None
     votes: VoteCells
     threshold: float
     sigma1: float
@@ -100,6 +107,15 @@ class ConfidentTable(CostTable):
     def grid(self) -> ScoreGrid:  # type: ignore[override]  # as above
         """The argmax's grid."""
         return self.argmax.grid
+
+    @property
+    def lattice(self) -> ScoreGrid:
+        """The argmax's, or that of the rivals."""
+        return self.grid if self.rivals is None else self.rivals.grid
+
+    def on_lattice(self, cells: Ints) -> Ints:
+        """There."""
+        return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
     def lattice_rows(self) -> int:
@@ -120,7 +136,9 @@ class ConfidentTable(CostTable):
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
         moments = self._moments(self.votes.lowest(start, stop)[:, None])
-        return self._chain(moments, self.argmax.values[None, columns])
+        if self.rivals is not None:
+            columns = self.rivals.scores_at(start, stop, columns)
+        return self._chain(moments, self.argmax.values[columns])
 
     def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
@@ -262,14 +280,35 @@ class ConfidentGNMax(ScoredMechanism):
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
         """ρ on its lattice at one order."""
+        argmax, rivals = self._tied_argmax(order, resolution)
         return ConfidentTable(
-            argmax=self.argmax.cost_table(order, resolution),
+            argmax=argmax,
+            rivals=rivals,
             votes=self._vote_cells,
             threshold=self.threshold,
             sigma1=self.sigma1,
             teachers_per_record=self.teachers_per_record,
             resolution=resolution,
         )
+
+    def _tied_argmax(
+        self, order: float, resolution: Resolution
+    ) -> tuple[ScoreTable, RivalColumns | None]:
+        """The argmax, and the lattice that ties it to v: one vote, and v the count of its winner.
+
+        Rows of several votes, as with k teachers a record, would leave open where in its row v is.
+        """
+        if self.real_scores or self.teachers_per_record > 1:
+            return self.argmax.cost_table(order, resolution), None
+        half = rival_lipschitz(self.sigma2)
+        table = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
+        rivals = RivalColumns.of(table.grid, half=half, highest=self._highest_scores)
+        return (self.argmax.cost_table(order, resolution) if rivals is None else table), rivals
+
+    @cached_property
+    def _highest_scores(self) -> Floats:
+        """The highest score that a plurality of v allows, v = 0 … τ."""
+        return worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
@@ -362,7 +401,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     def _worst_at(self, order: float) -> float:
         votes = self._vote_cells
-        highest = worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
+        highest = self._highest_scores
         low = votes.lowest(0, votes.rows)
         # Scores fall with v, so a group of cells costs at most what its first does.
         size = -(-votes.rows // _MOST_GROUPS)

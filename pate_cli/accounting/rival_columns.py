@@ -60,13 +60,20 @@ class RivalColumns:
         if shift > _MOST_COLUMNS * scores.size:
             return None
         columns = scores.cells(highest)
-        # y ≥ 0: two classes lose to the plurality least often where one of them has all the votes.
-        last = int((columns + scores.first + shift * np.arange(columns.size)).max())
+        # At least 0: nobody's plurality loses less often than with two classes, one without votes.
+        # Where v leaves the lowest score alone, columns cost the same and may end anywhere.
+        ahead = columns + scores.first + shift * np.arange(columns.size)
+        last = int(ahead.max(where=columns > 0, initial=0))
         size = -(-(last + 1) // scores.block) * scores.block
         if size > _MOST_COLUMNS * scores.size:
             return None
         grid = replace(scores, stride=min(shift, size), first=0, size=size)
         return cls(scores, grid, shift, columns)
+
+    @property
+    def fall(self) -> float:
+        """How much lower z is in a column beside the row below it."""
+        return self.shift * self.grid.step
 
     def cells(self, cells: Ints) -> Ints:
         """Cells (v, column of y) for cells (v, column of z), [cells, 2]."""

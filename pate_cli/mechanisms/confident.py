@@ -125,8 +125,10 @@ class ConfidentTable(CostTable):
     @property
     def rows_per_block(self) -> int:
         """A fraction of σ1, and so many that there are not too many blocks."""
-        by_sigma = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
-        return max(1, by_sigma, -(-self.votes.rows // _MOST_BLOCKS))
+        rows = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
+        if self.rivals is not None:  # scores of one column fall from row to row
+            rows = min(rows, int(self.resolution.block / self.rivals.fall))
+        return max(1, rows, -(-self.votes.rows // _MOST_BLOCKS))
 
     @property
     def sampled(self) -> bool:

@@ -2,7 +2,7 @@
 
 One vote moves the score z of a Gaussian argmax by L = √2/σ at most. Beside v = max_j n_j it is
 tied: z falls by L/2 or more where v gains a vote, moves by L/2 at most where v stays, and rises by
-L/2 or more where v loses one (THEORY.md, section 3.10). So
+L/2 or more where v loses one (THEORY.md, section 4.6). So
 
   y = z + v·L/2
 

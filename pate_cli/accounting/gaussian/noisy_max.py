@@ -87,7 +87,7 @@ def score_lipschitz(sigma: float) -> float:
 def rival_lipschitz(sigma: float) -> float:
     """How far one vote can move y = z + v·(this), for computed scores z: 1/(σ√2), widened.
 
-    See `rival_columns` and THEORY.md, section 3.10.
+    See `rival_columns` and THEORY.md, section 4.6.
     """
     half = float(np.sqrt(0.5) / check_positive("sigma", sigma))
     return half * (1.0 + 1e-9) + 2.0 * SCORE_ERROR

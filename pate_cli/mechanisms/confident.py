@@ -133,7 +133,7 @@ class ConfidentTable(CostTable):
     @property
     def sampled(self) -> bool:
         """Where the lattice is large and nothing hangs on it."""
-        return self.resolution.quick and self.votes.rows * self.grid.size > _LARGE
+        return self.resolution.quick and self.votes.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
@@ -176,8 +176,8 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
-    Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2. Cost ρ,
-    the chain rule of accounting.threshold.
+    Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
+    as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 
     Attributes:
         teachers, classes, teachers_per_record, votes_together: as in Mechanism.

@@ -410,7 +410,7 @@ class OneScoreMechanism(ScoredMechanism):
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
-        lowest = [self.cost_table(order).grid.first - grid.first for order in orders.tolist()]
+        lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
         costs = np.maximum.accumulate(self.bounds(grid.nodes()[nodes], orders), axis=1)
         reached = np.maximum(columns, np.array(lowest)[:, None])
@@ -448,9 +448,15 @@ class OneScoreMechanism(ScoredMechanism):
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
         """F̃ on its grid at one order."""
+        return self.table_of(order, resolution, lipschitz=self.score_lipschitz)
+
+    def table_of(
+        self, order: float, resolution: Resolution, *, lipschitz: float, parts: int = 1
+    ) -> ScoreTable:
+        """F̃ on a grid of which a move of `lipschitz` is `parts` times a whole number of blocks."""
         lowest, highest = self.score_range(order)
         grid = ScoreGrid.spanning(
-            lowest, highest, lipschitz=self.score_lipschitz, resolution=resolution
+            lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
         )
         bound = self.quick_bound if resolution.quick else self.bound
         return ScoreTable(order, grid, lambda scores: bound(scores, order))

@@ -21,6 +21,7 @@ from refusals import refusal
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "tested_budget.json").read_text(encoding="utf-8")
 )
+TIED = "U, min(F, w2), v and its rivals tied, by order and distance"
 MNIST = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 
 
@@ -35,13 +36,13 @@ def profile_of(mechanism, counts, *, highest=40.0, in_order=False, **how):
 def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
     """Never below the exact lattice's limit, at most .4% above."""
     found = profile_of(MNIST, mnist_histograms).at(float(order))
-    for distance, exact in GOLDEN["U, min(F, w2), by order and distance"][order].items():
+    for distance, exact in GOLDEN[TIED][order].items():
         assert exact <= found[int(distance)] <= 1.004 * exact
 
 
 def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
-    """1.350 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
-    plan = TargetPlan(1.36, 1e-5, 1.36)
+    """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
+    plan = TargetPlan(1.32, 1e-5, 1.32)
     found = measure_prospect(
         CountsPasses(mnist_histograms),
         MNIST,
@@ -51,11 +52,11 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
         max_answers=640,
     )
     exact = dict(
-        zip((0.9, LIKELY, 0.99, 0.999), np.array(_smallest("MNIST, min(F, w2)")), strict=True)
+        zip((0.9, LIKELY, 0.99, 0.999), np.array(_smallest("MNIST, min(F, w2), tied")), strict=True)
     )
     for chance, epsilon in found.smallest_epsilon.items():
         assert exact[chance] * 0.995 <= epsilon <= exact[chance] * 1.01
-    assert found.smallest_epsilon[LIKELY] <= 1.36
+    assert found.smallest_epsilon[LIKELY] <= 1.32
     assert found.pass_probability > LIKELY
     assert found.looked_at == 640 == found.passing_queries
 

@@ -12,9 +12,10 @@ from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.disclosure.profile import VoteProfile, lattice_states, states_for
 from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
 from pate_cli.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import measure_prospect
+from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.words import Bound
 from refusals import refusal
 
@@ -106,6 +107,15 @@ def test_the_conditional_bound_says_what_it_does_not_know():
     assert "teachers_per_record" in refusal(
         UsageError, states_for, Bound.CONDITIONAL, two, highest_order=9.0
     )
+
+
+def test_the_conditional_bound_takes_a_student_of_any_rows():
+    student = StudentPredictions(np.full((7, 3), 1.0 / 3.0))
+    parameters = {"threshold": 3.0, "sigma1": 4.0, "sigma2": 2.0}
+    mechanism = InteractiveGNMax(9, 3, predictions=student, **parameters)
+    states = states_for(Bound.CONDITIONAL, mechanism, highest_order=9.0)
+    counts = np.tile([5, 4, 0], (7, 1))
+    assert states.costs(3.0, states.of(mechanism, counts)).shape == (DISTANCES, 7)
 
 
 def test_a_target_out_of_reach_names_the_least():

@@ -141,7 +141,8 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
     """
     if bound is Bound.TWO_TAIL:
         return lattice_states(mechanism, highest_order=highest_order)
-    mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
+    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
+    mechanism.for_reference(votes, 0).vote_states(votes)
     return ConditionalStates(mechanism)
 
 

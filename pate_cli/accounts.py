@@ -28,7 +28,13 @@ from pate_cli.disclosure.door import (
     release_tested,
 )
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import States, VoteProfile, states_for
+from pate_cli.disclosure.profile import (
+    States,
+    VoteProfile,
+    check_states,
+    settled_bound,
+    states_for,
+)
 from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending
@@ -161,14 +167,17 @@ class TargetAccount:
         Raises:
             UnreachableError: not even labels that cost nothing would be likely to pass.
             UsageError: the mechanism has no such bound.
+            ParameterError: that bound needs more memory for some votes than there may be.
         """
-        self._mechanism, self.plan, self._bound = mechanism, plan, bound
+        self._mechanism, self.plan = mechanism, plan
+        self._bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
         self._queries, self._max_answers = queries, max_answers
         self.spent: Spent | None = None
         self.public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta)
-        self._states = states_for(bound, mechanism, highest_order=float(plan.orders[-1]))
+        self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
         if self.needed:
             plan.check_reachable()
+            check_states(self._bound, mechanism, rows=queries, orders=plan.orders)
 
     @property
     def needed(self) -> bool:
@@ -183,14 +192,16 @@ class TargetAccount:
     ) -> bool:
         """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
         profile = VoteProfile(self._states)
+        orders = self._states.worth(self.plan.orders)
         ceiling = self._mechanism.worst_rdp(
-            queries=self._queries, answers=self._max_answers, orders=self.plan.orders
+            queries=self._queries, answers=self._max_answers, orders=orders
         )
         for tally in passes.over(self._mechanism, _TallyStates(self._states), progress=progress):
             profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        return not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)
+        coin = self.plan.coin(profile.at, ceiling, orders=orders)
+        return not key.aside("coin").comes_up(coin.log_refuse)
 
     def refused(self, *, private: bool, facts: Facts = PLAIN) -> Report:
         """The public report of a refusal; `facts` as in `run`."""
@@ -245,7 +256,7 @@ class TargetAccount:
             target=plan.epsilon,
             delta=plan.delta,
             refusal_epsilon=plan.refusal_epsilon,
-            orders=tuple(plan.orders.tolist()),
+            orders=tuple(self._states.worth(plan.orders).tolist()),
             distances=plan.distances,
             needed=self.needed,
             reference_chance=(
@@ -271,6 +282,7 @@ class TargetAccount:
             self.plan,
             self.public,
             bound=self._bound,
+            orders=self._states.worth(self.plan.orders),
             passed=passed,
             private=private,
             spent=self.spent,

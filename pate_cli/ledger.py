@@ -418,7 +418,7 @@ class SpendRecord:
         return replace(self, attempts=(*others, attempt))
 
     def without(self, attempt: Attempt) -> SpendRecord:
-        """The record without an attempt that ended before its coin was drawn."""
+        """The record of all other attempts."""
         return replace(
             self, attempts=tuple(known for known in self.attempts if known.id != attempt.id)
         )

@@ -169,6 +169,7 @@ class FilePasses:
     engine: Engine = HERE
     checkpoint: Checkpoint | None = None
     _passes: int = field(default=0, init=False, repr=False)
+    _fingerprint: str | None = field(default=None, init=False, repr=False)
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def over(
@@ -245,14 +246,26 @@ class FilePasses:
         self._passes += 1
         return None if self.checkpoint is None else self.checkpoint.pieces(self._passes)
 
-    def fingerprint(self) -> str:
-        """A digest of the votes that are asked; passes refuse to see others from now on."""
-        ranges = self.ranges
-        whole = hashlib.blake2b(digest_size=16)
-        for (start, _), digest in zip(ranges, self.share(_Digest(self.file), ranges), strict=True):
-            self._seen[start] = digest
-            whole.update(digest)
-        return whole.hexdigest()
+    def fingerprint(
+        self, mechanism: Mechanism, *, progress: Callable[[int], None] = nothing_seen
+    ) -> str:
+        """A digest of the votes that are asked; passes refuse to see others from now on.
+
+        Every row is then known to be a vote, and one that the mechanism can be bound to, and
+        nothing else was made of it. Once is enough.
+
+        Raises:
+            VoteError: at the first row that is not.
+        """
+        if self._fingerprint is None:
+            ranges, whole = self.ranges, hashlib.blake2b(digest_size=16)
+            task = _OneRange(self.file, mechanism, _nothing, None)
+            for (start, stop), (_, digest) in zip(ranges, self.share(task, ranges), strict=True):
+                self._seen[start] = digest
+                whole.update(digest)
+                progress(stop - start)
+            self._fingerprint = whole.hexdigest()
+        return self._fingerprint
 
     def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
         """See Passes."""
@@ -278,34 +291,19 @@ class _OneRange:
     gather: Gather[Any] | None
 
     def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
+        start, stop = rows
         found: list[Any] = []
-
-        def see(batch: VoteBatch) -> None:
-            found.append(self.look(self.mechanism.for_rows(batch.ids, batch.first_row), batch))
-
-        digest = _digested(self.file, rows, see)
-        return (found if self.gather is None else [self.gather(rows, found)]), digest
-
-
-@dataclass(frozen=True)
-class _Digest:
-    """A digest of the votes of a range."""
-
-    file: VoteFile
-
-    def __call__(self, rows: tuple[int, int]) -> bytes:
-        return _digested(self.file, rows, lambda _batch: None)
+        digest = hashlib.blake2b(digest_size=16)
+        for batch in self.file.batches(start=start, limit=stop - start):
+            ids = batch.ids
+            counts = batch.counts
+            for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+                digest.update(np.ascontiguousarray(array).data)
+            digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+            found.append(self.look(self.mechanism.for_rows(ids, batch.first_row), batch))
+        gathered = found if self.gather is None else [self.gather(rows, found)]
+        return gathered, digest.digest()
 
 
-def _digested(file: VoteFile, rows: tuple[int, int], see: Callable[[VoteBatch], None]) -> bytes:
-    """A digest of these rows, each batch of which `see` has seen."""
-    start, stop = rows
-    digest = hashlib.blake2b(digest_size=16)
-    for batch in file.batches(start=start, limit=stop - start):
-        ids = batch.ids
-        counts = batch.counts
-        for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
-            digest.update(np.ascontiguousarray(array).data)
-        digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
-        see(batch)
-    return digest.digest()
+def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
+    """Nothing is made of a batch."""

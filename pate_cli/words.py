@@ -124,12 +124,15 @@ class LabelsAs(_Word, called="labels_as"):
 
 
 class Bound(_Word, called="bound"):
-    """How a tested budget bounds what an argmax costs.
+    """How a tested budget bounds what votes cost.
 
+    AUTO         conditional where that takes about a minute at most, going by the number of rows,
+                 teachers and classes and by the noise; else two-tail.
     TWO_TAIL     a function of the chance that the plurality loses: quick at any size.
-    CONDITIONAL  given the classes that no vote touched: sharper, slow for many distinct histograms.
+    CONDITIONAL  given the classes that no vote touched, and tied to the test: sharper, slower.
     """
 
+    AUTO = "auto"
     TWO_TAIL = "two-tail"
     CONDITIONAL = "conditional"
 

@@ -314,7 +314,7 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon, warned):
     assert (report.epsilon > 20.0) is warned
     assert len(report.warnings) == 1 + warned
     if warned:
-        assert report.warnings[1].startswith("This epsilon promises practically nothing. ")
+        assert report.warnings[1].startswith("This epsilon promises practically nothing: ")
 
 
 @by_name([MECHANISM, *COMPOSED])

@@ -49,6 +49,7 @@ LEFT = {
     "draws": {"draw"},
     "passed": {"coin", "earlier attempts"},
     "refused": {"coin", "earlier attempts"},
+    "sharp": {"coin", "earlier attempts"},
     "met": {"earlier attempts"},
 }
 
@@ -83,7 +84,7 @@ def test_what_is_looked_at(kind):
     assert set(library.values()) <= {OK, SKIPPED}
     drawn = report.sanitized.epsilon is not None
     assert outcomes.get("draw") == (OPEN if drawn else None)
-    assert ("target" in outcomes) == (kind in ("passed", "refused", "met"))
+    assert ("target" in outcomes) == (kind in ("passed", "refused", "sharp", "met"))
     assert ("groups" in outcomes) == bool(report.groups)
 
 

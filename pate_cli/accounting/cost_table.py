@@ -2,7 +2,8 @@
 
 A mechanism's cost is a function of a score, and one neighbour can move the score by a known amount
 at most. Scores live on a lattice: a row v (whole votes for the plurality, or cells of a real score;
-always 0 for mechanisms that do not look at it) and a column k on a `ScoreGrid`.
+always 0 for mechanisms that do not look at it) and a column k on a `ScoreGrid`. Where the two are
+tied, what is within reach is looked for on another lattice (`rival_columns`).
 """
 
 from __future__ import annotations
@@ -141,11 +142,20 @@ class CostTable(ABC):
 
     Attributes:
         order: the Rényi order λ.
-        grid: columns of the lattice.
+        grid: columns of the scores that cells are of.
     """
 
     order: float
     grid: ScoreGrid
+
+    @property
+    def lattice(self) -> ScoreGrid:
+        """Columns of the lattice, of which a neighbour moves a query by at most the stride."""
+        return self.grid
+
+    def on_lattice(self, cells: Ints) -> Ints:
+        """Where cells (v, k) lie on the lattice, (row, column), [cells, 2]."""
+        return cells
 
     @property
     @abstractmethod
@@ -159,7 +169,7 @@ class CostTable(ABC):
 
     @abstractmethod
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Cost of cells with start ≤ v < stop, [stop − start, columns], nats."""
+        """Cost on the lattice where start ≤ v < stop, [stop − start, columns], nats."""
 
     @abstractmethod
     def cost(self, cells: Ints) -> Floats:
@@ -180,7 +190,7 @@ class CostTable(ABC):
         return local_sensitivity_blocks(
             self.rows,
             rows=self.lattice_rows,
-            grid=self.grid,
+            grid=self.lattice,
             rows_per_block=self.rows_per_block,
             sampled=self.sampled,
         )
@@ -192,9 +202,9 @@ class CostTable(ABC):
             distances=distances,
             curve=sensitivity_curve(
                 self.blocks,
-                cells=tally.cells,
+                cells=self.on_lattice(tally.cells),
                 weights=tally.weights,
-                grid=self.grid,
+                grid=self.lattice,
                 rows_per_block=self.rows_per_block,
                 distances=distances,
             ),
@@ -204,7 +214,11 @@ class CostTable(ABC):
     def within(self, cells: Ints, distances: Ints) -> Floats:
         """The most that queries in these cells could cost at each distance, [distances, cells]."""
         return costs_within(
-            self.rows, rows=self.lattice_rows, grid=self.grid, cells=cells, distances=distances
+            self.rows,
+            rows=self.lattice_rows,
+            grid=self.lattice,
+            cells=self.on_lattice(cells),
+            distances=distances,
         )
 
     def profile(self, tally: Tally, distances: Ints) -> Floats:

@@ -64,7 +64,13 @@ class ScoreGrid:
 
     @classmethod
     def spanning(
-        cls, lowest: float, highest: float, *, lipschitz: float, resolution: Resolution = FINE
+        cls,
+        lowest: float,
+        highest: float,
+        *,
+        lipschitz: float,
+        resolution: Resolution = FINE,
+        parts: int = 1,
     ) -> ScoreGrid:
         """The grid for scores between two public bounds, of which a neighbour moves L at most.
 
@@ -73,10 +79,12 @@ class ScoreGrid:
             highest: no computed score is above it.
             lipschitz: L > 0, the error of a computed score included.
             resolution: how fine.
+            parts: of L that are each a whole number of blocks.
         """
-        blocks_per_stride = math.ceil(lipschitz / resolution.block)
-        block = math.ceil(lipschitz / (blocks_per_stride * resolution.step))
-        stride = block * blocks_per_stride
+        part = lipschitz / parts
+        blocks_per_part = math.ceil(part / resolution.block)
+        block = math.ceil(part / (blocks_per_part * resolution.step))
+        stride = block * blocks_per_part * parts
         step = lipschitz / stride
         first = math.floor(lowest / step)
         last = math.ceil((highest + SCORE_ERROR) / step)
@@ -102,6 +110,10 @@ class ScoreGrid:
         """Index of the first node not below each score (raised by its possible error)."""
         index = np.ceil((scores + SCORE_ERROR) / self.step).astype(np.int64) - self.first
         return np.clip(index, 0, self.size - 1)
+
+    def end(self, lowest: float) -> int:
+        """The column where a grid of the same step that clamps scores below `lowest` ends."""
+        return math.floor(lowest / self.step) - self.first
 
     def merged(self, cells: Ints, deeper: ScoreGrid) -> Ints:
         """Cells of a grid of the same step that reaches farther down, as cells of this one."""

@@ -121,6 +121,7 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
+    from pate_cli.disclosure.figures import pair
     from pate_cli.label_forms import check_form
     from pate_cli.multilabel import rows_of
     from pate_cli.verbs.numbers import check_numbers
@@ -196,7 +197,7 @@ def aggregate(
             if told is not None:
                 output.note(told)
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
-            # The rows follow from a target, and are read twice to test it.
+            # The rows follow from a target, and are read several times to test it.
             rows = None if target.target_epsilon is not None else reading.rows(file)
             if dry_run:
                 with output.progress("pricing", rows) as advance:
@@ -205,7 +206,7 @@ def aggregate(
                 if summed_up:
                     print_quote(quote)
                 else:
-                    output.note("dry run: the votes are sound, nothing was drawn or spent")
+                    output.note("dry run: the votes are in order, nothing was drawn or spent")
                 for warning in quote.warnings:
                     output.note(f"warning: {warning}")
                 return
@@ -257,7 +258,7 @@ def aggregate(
         shown = "standard output" if labels_path == "-" else public_name(labels_path)
         output.note(
             f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
-            f"{shown}; epsilon {public.epsilon:.4f} at delta {account.delta:g}"
+            f"{shown}; {pair(public.epsilon, account.delta)}"
         )
         _note_groups(output, public)
     _note_attempts(output, public, asked.get("record"))
@@ -347,11 +348,13 @@ def _note_groups(output: OutputOptions, report: Report) -> None:
 
 def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:
     """What the record holds, once there is more in it than this run."""
+    from pate_cli.disclosure.figures import pair
+
     spent = report.spent
     if spent is not None and spent.attempts > 1:
         output.note(
-            f"{spent.attempts} attempts in {record} cost epsilon {spent.epsilon:g} at delta "
-            f"{spent.delta:g} together"
+            f"{spent.attempts} attempts in {record} cost {pair(spent.epsilon, spent.delta)} "
+            "together"
         )
 
 

@@ -20,7 +20,7 @@ from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, command, interruptible, refuse_closed, say
+from pate_cli.cli.terminal import aftermath, command, interruptible, noted, refuse_closed, say
 from pate_cli.cli.tune import tune
 from pate_cli.cli.verify import verify
 from pate_cli.errors import OutputError, PateError, UsageError
@@ -82,7 +82,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(flagged(str(error)))
+            say(flagged(str(error)) + noted(error))
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -100,7 +100,7 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
-            say(flagged(line))
+            say(flagged(line) + noted(error))
             raise typer.Exit(code) from None
 
 

@@ -31,7 +31,7 @@ def explain(
         bool, typer.Option("--json", help="The same as JSON: titles and their texts.")
     ] = False,
 ) -> None:
-    """Say what a report promises, to whom, on what that rests, and what would end it.
+    """Say what a report promises, to whom, on what that rests, and what it does not cover.
 
     Reads nothing but the public report, so what it says may be published as well.
     """

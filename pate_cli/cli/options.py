@@ -602,9 +602,10 @@ class TargetOptions:
         Bound,
         _target(
             "--bound",
-            help="Cost of an argmax in the test. two-tail: quick. conditional: sharper, slower.",
+            help="Cost of votes in the test. two-tail: quick. conditional: sharper, slower. auto: "
+            "conditional where that takes about a minute at most; goes by public numbers.",
         ),
-    ] = Bound.TWO_TAIL
+    ] = Bound.AUTO
 
     @property
     def wanted(self) -> dict[str, Any]:
@@ -614,7 +615,7 @@ class TargetOptions:
     def patience(self, file: VoteFile, choice: MechanismChoice, rows: int) -> str | None:
         """About how long the test will take, where that is worth telling."""
         from pate_cli.accounting.tested_budget import public_orders
-        from pate_cli.disclosure.profile import seconds_for
+        from pate_cli.disclosure.profile import seconds_for, settled_bound
         from pate_cli.mechanisms.base import ScoredMechanism
 
         if self.target_epsilon is None or self.bound is Bound.TWO_TAIL:
@@ -625,10 +626,14 @@ class TargetOptions:
         if not isinstance(mechanism, ScoredMechanism) or not self.target_epsilon > 0.0:
             return None
         orders = public_orders(epsilon=self.target_epsilon, delta=DELTA)
-        seconds = seconds_for(self.bound, mechanism, rows=rows, orders=orders)
+        bound = settled_bound(self.bound, mechanism, rows=rows, orders=orders)
+        seconds = seconds_for(bound, mechanism, rows=rows, orders=orders)
         if seconds < _PATIENCE:
             return None
-        return f"--bound conditional takes some {seconds:.0f} s for {rows} distinct queries"
+        return (
+            f"the conditional bound takes some {seconds:.0f} s if all {rows} queries are distinct; "
+            "--bound two-tail is quick"
+        )
 
 
 @dataclass(frozen=True)
@@ -646,7 +651,7 @@ class BookOptions(TargetOptions):
         Path | None,
         _target(
             "--spend",
-            help="Record of attempts, written before votes are read. Default: "
+            help="Record of attempts, written before votes are priced. Default: "
             "<stem>.spent.json in this folder.",
         ),
     ] = None

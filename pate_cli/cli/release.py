@@ -74,6 +74,7 @@ def release(
     one from any of the same rounds is refused (exit 7). Keep these records with the ledgers.
     """
     import pate_cli as pate
+    from pate_cli.disclosure.figures import pair
     from pate_cli.files.lock import alone
     from pate_cli.ledger import Ledger, SpendRecord, record_beside
 
@@ -117,8 +118,8 @@ def release(
         return
     with_others = f", {len(external)} external part(s)" if external else ""
     output.note(
-        f"{len(total.rounds)} round(s), {total.answers} answers{with_others}: epsilon "
-        f"{done.report.epsilon:.4f} at delta {done.report.delta:g}"
+        f"{len(total.rounds)} round(s), {total.answers} answers{with_others}: "
+        f"{pair(done.report.epsilon, done.report.delta)}"
     )
     for warning in done.report.warnings:
         output.note(f"warning: {warning}")

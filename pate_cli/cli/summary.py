@@ -18,10 +18,11 @@ __all__ = ["Handling", "print_quote", "print_report"]
 
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30
+_ALL, _NOTHING = "for all votes", "which promises nothing"
 _READINGS: Final = {
-    "worst-case": "for all votes",
-    "target": "for all votes: the target, which was tested",
-    "refusal": "for all votes: what the refusal costs",
+    "worst-case": _ALL,
+    "target": f"{_ALL}: the target, which was tested",
+    "refusal": f"{_ALL}: what the refusal costs",
     "upper": "a sanitized bound for these votes",
     "unbiased": "a sanitized estimate, no bound",
 }
@@ -50,17 +51,17 @@ def print_quote(quote: Quote) -> None:
 
 
 def _released(report: Report) -> _Rows:
+    from pate_cli.disclosure.figures import nats, shown
     from pate_cli.multilabel import rows_of
 
     yield "answered", f"{report.answers} of {report.queries} {rows_of(report.label_set)}"
-    reading = _READINGS[report.epsilon_kind]
-    yield "epsilon", f"{report.epsilon:.4f} at delta {report.delta:g}, {reading}"
-    if report.epsilon_kind in ("upper", "unbiased"):
-        yield "worst case", f"{report.data_independent.epsilon:.4f}, for all votes"
+    yield "epsilon", f"{nats(report.epsilon)} at delta {shown(report.delta)}, {_reading(report)}"
+    if report.epsilon_kind in ("upper", "unbiased") and report.claims("all-votes"):
+        yield "worst case", f"{nats(report.data_independent.epsilon)}, {_ALL}{_premise(report)}"
     if len({own.epsilon for own in report.groups}) > 1:
         most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
         spread = (
-            f"from {least.epsilon:.4f} for {least.group} to {most.epsilon:.4f} for {most.group}"
+            f"from {nats(least.epsilon)} for {least.group} to {nats(most.epsilon)} for {most.group}"
         )
         yield "by group", spread
     if not report.private:
@@ -68,7 +69,20 @@ def _released(report: Report) -> _Rows:
     elif not report.sound:
         yield "privacy", f"not proved: {report.summary}"
     else:
-        yield "privacy", _worth(report.epsilon, report.delta)
+        yield "privacy", _worth(report.epsilon, report.delta, report.epsilon_kind)
+
+
+def _reading(report: Report) -> str:
+    """Whom ε is about, where it is about anybody."""
+    if not (report.private and report.sound) and report.epsilon_kind != "unbiased":
+        return _NOTHING
+    return _READINGS[report.epsilon_kind].replace(_ALL, f"{_ALL}{_premise(report)}")
+
+
+def _premise(report: Report) -> str:
+    """What an ε for all votes of several rounds rests on."""
+    several = len(report.rounds) > 1 or report.external
+    return " if all rounds were fixed beforehand" if several else ""
 
 
 def _handled(files: Handling, *, claimed: bool) -> _Rows:
@@ -79,24 +93,26 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
 
 
 def _quoted(quote: Quote) -> _Rows:
-    yield "dry run", "the votes are sound; nothing was drawn, spent or labelled"
+    from pate_cli.disclosure.figures import nats, shown
+
+    yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
-    yield "epsilon", f"{quote.epsilon:.4f} at delta {quote.delta:g}, for all votes"
+    reading = _ALL if quote.sound else _NOTHING
+    yield "epsilon", f"{nats(quote.epsilon)} at delta {shown(quote.delta)}, {reading}"
     if quote.target is not None and quote.target.needed:
-        chance, refusal = quote.target.reference_chance, quote.target.refusal_epsilon
+        chance, refusal = quote.target.reference_chance, shown(quote.target.refusal_epsilon)
         passes = f"made-up teachers would pass with probability {chance:.3f}"
-        yield "target", f"tested: {passes}; a refusal costs {refusal:g}"
+        yield "target", f"tested: {passes}; a refusal costs {refusal}"
     if quote.sound:
         yield "privacy", _worth(quote.epsilon, quote.delta)
     else:
         yield "privacy", "not proved: what the warning names was read off the votes"
 
 
-def _worth(epsilon: float, delta: float) -> str:
+def _worth(epsilon: float, delta: float, kind: str = "worst-case") -> str:
     from pate_cli.disclosure.verdict import verdict
 
-    found = verdict(epsilon, delta)
-    return f"{found.word}: {found.meaning}"
+    return str(verdict(epsilon, delta, kind))
 
 
 def _print(rows: _Rows) -> None:

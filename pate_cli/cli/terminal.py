@@ -26,6 +26,7 @@ __all__ = [
     "command",
     "exit_code",
     "interruptible",
+    "noted",
     "outputs",
     "printer",
     "progress",
@@ -100,7 +101,7 @@ def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        say(f"interrupted; {aftermath()}")
+        say(f"interrupted; {aftermath()}{noted(error)}")
         raise ended(exit_code(error)) from None
 
 
@@ -190,6 +191,11 @@ def command() -> Iterator[None]:
     finally:
         for out in outs:
             out.discard()
+
+
+def noted(error: BaseException) -> str:
+    """What was noted of an error on its way, to go behind its message."""
+    return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
 def aftermath() -> str:

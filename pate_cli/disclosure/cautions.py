@@ -22,7 +22,10 @@ def hollow(epsilon: float, *, composed: bool = False) -> tuple[str, ...]:
             "Ask fewer queries, allow fewer refusals, lower --query-epsilon, or use --mechanism "
             "confident, whose cost grows more slowly."
         )
-    return (f"This epsilon promises practically nothing. {remedy}",)
+    return (
+        "This epsilon promises practically nothing: whoever guesses at even odds whether a record "
+        f"was used may be right more than 99.99% of the time. {remedy}",
+    )
 
 
 def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
@@ -39,25 +42,26 @@ def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
 
 def _cautions(mechanism: Mechanism, delta: float) -> list[str]:
     found = []
-    teachers, classes = mechanism.teachers, mechanism.classes
+    # Where teachers count differently, `teachers` are votes.
+    votes, classes = mechanism.teachers, mechanism.classes
     answered, right = mechanism.unanimous()
     if answered < 0.5:
         composed = isinstance(mechanism, ComposedMechanism)
         remedy = "raise --query-epsilon" if composed else "lower --threshold"
         found.append(
             "The threshold is out of reach: even a query on which all "
-            f"{teachers} teachers agree is answered with probability {answered:.2g} only. "
+            f"{votes} votes agree is answered with probability {answered:.2g} only. "
             f"If that is not meant, {remedy}, or train more teachers."
         )
     if right < (1.0 + 1.0 / classes) / 2.0:
         found.append(
-            f"Labels are noise: even where all {teachers} teachers agree, an answer is right with "
+            f"Labels are noise: even where all {votes} votes agree, an answer is right with "
             f"probability {right:.2g} only ({1.0 / classes:.2g} by guessing). Take less noise on "
             f"fewer queries, as pate tune finds it, or train more teachers."
         )
-    if delta * teachers > 1.0:
+    if delta * votes > 1.0:
         found.append(
-            f"delta {delta:g} is above 1 / {teachers} teachers: it allows a mechanism that gives "
-            "some record away outright. Take one far below 1 over the number of records."
+            f"delta {delta:g} is above 1 / {votes} votes: it allows a mechanism that gives some "
+            "record away outright. Take one far below 1 over the number of records."
         )
     return found

@@ -71,8 +71,8 @@ def _compared(kinds: Collection[str], least: float | None, public: DataIndepende
         )
     if public.labels_epsilon == least:
         return (
-            f"{ours} is as large: what is saved by looking at the votes' argmax is nothing, or "
-            f"less than the composition of whole numbers costs ({where} 9.3 and 18)."
+            f"{ours} is as large: what else is known of these steps gives no smaller number "
+            f"({where} 9, 14 and 18)."
         )
     if _KINDS[Gaussian] in kinds:
         return (

@@ -11,6 +11,7 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.arrays import Floats
 from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
@@ -201,6 +202,7 @@ def release_tested(
     public: DataIndependent,
     *,
     bound: Bound,
+    orders: Floats,
     passed: bool,
     private: bool,
     spent: Spent | None = None,
@@ -213,6 +215,7 @@ def release_tested(
         plan: fixed before any vote was seen.
         public: what the labels cost for all votes, without a test.
         bound: how the cost of the votes was bounded.
+        orders: at which Rényi orders.
         passed: what the coin said.
         private: whether the noise was unpredictable.
         spent: all attempts in the spend record.
@@ -243,7 +246,7 @@ def release_tested(
             target=plan.epsilon,
             delta=plan.delta,
             refusal_epsilon=plan.refusal_epsilon,
-            orders=tuple(plan.orders.tolist()),
+            orders=tuple(orders.tolist()),
             distances=plan.distances,
             bound=bound.value,
         ),

@@ -1,4 +1,4 @@
-"""A report in plain words: what was promised, to whom, on what it rests, and what would end it.
+"""A report in plain words: what was promised, to whom, on what it rests, what it leaves out.
 
 Everything said is read off the public report, so the words may be published with it. They are ours:
 what a stranger's report says in sentences is not passed on as a promise.
@@ -7,15 +7,16 @@ what a stranger's report says in sentences is not passed on as a promise.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.disclosure.figures import factor, in_a_thousand, shown
+from pate_cli.disclosure.guarantee import FIXED
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.verdict import verdict
@@ -28,8 +29,9 @@ from pate_cli.words import MechanismName
 
 __all__ = ["Explanation", "Section", "explain"]
 
-# Beyond it the odds are no number that anybody reads.
-_LONGEST_ODDS = 1e6
+# Of a mechanism, what is said of the votes and of the records and not of the noise.
+_SHAPE: Final = frozenset({"teachers", "classes", "teachers_per_record", "votes_together"})
+_SANITIZED: Final = "sanitized.epsilon"
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ("Promised", _promised(report)),
         ("To whom", _to_whom(report)),
         ("It rests on", _assumptions(report)),
-        ("It would be void if", _void(report)),
+        ("Not covered", _not_covered(report)),
         ("To be published", _publishable(report)),
         ("Exactly", _exactly(report)),
         ("Warnings", iter(report.warnings)),
@@ -115,57 +117,83 @@ def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
 
 
 def _claimed(report: Report) -> bool:
-    """Whether the headline is a promise at all."""
-    return report.private and report.sound
+    """Whether anything is promised at all, if not by the headline."""
+    return report.private and any(reading.holds for reading in report.statements)
+
+
+def _refused(report: Report) -> bool:
+    return report.tested is not None and not report.tested.passed
+
+
+def _most_teachers(report: Report) -> int:
+    """How many teachers of its group, if there are groups, one record may have trained."""
+    if report.groups:
+        return max(group.teachers_per_record for group in report.groups)
+    mechanisms = [done["mechanism"] for done in report.rounds]
+    # Votes that move together are those of one teacher.
+    return max(
+        1 if mechanism.get("votes_together") else int(mechanism.get("teachers_per_record", 1))
+        for mechanism in mechanisms
+    )
+
+
+def _by_record(report: Report) -> bool:
+    """Whether one record is protected, and not all that one teacher was trained on."""
+    return bool(report.external) or _most_teachers(report) > 1
 
 
 def _done(report: Report) -> Iterator[str]:
     when = "" if report.time is None else f", begun {report.time}"
     name = "" if report.run is None else f" (run {report.run}{when})"
     each = rows_of(report.label_set)
-    if report.tested is not None and not report.tested.passed:
+    if _refused(report):
         yield f"{report.queries} {each} were tested and none was labelled{name}."
     else:
         several = "" if len(report.rounds) == 1 else f" in {len(report.rounds)} rounds"
         yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
-    for facts in report.rounds:
-        mechanism = facts["mechanism"]
-        numbers = ", ".join(
-            f"{name} {value:g}"
-            for name, value in mechanism.items()
-            if isinstance(value, int | float) and name not in ("teachers", "classes")
-        )
-        yield (
-            f"{mechanism['teachers']} teachers voted among {mechanism['classes']} classes; noise "
-            f"of the mechanism {mechanism['name']} chose the labels ({numbers})."
-        )
+    yield from dict.fromkeys(_voted(report, facts["mechanism"]) for facts in report.rounds)
     yield f"Written by pate {report.tool}."
+
+
+def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
+    numbers = ", ".join(
+        f"{name} {value:.12g}"
+        for name, value in mechanism.items()
+        if isinstance(value, int | float) and name not in _SHAPE
+    )
+    votes = mechanism["teachers"]
+    teachers = sum(group.teachers for group in report.groups) or votes
+    voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
+    return (
+        f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "
+        f"{mechanism['name']} ({numbers})."
+    )
 
 
 def _promised(report: Report) -> Iterator[str]:
     yield report.summary
     if not _claimed(report):
         return
-    epsilon, delta = report.epsilon, report.delta
-    found = verdict(epsilon, delta)
-    yield f"That is {found.word}: {found.meaning}."
-    odds = math.exp(min(epsilon, 700.0))
-    factor = f"{math.ceil(100 * odds) / 100:,.2f}" if odds < _LONGEST_ODDS else f"{odds:.1e}"
-    yield (
-        f"In other words: whatever somebody held likely of one teacher's data before, the odds "
-        f"change by a factor of at most e^{epsilon:g} = {factor} by all that was released, up to "
-        f"a chance of delta = {delta:g} that this fails."
-    )
+    epsilon, public = report.epsilon, report.data_independent.epsilon
+    if report.sound:
+        yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
+        yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
-    if report.epsilon != report.data_independent.epsilon and report.tested is None:
+    spent = report.spent
+    if spent is not None and spent.attempts > 1:
         yield (
-            f"Whatever the votes, without looking at them, epsilon is at most "
-            f"{report.data_independent.epsilon:g}."
+            f"The {spent.attempts} attempts in the record, this one included, add up to epsilon "
+            f"{shown(spent.epsilon)} at delta {shown(spent.delta)}."
+        )
+    if epsilon != public and report.tested is None and report.claims("all-votes"):
+        several = len(report.rounds) > 1 or report.external
+        yield f"Whatever the votes, epsilon is at most {shown(public)}" + (
+            f", if {FIXED}." if several else "."
         )
     crosscheck = report.crosscheck
-    if crosscheck is not None:
+    if crosscheck is not None and not _refused(report):
         known = [
-            f"{value:g} ({words})"
+            f"{shown(value)} ({words})"
             for words, value in (
                 ("by RDP", crosscheck.rdp_epsilon),
                 ("exactly", crosscheck.exact_epsilon),
@@ -176,26 +204,51 @@ def _promised(report: Report) -> Iterator[str]:
         ]
         if known:
             yield (
-                "A textbook composition of the same noise, which any accountant can repeat, gives "
-                f"epsilon {' and '.join(known)}. {crosscheck.compared}"
+                "For the labels alone a textbook composition, which any accountant can repeat, "
+                f"gives epsilon {' and '.join(known)}. {crosscheck.compared}"
             )
+
+
+def _likened(report: Report) -> str:
+    """What the headline is in terms of chances: P[S] ≤ e^ε P'[S] + δ, for whatever S."""
+    epsilon, delta = report.epsilon, report.delta
+    one, other = "one teacher's data", "any other data in their place"
+    if _by_record(report):
+        one, other = "one record", "any other record in its place"
+    most = f"at most e^{shown(epsilon)} = {factor(epsilon)} times"
+    if _refused(report):
+        return f"a refusal is {most} as likely with {one} as with {other}"
+    chances = f"its chance with {one} is {most} its chance with {other}, plus delta = "
+    chances += shown(delta)
+    if report.epsilon_kind == "upper":
+        return f"whatever may come of what was released with so small an epsilon, {chances}"
+    thousand = in_a_thousand(epsilon, delta)
+    often = "may always happen" if thousand is None else f"happens at most {thousand} times"
+    return (
+        f"whatever may come of what was released, {chances}; what happens 1 time in 1,000 with "
+        f"either {often} with the other"
+    )
 
 
 def _to_whom(report: Report) -> Iterator[str]:
     yield report.adjacency
-    whole = "each record" if report.external else "all that one teacher was trained on"
+    if not _claimed(report):
+        return
+    whole = "each record" if _by_record(report) else "all that one teacher was trained on"
     yield (
-        f"So what is protected is {whole}, against everybody who sees what was released, whatever "
-        "else they know and however they compute."
+        f"So what is protected is {whole}, against whoever sees what was released, whatever else "
+        "they know or compute."
     )
     for group in report.groups:
-        yield f"Group {group.group}: epsilon {group.epsilon:g} at delta {group.delta:g}."
+        yield (
+            f"Group {group.group}: epsilon {shown(group.epsilon)} at delta {shown(group.delta)}."
+        )
 
 
 def _assumptions(report: Report) -> Iterator[str]:
     if not _claimed(report):
         return
-    most = max(int(done["mechanism"].get("teachers_per_record", 1)) for done in report.rounds)
+    most = _most_teachers(report)
     if report.groups:
         yield "A record trained teachers of one group only, and no more of them than groups say."
     elif most == 1:
@@ -222,20 +275,22 @@ def _exactly(report: Report) -> Iterator[str]:
     for reading in report.statements:
         if reading.holds:
             yield f"Statement {reading.id}: {reading.text}"
+    drawn = report.sanitized.epsilon is not None
     for reading in report.statements:
-        if not reading.holds:
+        # Where nothing is sanitized, nobody would read anything into it.
+        if not reading.holds and (drawn or _SANITIZED not in reading.text):
             yield f"Not claimed, {reading.id}: {reading.text}"
 
 
-def _void(report: Report) -> Iterator[str]:
+def _not_covered(report: Report) -> Iterator[str]:
     if not _claimed(report):
         return
     yield (
-        "another run on votes of the same teachers, or of others with the same records, is left "
-        "out of the total: each costs its own epsilon again;"
+        "Other runs on votes of the same teachers, or of others with the same records, unless they "
+        "are in the total: each costs its own epsilon and delta."
     )
-    yield "labels were drawn several times and the best of them kept;"
-    yield "something else of the votes is shown: counts, costs, a plot, the ledger, the noise."
+    yield "Labels drawn several times, of which the best were kept."
+    yield "Whatever else of the votes is shown: counts, costs, a plot, the ledger, the noise."
 
 
 def _publishable(report: Report) -> Iterator[str]:
@@ -244,7 +299,7 @@ def _publishable(report: Report) -> Iterator[str]:
         return
     labels = report.labels
     if labels is None:
-        yield "This report, and the labels it pays for."
+        yield "This report." if _refused(report) else "This report, and the labels it pays for."
     else:
         where = "" if labels.parts is None else f" in {labels.parts} parts"
         yield (

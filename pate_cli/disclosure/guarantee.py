@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.report import Statement
 from pate_cli.ledger import Round
 from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
     "DRAWS",
+    "FIXED",
     "UNRECORDED",
     "adjacency",
     "covers",
@@ -93,11 +95,11 @@ def read_off_warning(fact: PublicFact) -> str:
     )
 
 
-# The worst case of several rounds is one of settings that no earlier label has shaped.
-_FIXED = "mechanisms, queries and caps of all rounds were fixed beforehand"
+FIXED: Final = "mechanisms, queries and caps of all rounds were fixed beforehand"
+"""What the worst case of several rounds rests on: settings that no earlier label has shaped."""
 _EXTERNAL = (
     "The numbers above include the external parts as their files state them. This presupposes that "
-    "each protects, at that cost, one of the records that the teachers were trained on; that "
+    "each protects every record that the teachers were trained on, at that cost; that "
     "its noise is independent of all other noise; and, for the statement all-votes, that its cost "
     "was fixed beforehand. What it does may depend on whatever was released before it."
 )
@@ -180,21 +182,21 @@ def statements(
     spread = (
         "sanitized.epsilon is at least that eps except with probability delta_failure"
         if upper
-        else "sanitized.epsilon estimates that eps without bias: it is too low about half the time"
+        else "sanitized.epsilon is an estimate of that eps, too low about half the time"
     )
     own = []
     if by_group and data_independent:
         text = (
             "For vote files that differ in a record of a group, everything released is (epsilon of "
             "that group in groups, delta)-differentially private, whatever the votes"
-            + ("." if rounds == 1 else f", if {_FIXED}.")
+            + ("." if rounds == 1 else f", if {FIXED}.")
         )
         own = [Statement(id="by-group", holds=private and (sound or not drawn), text=text)]
     elif by_group:
         text = (
             "For vote files D, D' that differ in a record of a group with epsilon g in groups, "
             "every event S and every number e: Pr_D[S and g <= e] <= exp(e) * Pr_D'[S and g <= e] "
-            "+ delta" + ("." if rounds == 1 else f", if {_FIXED}.")
+            "+ delta" + ("." if rounds == 1 else f", if {FIXED}.")
         )
         own = [Statement(id="by-group", holds=private and sound and upper, text=text)]
     if external:
@@ -205,7 +207,7 @@ def statements(
             holds=private and (sound or not drawn),
             text=(
                 "Everything released is (data_independent.epsilon, delta)-differentially private, "
-                "whatever the votes" + ("." if rounds == 1 else f", if {_FIXED}.")
+                "whatever the votes" + ("." if rounds == 1 else f", if {FIXED}.")
             ),
         ),
         Statement(
@@ -263,7 +265,7 @@ def summary(
         return _NOT_PRIVATE
     if gap is not None:
         return f"Nothing is claimed: {gap}."
-    pair = f"epsilon = {epsilon:.4f} at delta = {delta:g}"
+    pair = f"epsilon = {nats(epsilon)} at delta = {shown(delta)}"
     if not sound:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
     own = " Each group of teachers has its own in groups, none above it." if by_group else ""
@@ -271,7 +273,7 @@ def summary(
         pair = f"In total, with {external} external part{'s' if external > 1 else ''}, {pair}"
         rounds += external
     if data_independent:
-        premise = "" if rounds == 1 else f", if {_FIXED}"
+        premise = "" if rounds == 1 else f", if {FIXED}"
         return f"{pair} holds whatever the votes{premise} (statement all-votes).{own}"
     if kind is ReleaseKind.UPPER:
         which = (
@@ -336,10 +338,11 @@ def tested_summary(
         return f"Nothing is claimed: {gap}."
     if passed:
         return (
-            f"epsilon = {target:g} at delta = {delta:g} holds whatever the votes (statement "
-            "all-votes): it was stated in advance and the labels passed its test."
+            f"epsilon = {shown(target)} at delta = {shown(delta)} holds whatever the votes "
+            "(statement all-votes): it was stated in advance and the labels passed its test."
         )
     return (
-        f"The labels did not pass the test of the target {target:g} and none are released; this "
-        f"cost epsilon = {refusal_epsilon:g} at delta = {delta:g} (statement refusal)."
+        f"The labels did not pass the test of the target {shown(target)} and none are released; "
+        f"this cost epsilon = {shown(refusal_epsilon)} at delta = {shown(delta)} (statement "
+        "refusal)."
     )

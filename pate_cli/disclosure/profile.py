@@ -11,14 +11,18 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.arrays import Floats, Histograms, Ints
+from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.words import Bound
 
 __all__ = [
     "States",
     "VoteProfile",
+    "check_states",
+    "coin_orders",
     "lattice_states",
     "seconds_for",
+    "settled_bound",
     "states_for",
 ]
 
@@ -26,6 +30,13 @@ __all__ = [
 _MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.
 _CHUNK = 50_000
+# Where costs are dear: so many distances, past which a coin hardly moves (.2% in ε against all 64),
+# and orders, ten to a decade.
+_NEAR = 48
+_DECADE = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0, 10.0)
+_SERIES = np.outer(10.0 ** np.arange(4), _DECADE).ravel()
+# Seconds that are worth a sharper bound to those who did not ask for it.
+_PATIENCE = 60.0
 
 
 class States(Protocol):
@@ -37,6 +48,10 @@ class States(Protocol):
 
     def costs(self, order: float, states: Ints) -> Floats:
         """Of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats."""
+        ...
+
+    def worth(self, orders: Floats) -> Floats:
+        """The orders that are worth their time where Λ is asked for."""
         ...
 
 
@@ -64,10 +79,17 @@ class LatticeStates:
         moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
         return table.within(moved, np.arange(DISTANCES))
 
+    def worth(self, orders: Floats) -> Floats:
+        """All of them."""
+        return orders
+
 
 @dataclass(frozen=True)
 class ConditionalStates:
-    """Whole histograms, and the bound that conditions on the classes no vote touched."""
+    """Whole histograms, and the bound that conditions on the classes no vote touched.
+
+    Every distance has its own cost: with one at the cost of the next, (P2) fails between them.
+    """
 
     mechanism: ScoredMechanism
 
@@ -76,8 +98,31 @@ class ConditionalStates:
         return mechanism.vote_states(counts)
 
     def costs(self, order: float, states: Ints) -> Floats:
-        """Every distance its own: with one at the cost of the next, (P2) fails between them."""
-        return self.mechanism.state_costs(states, order=order, distances=np.arange(DISTANCES))
+        """Past the distances that are worth their time, what the query costs at worst."""
+        mechanism = self.mechanism
+        orders = np.array([order])
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
+        found = np.full((DISTANCES, len(states)), worst)
+        near = np.arange(_NEAR if mechanism.dear_states else DISTANCES)
+        costs = mechanism.state_costs(states, order=order, distances=near)
+        found[near] = np.minimum(costs, worst)
+        return found
+
+    def worth(self, orders: Floats) -> Floats:
+        """All of them, or the three of `_SERIES` around the best one where costs are dear.
+
+        They lose .1% in ε against all eight, and targets that are close share them.
+        """
+        if not self.mechanism.dear_states:
+            return orders
+        best = orders[orders.size // 2]
+        middle = int(np.clip(np.abs(np.log(_SERIES / best)).argmin(), 1, _SERIES.size - 2))
+        return _SERIES[middle - 1 : middle + 2]
+
+
+def coin_orders(bound: Bound, mechanism: ScoredMechanism, orders: Floats) -> Floats:
+    """At which orders the coin of a bound knows what votes cost, for Λ."""
+    return ConditionalStates(mechanism).worth(orders) if bound is Bound.CONDITIONAL else orders
 
 
 def lattice_states(
@@ -89,24 +134,62 @@ def lattice_states(
 
 
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
-    """States under a bound, for orders up to the highest.
+    """States under a bound that is not left open, for orders up to the highest.
 
     Raises:
         UsageError: the mechanism has no such bound.
     """
     if bound is Bound.TWO_TAIL:
         return lattice_states(mechanism, highest_order=highest_order)
-    mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
+    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
+    mechanism.for_reference(votes, 0).vote_states(votes)
     return ConditionalStates(mechanism)
+
+
+def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> Bound:
+    """The bound itself, or what `auto` comes to: by public numbers alone.
+
+    Args:
+        bound: what was asked for.
+        mechanism: the aggregator.
+        rows: how many are asked.
+        orders: Λ.
+    """
+    if bound is not Bound.AUTO:
+        return bound
+    try:
+        check_states(Bound.CONDITIONAL, mechanism, rows=rows, orders=orders)
+    except (ParameterError, UsageError):
+        return Bound.TWO_TAIL
+    seconds = seconds_for(Bound.CONDITIONAL, mechanism, rows=rows, orders=orders)
+    return Bound.CONDITIONAL if seconds <= _PATIENCE else Bound.TWO_TAIL
+
+
+def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> None:
+    """Refuse a bound that some votes of this shape have no memory for, at these orders.
+
+    By public numbers alone, before any vote is seen: if it hung on the votes, an error would tell
+    them from their neighbours, and for nothing.
+
+    Raises:
+        ParameterError: the bound is out of reach for so many teachers, classes or rows.
+        UsageError: the mechanism has no such bound.
+    """
+    if bound is Bound.TWO_TAIL:
+        return
+    mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
+    for order in coin_orders(bound, mechanism, orders).tolist():
+        mechanism.check_states(min(rows, _CHUNK), order=order, furthest=DISTANCES - 1)
 
 
 def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:
     """About how long the costs of so many distinct histograms take at these orders."""
     if bound is Bound.TWO_TAIL:
         return 0.0
+    furthest = (_NEAR if mechanism.dear_states else DISTANCES) - 1
     return sum(
-        mechanism.state_seconds(rows, order=order, furthest=DISTANCES - 1)
-        for order in orders.tolist()
+        mechanism.state_seconds(rows, order=order, furthest=furthest)
+        for order in coin_orders(bound, mechanism, orders).tolist()
     )
 
 

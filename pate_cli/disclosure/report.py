@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli import __version__
+from pate_cli.disclosure.figures import nats, pair
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.ledger import Draw
@@ -236,6 +237,10 @@ class Report(Result):
     tool: str = __version__
     read_as: int = SCHEMA_VERSION
 
+    def claims(self, statement: str) -> bool:
+        """Whether it supports the reading of this id."""
+        return any(reading.holds for reading in self.statements if reading.id == statement)
+
     def with_labels(
         self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
     ) -> Report:
@@ -316,10 +321,11 @@ class Report(Result):
 
     def preview(self) -> list[tuple[object, ...]]:
         """What is promised, to whom, and what to mind."""
+        worst = f"epsilon {nats(self.data_independent.epsilon)}"
         return [
             ("guarantee", self.summary),
             ("protected", self.adjacency),
-            ("worst case", f"epsilon {self.data_independent.epsilon:.4f}"),
+            ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(("warning", warning) for warning in self.warnings),
         ]
 
@@ -331,7 +337,7 @@ class Report(Result):
     def headline(self) -> str:
         """ε, δ and how many answers they pay for."""
         return (
-            f"epsilon {self.epsilon:.4f} at delta {self.delta:g}, "
+            f"{pair(self.epsilon, self.delta)}, "
             f"{self.answers} of {self.queries} {rows_of(self.label_set)} answered"
         )
 
@@ -440,4 +446,4 @@ class Quote(Result):
 
     def headline(self) -> str:
         """The worst case."""
-        return f"at most epsilon {self.epsilon:.4f} at delta {self.delta:g} for all votes"
+        return f"at most {pair(self.epsilon, self.delta)} for all votes"

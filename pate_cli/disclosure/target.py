@@ -101,7 +101,7 @@ class TargetPlan:
         Args:
             at: the profile at an order, [distances], nats.
             ceiling: cost of the labels for all votes at each of the orders, [orders], nats.
-            orders: others than Λ, for a quick look.
+            orders: some of Λ, or others for a quick look.
         """
         orders = self.orders if orders is None else orders
         profile = np.stack([at(order) for order in orders.tolist()])

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pate_cli.checks import check_delta
+from pate_cli.disclosure.figures import shown
 from pate_cli.errors import ParameterError
 
 __all__ = ["HOLLOW", "Verdict", "best_guess", "verdict"]
 
-# Up to these ε, nats.
+# Our own words, for what is up to these ε, nats: a matter of opinion, and said to be.
 _BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (10.0, "weak"))
 HOLLOW: Final = _BANDS[-1][0]
 """Above it an ε promises practically nothing."""
@@ -19,10 +20,14 @@ HOLLOW: Final = _BANDS[-1][0]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word for an (ε, δ), and the sentence that it stands for."""
+    """One word for an (ε, δ), which is an opinion, and a sentence that is none."""
 
     word: str
     meaning: str
+
+    def __str__(self) -> str:
+        """Both, and whose opinion it is."""
+        return f"{self.word} on pate's scale: {self.meaning}"
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -44,12 +49,33 @@ def best_guess(epsilon: float, delta: float) -> float:
     return (1.0 + check_delta(delta) * other) / (1.0 + other)
 
 
-def verdict(epsilon: float, delta: float) -> Verdict:
-    """The word and its meaning; the percentage is rounded up."""
+def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> Verdict:
+    """The word and its meaning; numbers are rounded up.
+
+    Args:
+        epsilon: ε ≥ 0, nats; infinity allowed.
+        delta: δ in (0, 1).
+        kind: where ε comes from, as `Report.epsilon_kind` says. What a refusal tells is bounded for
+            whoever sees it; a sanitized bound for what comes out together with an ε no larger, of
+            probability a: being right then has at most (e^ε a + δ)/(1 + e^ε), by the statement
+            released-epsilon with either file first.
+    """
     word = next((name for most, name in _BANDS if epsilon <= most), "hardly any")
-    percent = min(math.ceil(1e3 * best_guess(epsilon, delta)) / 10, 100.0)
+    # Up, past what round-off may have taken from it.
+    percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10
+    right, most = "is right", f"at most {percent:.1f}%"
+    if percent >= 100.0:
+        right, most = "may be right", "more than 99.9%"
+    where, often = "", f"{right} {most} of the time"
+    if kind == "refusal":
+        where = " from the refusal"
+    elif kind == "upper":
+        often = (
+            f"{right} in {most} of the runs with so small an epsilon, and {shown(delta)} of all "
+            "runs besides"
+        )
     return Verdict(
         word,
-        f"whoever guesses whether a given record was used is right at most {percent:.1f}% of the "
-        "time (by tossing a coin: 50%)",
+        f"at even odds, whoever guesses{where} whether a given record was used {often} "
+        "(a coin: 50%)",
     )

@@ -345,6 +345,26 @@ class ScoredMechanism(Mechanism):
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """Refuse what `state_costs` could not hold, by public numbers, before any vote is seen.
+
+        Whatever the votes, it then finds the costs.
+
+        Args:
+            rows: most states that are asked about at once.
+            order: λ > 1.
+            furthest: the largest distance, in records.
+
+        Raises:
+            ParameterError: some votes of this shape would need more memory than there may be.
+        """
+        del rows, order, furthest
+
+    @property
+    def dear_states(self) -> bool:
+        """Whether `state_costs` takes so long that not every order and distance is worth it."""
+        return False
+
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """About how long `state_costs` takes for so many distinct states."""
         del rows, order, furthest
@@ -390,7 +410,7 @@ class OneScoreMechanism(ScoredMechanism):
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
-        lowest = [self.cost_table(order).grid.first - grid.first for order in orders.tolist()]
+        lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
         costs = np.maximum.accumulate(self.bounds(grid.nodes()[nodes], orders), axis=1)
         reached = np.maximum(columns, np.array(lowest)[:, None])
@@ -428,9 +448,15 @@ class OneScoreMechanism(ScoredMechanism):
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
         """F̃ on its grid at one order."""
+        return self.table_of(order, resolution, lipschitz=self.score_lipschitz)
+
+    def table_of(
+        self, order: float, resolution: Resolution, *, lipschitz: float, parts: int = 1
+    ) -> ScoreTable:
+        """F̃ on a grid of which a move of `lipschitz` is `parts` times a whole number of blocks."""
         lowest, highest = self.score_range(order)
         grid = ScoreGrid.spanning(
-            lowest, highest, lipschitz=self.score_lipschitz, resolution=resolution
+            lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
         )
         bound = self.quick_bound if resolution.quick else self.bound
         return ScoreTable(order, grid, lambda scores: bound(scores, order))

@@ -11,8 +11,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
-from pate_cli.accounting.gaussian.noisy_max import worst_scores
+from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
+from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
+from pate_cli.accounting.rival_columns import RivalColumns
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.textbook import Gaussian
 from pate_cli.accounting.threshold import (
@@ -21,7 +23,15 @@ from pate_cli.accounting.threshold import (
     chain_rdp,
     worst_threshold_rdp,
 )
-from pate_cli.arrays import Floats, Histograms, Ints, LabelArray, SparseCounts, settled
+from pate_cli.arrays import (
+    DENSE_CLASSES,
+    Floats,
+    Histograms,
+    Ints,
+    LabelArray,
+    SparseCounts,
+    settled,
+)
 from pate_cli.checks import LARGEST, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.labels import NO_LABEL
@@ -82,9 +92,15 @@ class VoteCells:
 
 @dataclass(frozen=True, eq=False)
 class ConfidentTable(CostTable):
-    """ρ on cells (row of v, k) at one order."""
+    """ρ on cells (row of v, k) at one order.
+
+    Attributes:
+        rivals: the lattice where v and the argmax's score are tied together; None where a neighbour
+            may move either without the other.
+    """
 
     argmax: ScoreTable
+    rivals: RivalColumns | None
     votes: VoteCells
     threshold: float
     sigma1: float
@@ -102,6 +118,15 @@ class ConfidentTable(CostTable):
         return self.argmax.grid
 
     @property
+    def lattice(self) -> ScoreGrid:
+        """The argmax's, or that of the rivals."""
+        return self.grid if self.rivals is None else self.rivals.grid
+
+    def on_lattice(self, cells: Ints) -> Ints:
+        """There."""
+        return cells if self.rivals is None else self.rivals.cells(cells)
+
+    @property
     def lattice_rows(self) -> int:
         """Cells of v."""
         return self.votes.rows
@@ -109,18 +134,22 @@ class ConfidentTable(CostTable):
     @property
     def rows_per_block(self) -> int:
         """A fraction of σ1, and so many that there are not too many blocks."""
-        by_sigma = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
-        return max(1, by_sigma, -(-self.votes.rows // _MOST_BLOCKS))
+        rows = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
+        if self.rivals is not None:  # scores of one column fall from row to row
+            rows = min(rows, int(self.resolution.block / self.rivals.fall))
+        return max(1, rows, -(-self.votes.rows // _MOST_BLOCKS))
 
     @property
     def sampled(self) -> bool:
         """Where the lattice is large and nothing hangs on it."""
-        return self.resolution.quick and self.votes.rows * self.grid.size > _LARGE
+        return self.resolution.quick and self.votes.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
         moments = self._moments(self.votes.lowest(start, stop)[:, None])
-        return self._chain(moments, self.argmax.values[None, columns])
+        if self.rivals is not None:
+            columns = self.rivals.scores_at(start, stop, columns)
+        return self._chain(moments, self.argmax.values[columns])
 
     def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
@@ -156,8 +185,8 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
-    Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2. Cost ρ,
-    the chain rule of accounting.threshold.
+    Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
+    as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 
     Attributes:
         teachers, classes, teachers_per_record, votes_together: as in Mechanism.
@@ -262,14 +291,35 @@ class ConfidentGNMax(ScoredMechanism):
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
         """ρ on its lattice at one order."""
+        argmax, rivals = self._tied_argmax(order, resolution)
         return ConfidentTable(
-            argmax=self.argmax.cost_table(order, resolution),
+            argmax=argmax,
+            rivals=rivals,
             votes=self._vote_cells,
             threshold=self.threshold,
             sigma1=self.sigma1,
             teachers_per_record=self.teachers_per_record,
             resolution=resolution,
         )
+
+    def _tied_argmax(
+        self, order: float, resolution: Resolution
+    ) -> tuple[ScoreTable, RivalColumns | None]:
+        """The argmax, and the lattice that ties it to v: one vote, and v the count of its winner.
+
+        Rows of several votes, as with k teachers a record, would leave open where in its row v is.
+        """
+        if self.real_scores or self.teachers_per_record > 1:
+            return self.argmax.cost_table(order, resolution), None
+        half = rival_lipschitz(self.sigma2)
+        table = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)
+        rivals = RivalColumns.of(table.grid, half=half, highest=self._highest_scores)
+        return (self.argmax.cost_table(order, resolution) if rivals is None else table), rivals
+
+    @cached_property
+    def _highest_scores(self) -> Floats:
+        """The highest score that a plurality of v allows, v = 0 … τ."""
+        return worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
@@ -290,9 +340,10 @@ class ConfidentGNMax(ScoredMechanism):
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
-        """ρ with the argmax's cost within a distance, at the worst v within it.
+        """The whole query's cost, test and argmax tied together, exact for two classes.
 
-        Two classes whose counts are the test's score are costed whole, v and z tied together.
+        Where the test's score is no count: ρ with the argmax's cost within a distance, at the worst
+        v within it.
         """
         if self.classes == 2 and not self.real_scores:
             return two_class_states_rdp(
@@ -303,6 +354,17 @@ class ConfidentGNMax(ScoredMechanism):
                 distances=distances,
                 threshold=self.threshold,
                 sigma_threshold=self.sigma1,
+            )
+        if not self.real_scores:
+            return tied_rdp(
+                states[:, 1:],
+                teachers=self.teachers,
+                sigma=self.sigma2,
+                threshold=self.threshold,
+                sigma_threshold=self.sigma1,
+                order=order,
+                distances=distances,
+                argmax_cap=float(self.argmax.worst_answer(np.array([order]))[0]),
             )
         argmax_rdp = self.argmax.state_costs(states[:, 1:], order=order, distances=distances)
         moments = cell_moments(
@@ -323,9 +385,31 @@ class ConfidentGNMax(ScoredMechanism):
             found[index] = worst
         return found
 
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """As GNMax, and what ties the argmax to the test."""
+        self.argmax.check_states(rows, order=order, furthest=furthest)
+        if self.dear_states:
+            check_tied_size(
+                teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
+            )
+
+    @property
+    def dear_states(self) -> bool:
+        """Where test and argmax are tied, but for two classes."""
+        return self.classes > 2 and not self.real_scores
+
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """As GNMax."""
-        return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+        """As GNMax, or that of the tie."""
+        if not self.dear_states or self.classes > DENSE_CLASSES:
+            return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+        return tied_seconds(
+            rows=rows,
+            classes=self.classes,
+            teachers=self.teachers,
+            sigma=self.sigma2,
+            order=order,
+            furthest=furthest,
+        )
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
@@ -362,7 +446,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     def _worst_at(self, order: float) -> float:
         votes = self._vote_cells
-        highest = worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
+        highest = self._highest_scores
         low = votes.lowest(0, votes.rows)
         # Scores fall with v, so a group of cells costs at most what its first does.
         size = -(-votes.rows // _MOST_GROUPS)

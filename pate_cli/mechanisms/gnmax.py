@@ -10,14 +10,21 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from pate_cli.accounting.gaussian.conditional import conditional_rdp, conditional_seconds
+from pate_cli.accounting.gaussian.conditional import (
+    check_conditional_size,
+    conditional_rdp,
+    conditional_seconds,
+)
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
     argmax_score_range,
     score_lipschitz,
     scores,
 )
-from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
+from pate_cli.accounting.gaussian.two_class_states import (
+    check_two_class_size,
+    two_class_states_rdp,
+)
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
@@ -184,6 +191,20 @@ class GNMax(OneScoreMechanism):
             order=order,
             distances=distances,
             cap=float(self.worst_answer(np.array([order]))[0]),
+        )
+
+    def check_states(self, rows: int, *, order: float, furthest: int) -> None:
+        """That the tables fit into memory."""
+        if self.classes == 2:
+            check_two_class_size(self.teachers)
+            return
+        check_conditional_size(
+            rows=rows,
+            classes=self.classes,
+            teachers=self.teachers,
+            sigma=self.sigma2,
+            order=order,
+            furthest=furthest,
         )
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:

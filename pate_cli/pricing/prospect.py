@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.arrays import Floats
-from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import ParameterError
@@ -40,6 +40,7 @@ class Prospect:
         passing_queries: how many of the first rows pass with a chance of `LIKELY`; at most
             `looked_at`.
         looked_at: rows that were looked at.
+        orders: Rényi orders of the test.
     """
 
     plan: TargetPlan
@@ -49,6 +50,7 @@ class Prospect:
     smallest_epsilon: dict[float, float]
     passing_queries: int
     looked_at: int
+    orders: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -64,7 +66,7 @@ class Prospect:
             },
             "passing_queries": self.passing_queries,
             "looked_at": self.looked_at,
-            "orders": self.plan.orders.tolist(),
+            "orders": list(self.orders),
         }
 
 
@@ -80,7 +82,7 @@ class Chances:
 
     def of(self, plan: TargetPlan, *, orders_of: TargetPlan | None = None) -> float:
         """That of a run; with the orders of another target, about the same."""
-        orders = (orders_of or plan).orders
+        orders = self._profile.states.worth((orders_of or plan).orders)
 
         def at(order: float) -> Floats:
             if order not in self._costs:
@@ -92,8 +94,11 @@ class Chances:
 
     def of_first(self, plan: TargetPlan, rows: int) -> float:
         """That of a run over so many rows."""
-        ceiling = self._ceiling(plan.orders, rows, min(rows, self._max_answers))
-        return plan.coin(lambda order: self._profile.at(order, first=rows), ceiling).chance
+        orders = self._profile.states.worth(plan.orders)
+        ceiling = self._ceiling(orders, rows, min(rows, self._max_answers))
+        return plan.coin(
+            lambda order: self._profile.at(order, first=rows), ceiling, orders=orders
+        ).chance
 
     def _ceiling(self, orders: Floats, queries: int, answers: int) -> Floats:
         return self._mechanism.worst_rdp(queries=queries, answers=answers, orders=orders)
@@ -120,6 +125,7 @@ def measure_prospect(
     Raises:
         ParameterError: a target so far off that no other within reason would do.
     """
+    bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     profile = VoteProfile(
         states_for(bound, mechanism, highest_order=float(plan.at(plan.epsilon / 8.0).orders[-1])),
@@ -144,6 +150,7 @@ def measure_prospect(
             lambda rows: chances.of_first(plan, rows) >= LIKELY, available=profile.queries
         ),
         looked_at=profile.queries,
+        orders=tuple(profile.states.worth(plan.orders).tolist()),
     )
 
 

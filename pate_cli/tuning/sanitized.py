@@ -97,7 +97,7 @@ class _QuickTable(ConfidentTable):
         return local_sensitivity_blocks(
             lambda low, high: self.rows(first + low, first + high),
             rows=3,
-            grid=self.grid,
+            grid=self.lattice,
             rows_per_block=3,
         )
 

@@ -120,7 +120,7 @@ class Asked:
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.facts),
             settings,
-            self.passes.fingerprint(),
+            self.passes.fingerprint(mechanism),
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 

@@ -1,4 +1,8 @@
-"""The spend record around an attempt at a target: written before the votes are read."""
+"""The spend record around an attempt at a target: written before the votes are priced.
+
+Nothing is ever struck out. What ends a run after that may follow from the votes, or from the coin
+whose outcome somebody has seen: were it free, there could be another try.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _ROUND_OFF = 1e-9
 class AttemptBook:
     """One attempt in a spend record on disk; without a path nothing is kept.
 
-    A crash leaves it pending, which counts like a pass.
+    Whatever ends the run before its outcome is noted leaves it pending, which counts like a pass.
     """
 
     def __init__(
@@ -50,31 +54,39 @@ class AttemptBook:
         self._attempt = Attempt(name, epsilon, delta, refusal_epsilon, Outcome.PENDING)
         self._check(SpendRecord() if path is None else SpendRecord.read(path))
 
-    @contextlib.contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Until the coin is drawn: noted as pending, and struck out if the votes cannot be read.
+    def enter(self) -> None:
+        """Note it as pending, for good: from now on the record tells of it, on disk.
 
-        Nothing has been drawn then, so nothing was spent.
+        If the same run has come further before, as far as its outcome, that stands.
+
+        Raises:
+            UnreachableError: others have spent too much meanwhile.
+            OutputError: the record cannot be written, and nothing was entered.
         """
         with self._record() as record:
             self._check(record)
-            ended = [
-                known
-                for known in record.attempts
-                if known.id == self._attempt.id and known.outcome is not Outcome.PENDING
-            ]
-            self._write(record.attempted(self._attempt))
+            if all(known.id != self._attempt.id for known in record.attempts):
+                self._write(record.attempted(self._attempt))
+
+    @contextlib.contextmanager
+    def standing(self) -> Iterator[None]:
+        """Whatever ends the block says, in a note, that the attempt counts."""
         try:
             yield
-        except BaseException:
-            with self._record() as record:
-                # The same run may have come further before, as far as its labels.
-                struck = record.without(self._attempt)
-                self._write(replace(struck, attempts=(*struck.attempts, *ended)))
+        except BaseException as error:
+            if self._path is not None:
+                error.add_note(
+                    f"the attempt at epsilon {self._attempt.epsilon:g} stays in {self._path} and "
+                    "counts"
+                )
             raise
 
     def ended(self, *, passed: bool) -> Spent | None:
-        """Note how it ended; what all attempts cost together."""
+        """Note the outcome of the coin; what all attempts cost together.
+
+        Raises:
+            OutputError: the record cannot be written, and the attempt is pending in it.
+        """
         outcome = Outcome.PASSED if passed else Outcome.REFUSED
         self._attempt = replace(self._attempt, outcome=outcome)
         with self._record() as earlier:

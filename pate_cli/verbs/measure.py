@@ -13,6 +13,7 @@ from pate_cli.arrays import Floats
 from pate_cli.checks import check_orders
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
@@ -51,7 +52,7 @@ from pate_cli.words import (
 __all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
 
 # Rows beyond those asked that are looked at, to see how many would pass.
-_LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 2
+_LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
 def cost(
@@ -63,7 +64,7 @@ def cost(
     analysis: Analysis | str = Analysis.TIGHT,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
-    bound: Bound | str = Bound.TWO_TAIL,
+    bound: Bound | str = Bound.AUTO,
     delta: float = DELTA,
     workers: int = 1,
     engine: str = "local",
@@ -324,6 +325,7 @@ def smooth_sensitivity(
 def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
     """How a target would fare on the rows that are asked, and on some times as many."""
     scored = asked.scored
+    bound = settled_bound(bound, scored, rows=asked.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
     rows = min(further * asked.queries, asked.file.queries)
     return measure_prospect(

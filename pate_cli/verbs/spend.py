@@ -68,7 +68,7 @@ def aggregate(
     keep_ledger: bool = False,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
-    bound: Bound | str = Bound.TWO_TAIL,
+    bound: Bound | str = Bound.AUTO,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
     max_epsilon: float | None = None,
@@ -109,8 +109,9 @@ def aggregate(
         refusal_epsilon: η, what a refusal costs; E/2 if left out.
         bound: how the cost of the votes is bounded for the coin.
         budget: refuse an attempt that would take the record's total beyond it.
-        record: file of attempts at a target; this one is in it, as pending, before votes are read,
-            and counts E should it never end. Without one the caller keeps count.
+        record: file of attempts at a target; this one is in it, as pending, once all rows are known
+            to be votes and before anything is made of them, and counts E should it not end, for
+            whatever reason. Without one the caller keeps count.
         max_epsilon: refuse, before anything is drawn or spent, a run that could cost more: all
             that it publishes, whatever the votes, or its target if that is less.
         delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
@@ -255,7 +256,7 @@ def quote(
     keep_ledger: bool = False,
     target_epsilon: float | None = None,
     refusal_epsilon: float | None = None,
-    bound: Bound | str = Bound.TWO_TAIL,
+    bound: Bound | str = Bound.AUTO,
     budget: float | None = None,
     record: str | PathLike[str] | None = None,
     max_epsilon: float | None = None,
@@ -421,11 +422,12 @@ class _Target:
         *,
         progress: Progress,
     ) -> None:
-        """Draw the coin where one is needed; the record knows of it before votes are read.
+        """Draw the coin where one is needed; the record knows of it before votes are priced.
 
         Raises:
             RefusedError: the labels did not pass.
             UnreachableError: the budget is exhausted.
+            VoteError: a row is no vote; the record does not know of it.
         """
         plan = self.plan
         tested = account if isinstance(account, TargetAccount) and account.needed else None
@@ -441,9 +443,13 @@ class _Target:
             budget=self.budget,
             name=key.name("attempt"),
         )
-        with book.under_way():
+        # Whether a file holds votes is told for nothing. Nothing that follows fails by what they
+        # are, and whatever fails is paid for like a pass.
+        asked.passes.fingerprint(asked.mechanism, progress=progress)
+        book.enter()
+        with book.standing():
             passed = tested is None or tested.test(asked.passes, key, progress)
-        spent = book.ended(passed=passed)
+            spent = book.ended(passed=passed)
         if isinstance(account, TargetAccount):
             account.spent = spent
         if tested is not None and not passed:

@@ -38,6 +38,7 @@ from pate_cli.disclosure.door import (
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
@@ -283,15 +284,18 @@ def _again(report: Report) -> Report:
     delta = _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)
     if report.tested is not None:
-        tested = report.tested
+        tested, done = report.tested, _only(rounds)
+        (spending,) = spendings([done])
         target = TargetPlan(tested.target, delta, tested.refusal_epsilon)
         if report.read_as == SCHEMA_VERSION and not target.reachable:
             raise UnreachableError(f"no run tests the target {tested.target:g}: nothing passes it")
+        bound = Bound(tested.bound)
         found = release_tested(
-            _only(rounds),
+            done,
             target,
-            for_all_votes(spendings(rounds), delta=delta),
-            bound=Bound(tested.bound),
+            for_all_votes([spending], delta=delta),
+            bound=bound,
+            orders=coin_orders(bound, spending.mechanism, target.orders),
             passed=tested.passed,
             private=report.private,
             warnings=warned,

@@ -57,6 +57,18 @@ def test_one_vote_is_a_whole_number_of_cells(shape):
     np.testing.assert_allclose(np.diff(nodes), grid.step, rtol=1e-6)
 
 
+@pytest.mark.parametrize("resolution", [FINE, COARSE])
+@pytest.mark.parametrize("sigma", [1.0, 7.3, 40.0, 900.0])
+def test_half_a_move_is_a_whole_number_of_blocks(sigma, resolution):
+    lipschitz = score_lipschitz(sigma)
+    grid = ScoreGrid.spanning(-5.0, 1.0, lipschitz=lipschitz, resolution=resolution, parts=2)
+    assert grid.stride % (2 * grid.block) == 0
+    assert grid.stride * grid.step == pytest.approx(lipschitz, rel=1e-12)
+    higher = ScoreGrid.spanning(-3.2, 1.0, lipschitz=lipschitz, resolution=resolution, parts=2)
+    assert grid.end(-5.0) == 0
+    assert grid.end(-3.2) == higher.first - grid.first
+
+
 @settings(max_examples=100)
 @given(shape=shapes, data=st.data())
 def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):

@@ -6,6 +6,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 
 from pate_cli.cli.options import report_beside
@@ -31,7 +32,7 @@ def test_aggregate_tells_what_happened_and_what_to_do(screen, votes, folder):
     assert rows["answered"] == f"{report['answers']} of 20 queries"
     assert rows["epsilon"] == f"{report['epsilon']:.4f} at delta 1e-05, for all votes"
     assert "worst case" not in rows
-    assert rows["privacy"].startswith(f"{verdict(report['epsilon'], 1e-5).word}: whoever guesses")
+    assert rows["privacy"] == str(verdict(report["epsilon"], 1e-5))
     assert rows["publish"] == "votes.labels.parquet, votes.report.json"
     assert rows["keep secret"] == f"{votes}, kept.ledger"
 
@@ -43,15 +44,38 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
     assert rows["epsilon"].startswith(f"{report['epsilon']:.4f} at delta 1e-05")
     if report["epsilon_kind"] == "upper":
         assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}, for all votes"
+        assert "of the runs with so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
     assert rows["keep secret"] == "the votes, round.one, round.one.spent.json"
 
 
+def test_the_worst_case_of_several_rounds_has_its_premise(screen, votes, folder):
+    for name in ("one", "two"):
+        words = ("--order", 8, "--release", "none", "--ledger", f"round.{name}", "--force")
+        screen("aggregate", votes, *words)
+    rows = told(screen("release", "round.one", "round.two", "--release", "none"))
+    assert rows["epsilon"].endswith(", for all votes if all rounds were fixed beforehand")
+
+
 def test_what_proves_nothing_is_not_called_publishable(screen, votes):
     rows = told(screen("aggregate", votes, "--seed", 1))
+    assert rows["epsilon"].endswith(" at delta 1e-05, which promises nothing")
     assert rows["privacy"].startswith("none: drawn from a fixed seed")
     assert "publish" not in rows
     assert rows["written"] == "votes.labels.parquet, votes.report.json"
+
+
+def test_a_seed_promises_no_worst_case_either(screen, votes):
+    rows = told(screen("aggregate", votes, "--release", "unbiased", "--seed", 1))
+    assert rows["epsilon"].endswith("a sanitized estimate, no bound")
+    assert "worst case" not in rows
+
+
+def test_the_price_of_what_was_read_off_is_no_promise(screen, folder):
+    np.save("labels.npy", np.tile([0, 1, 1], (20, 2)))
+    rows = told(screen("aggregate", "labels.npy", "--layout", "labels", "--dry-run"))
+    assert rows["epsilon"].endswith(", which promises nothing")
+    assert rows["privacy"].startswith("not proved")
 
 
 def test_a_dry_run_writes_nothing(screen, votes, folder):
@@ -106,6 +130,7 @@ def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
     assert rows["epsilon"] == "1.0000 at delta 1e-05, for all votes: what the refusal costs"
+    assert rows["privacy"] == str(verdict(1.0, 1e-5, "refusal"))
     assert report_in(folder)["tested"]["passed"] is False
 
 
@@ -151,4 +176,3 @@ def test_verdicts_round_against_the_run():
     assert verdict(1.0001, 1e-5).word == "usable"
     assert verdict(10.0, 1e-5).word == "weak"
     assert verdict(10.1, 1e-5).word == "hardly any"
-    assert "at most 100.0%" in verdict(30.0, 1e-5).meaning

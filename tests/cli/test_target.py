@@ -20,6 +20,7 @@ from pate_cli.ledger import Outcome, SpendRecord
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.verbs.attempts import AttemptBook
+from pate_cli.votes import VoteFile
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
@@ -156,16 +157,17 @@ def test_attempts_at_the_same_moment_know_of_each_other(tmp_path):
     path = tmp_path / "record.json"
     words = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5}
     one, other, third = (AttemptBook(path, **words, budget=2.0, name=name) for name in "abc")
-    with one.under_way(), other.under_way():
-        assert [attempt["outcome"] for attempt in attempts(path)] == ["pending"] * 2
-        with pytest.raises(UnreachableError), third.under_way():
-            pass
+    one.enter()
+    other.enter()
+    assert [attempt["outcome"] for attempt in attempts(path)] == ["pending"] * 2
+    with pytest.raises(UnreachableError):
+        third.enter()
     assert one.ended(passed=False).epsilon == 1.5  # the other is still pending
     assert other.ended(passed=True).epsilon == 1.5
     assert [attempt["outcome"] for attempt in attempts(path)] == ["refused", "passed"]
     # What was left by the refusal is there for the third.
-    with pytest.raises(UnreachableError, match=r"0\.5 is left"), third.under_way():
-        pass
+    with pytest.raises(UnreachableError, match=r"0\.5 is left"):
+        third.enter()
 
 
 KILLED = """
@@ -212,16 +214,36 @@ def test_votes_that_are_none_cost_nothing(pate, tmp_path, counts):
     words = ("--target-epsilon", 1.5, "--max-queries", 60)
     done = pate("aggregate", tmp_path / "votes.npy", *words)
     assert done.exit_code == 3
-    assert not Path(RECORD).exists() or attempts() == []
+    assert not Path(RECORD).exists()
 
 
-def test_what_ends_before_the_coin_is_struck_out(pate, votes, monkeypatch):
-    def score(self, counts):
+def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monkeypatch):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ConfidentGNMax, "score", score)
-    pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
-    assert attempts() == []
+    words = ("aggregate", votes, "--target-epsilon", 1.5, *ALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(VoteFile, "batches", interrupted)
+        assert pate(*words).exit_code == 130
+    assert not Path(RECORD).exists()
+    monkeypatch.setattr(ConfidentGNMax, "score", interrupted)
+    done = pate(*words)
+    assert done.exit_code == 130
+    assert done.stderr.endswith(
+        "interrupted; nothing was released; the attempt at epsilon 1.5 stays in votes.spent.json "
+        "and counts\n"
+    )
+    assert [one["outcome"] for one in attempts()] == ["pending"]
+
+
+def test_an_error_after_the_entry_says_that_the_attempt_counts(pate, votes, monkeypatch):
+    def failing(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(ConfidentGNMax, "score", failing)
+    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
+    assert done.exit_code == 1
+    assert "the attempt at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]
 
 
 def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):

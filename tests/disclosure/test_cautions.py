@@ -44,7 +44,7 @@ def test_defaults_need_no_caution(name):
 )
 def test_labels_that_are_noise(mechanism):
     (text,) = cautions(mechanism, delta=DELTA)
-    assert text.startswith("Labels are noise: even where all 40 teachers agree")
+    assert text.startswith("Labels are noise: even where all 40 votes agree")
     assert "pate tune" in text
 
 
@@ -82,7 +82,7 @@ def test_a_delta_above_one_in_so_many_teachers():
     mechanism = GNMax(40, 4, sigma2=6.0)
     assert cautions(mechanism, delta=0.025) == ()
     (text,) = cautions(mechanism, delta=0.026)
-    assert text.startswith("delta 0.026 is above 1 / 40 teachers")
+    assert text.startswith("delta 0.026 is above 1 / 40 votes")
 
 
 def test_an_epsilon_that_promises_nothing():

@@ -261,6 +261,10 @@ class Nodes:
         return self.mechanism.cells(self.score, self.table.grid)
 
     @cached_property
+    def lattice_cells(self):
+        return self.table.on_lattice(self.cells)
+
+    @cached_property
     def cost(self):
         return self.table.cost(self.cells)
 
@@ -312,9 +316,9 @@ def test_costs_are_not_negative_and_at_most_that_of_seeing_the_noisy_values(node
     assert np.all((nodes.cost >= 0.0) & (nodes.cost <= cap * (1.0 + 1e-12)))
     assert worst(mechanism) <= cap * (1.0 + 1e-12)
     everywhere = nodes.table.rows(0, nodes.table.lattice_rows)
-    assert everywhere.shape == (nodes.table.lattice_rows, nodes.table.grid.size)
+    assert everywhere.shape == (nodes.table.lattice_rows, nodes.table.lattice.size)
     assert np.all((everywhere >= 0.0) & (everywhere <= cap * (1.0 + 1e-12)))
-    np.testing.assert_allclose(everywhere[tuple(nodes.cells.T)], nodes.cost, rtol=1e-13)
+    np.testing.assert_allclose(everywhere[tuple(nodes.lattice_cells.T)], nodes.cost, rtol=1e-13)
 
 
 @on_graphs(ScoredMechanism)
@@ -339,8 +343,13 @@ def test_neighbours_move_the_score_by_at_most_its_lipschitz_constants(nodes):
     assert np.all(moved <= np.array(nodes.mechanism.lipschitz) * (1.0 + 1e-12))
     # Some neighbour comes near it in the first dimension, so the constant is not generous.
     assert moved[0] >= 0.55 * nodes.mechanism.lipschitz[0]
-    assert np.abs(nodes.cells[here, 0] - nodes.cells[there, 0]).max() <= 1
-    assert np.abs(nodes.cells[here, 1] - nodes.cells[there, 1]).max() <= nodes.table.grid.stride
+    for cells, grid in (
+        (nodes.cells, nodes.table.grid),
+        (nodes.lattice_cells, nodes.table.lattice),
+    ):
+        rows, columns = np.abs(cells[here] - cells[there]).max(axis=0)
+        assert rows <= 1
+        assert columns <= grid.stride
 
 
 @on_graphs(ScoredMechanism)
@@ -366,8 +375,9 @@ def test_the_prices_for_all_votes_are_above_every_exact_divergence(nodes):
 @on_graphs(ScoredMechanism)
 def test_neighbours_change_the_cost_by_at_most_its_local_sensitivity(nodes):
     here, there = nodes.edges
-    rows, columns = nodes.table.rows_per_block, nodes.table.grid.block
-    local = nodes.table.blocks[nodes.cells[:, 0] // rows, nodes.cells[:, 1] // columns]
+    rows, columns = nodes.table.rows_per_block, nodes.table.lattice.block
+    at = nodes.lattice_cells
+    local = nodes.table.blocks[at[:, 0] // rows, at[:, 1] // columns]
     change = np.abs(nodes.cost[here] - nodes.cost[there])
     assert change.max() > 1e-2 * nodes.cost.max()
     assert np.all(change <= np.minimum(local[here], local[there]))

@@ -85,6 +85,10 @@ class Ensemble:
         return self.mechanism.cells(self.scores, self.table.grid)
 
     @cached_property
+    def lattice_cells(self):
+        return self.table.on_lattice(self.cells)
+
+    @cached_property
     def cost(self):
         return self.table.cost(self.cells)
 
@@ -134,6 +138,9 @@ def test_the_score_of_neighbours_is_within_its_lipschitz_constants(case):
     assert np.all(moved <= np.array(case.mechanism.lipschitz))
     assert np.abs(case.cells[here, 0] - case.cells[there, 0]).max() <= 1
     assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.table.grid.stride
+    rows, columns = np.abs(case.lattice_cells[here] - case.lattice_cells[there]).max(axis=0)
+    assert rows <= 1
+    assert columns <= case.table.lattice.stride
 
 
 def law_of(mechanism, counts):
@@ -201,8 +208,8 @@ def test_the_cost_by_score_is_the_cost_on_the_lattice(case):
     # `rdp` evaluates only the nodes in use, so the table may be higher by the search's slack.
     np.testing.assert_allclose(by_score[0], case.cost, rtol=3e-6)
     rows = case.table.rows(0, case.table.lattice_rows)
-    assert rows.shape == (case.table.lattice_rows, case.table.grid.size)
-    np.testing.assert_allclose(rows[tuple(case.cells.T)], case.cost, rtol=1e-13)
+    assert rows.shape == (case.table.lattice_rows, case.table.lattice.size)
+    np.testing.assert_allclose(rows[tuple(case.lattice_cells.T)], case.cost, rtol=1e-13)
 
 
 def test_a_maximum_that_stops_at_the_number_of_teachers_is_not_smooth():

@@ -42,7 +42,7 @@ def _test(*, refuse, **settings):
     """A run whose coin is given."""
     with patch.object(Noise, "comes_up", lambda self, log_chance: refuse):
         try:
-            return _run(**settings, **TARGET)
+            return _run(**{"bound": "two-tail", **settings, **TARGET})
         except pate.RefusedError as error:
             return error.report, None
 
@@ -135,6 +135,7 @@ KINDS = {
     "as published": lambda: _run("gnmax", analysis="paper", release="unbiased", as_published=True),
     "passed": lambda: _test(refuse=False),
     "refused": lambda: _test(refuse=True),
+    "sharp": lambda: _test(refuse=False, bound="conditional"),
     "met": lambda: _run(target_epsilon=300.0, max_queries=40),
     "two per record": lambda: _run("gnmax", teachers_per_record=2),
     "classes read off": lambda: _opened(

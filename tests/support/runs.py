@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from pate_cli.accounting.sensitivity import sensitivity_curve
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounts import charge
 from pate_cli.labels import concatenate
 from pate_cli.ledger import Round
@@ -93,17 +93,8 @@ def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, *
 def single_curves(table, cells, distances):
     """LS_d of single queries in given cells, [cells, distances], and the bound for every d."""
     distinct, inverse = np.unique(cells, axis=0, return_inverse=True)
-    rows = [
-        sensitivity_curve(
-            table.blocks,
-            cells=cell[None],
-            weights=np.ones(1, dtype=np.int64),
-            grid=table.grid,
-            rows_per_block=table.rows_per_block,
-            distances=np.arange(distances),
-        )
-        for cell in distinct
-    ]
+    one = np.ones(1, dtype=np.int64)
+    rows = [table.price(Tally(cell[None], one), np.arange(distances)).curve for cell in distinct]
     return np.array(rows)[inverse.reshape(-1)], float(table.blocks.max())
 
 

@@ -95,14 +95,14 @@ def test_a_row_costs_as_much_as_it_has_teachers(parquet):
         carried = pickle.dumps(file)
         assert len(carried) < 2000
         (again,) = pickle.loads(carried).batches()  # noqa: S301 - our own
-        first = FilePasses(file, 40).fingerprint()
+        first = FilePasses(file, 40).fingerprint(GNMax(3, 2**24, sigma2=2.0))
     np.testing.assert_array_equal(batch.counts.labels, label)
     np.testing.assert_array_equal(again.counts.labels, label)
     with open_votes(path, classes=2**24) as file:
-        assert FilePasses(file, 40).fingerprint() == first
+        assert FilePasses(file, 40).fingerprint(GNMax(3, 2**24, sigma2=2.0)) == first
     other = parquet(columns(label, [[1, 2]] * 40), "o.parquet")
     with open_votes(other, classes=2**24) as file:
-        assert FilePasses(file, 40).fingerprint() != first
+        assert FilePasses(file, 40).fingerprint(GNMax(3, 2**24, sigma2=2.0)) != first
 
 
 def test_rows_without_votes_where_teachers_may_be_missing(parquet, drain, refusal):

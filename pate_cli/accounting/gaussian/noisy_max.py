@@ -44,6 +44,7 @@ __all__ = [
     "SCORE_ERROR",
     "argmax_score_range",
     "loser_gaps",
+    "rival_lipschitz",
     "score_lipschitz",
     "score_range",
     "scores",
@@ -81,6 +82,15 @@ _MOST_LEVELS = 4096
 def score_lipschitz(sigma: float) -> float:
     """How far one vote can move a computed score: √2/σ, widened by what the computation adds."""
     return float(np.sqrt(2.0) / check_positive("sigma", sigma)) * (1.0 + 1e-9) + 2.0 * SCORE_ERROR
+
+
+def rival_lipschitz(sigma: float) -> float:
+    """How far one vote can move y = z + v·(this), for computed scores z: 1/(σ√2), widened.
+
+    See `rival_columns` and THEORY.md, section 4.6.
+    """
+    half = float(np.sqrt(0.5) / check_positive("sigma", sigma))
+    return half * (1.0 + 1e-9) + 2.0 * SCORE_ERROR
 
 
 def score_range(*, teachers: int, classes: int, sigma: float) -> tuple[float, float]:

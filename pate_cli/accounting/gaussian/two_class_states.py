@@ -29,7 +29,7 @@ from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_counts, check_distances, check_order, check_positive
 from pate_cli.errors import ParameterError
 
-__all__ = ["two_class_states_rdp"]
+__all__ = ["check_two_class_size", "two_class_states_rdp"]
 
 
 # What float64 may have lost of a divergence between states one vote apart.
@@ -107,6 +107,15 @@ def _spread(cost: Floats) -> Floats:
     return fewer
 
 
+def check_two_class_size(teachers: int) -> None:
+    """ParameterError for more teachers than a table of all their states can hold."""
+    if teachers > _MOST_TEACHERS:
+        raise ParameterError(
+            f"teachers={teachers}: exact states of two classes are tabulated for at most "
+            f"{_MOST_TEACHERS}"
+        )
+
+
 def two_class_states_rdp(
     counts: Counts,
     *,
@@ -135,16 +144,12 @@ def two_class_states_rdp(
 
     Raises:
         ParameterError: a bad sigma, order, threshold, distance or histogram, or more teachers than
-            a table of states can hold.
+            `check_two_class_size` allows.
     """
     counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
     if counts.shape[1] != 2:
         raise ParameterError(f"counts must have 2 classes, got {counts.shape[1]}")
-    if teachers > _MOST_TEACHERS:
-        raise ParameterError(
-            f"teachers={teachers}: exact states of two classes are tabulated for at most "
-            f"{_MOST_TEACHERS}"
-        )
+    check_two_class_size(teachers)
     if (threshold is None) != (sigma_threshold is None):
         raise ParameterError("threshold and sigma_threshold must be given together")
     if threshold is not None and not math.isfinite(threshold):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,7 +15,11 @@ from divergences import coin, renyi
 from graphs import Graph
 from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian import conditional
-from pate_cli.accounting.gaussian.conditional import conditional_rdp, conditional_seconds
+from pate_cli.accounting.gaussian.conditional import (
+    check_conditional_size,
+    conditional_rdp,
+    conditional_seconds,
+)
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.errors import ParameterError
 
@@ -318,10 +323,59 @@ def test_refusals():
         ([[3, 2, 1]], {"cap": np.nan}, "cap must be at least 0"),
         ([[3, 2, 1]], {"distances": (2, 1)}, "distances must be ascending"),
         ([[3, 2, 1]], {"distances": (0.5,)}, "whole numbers"),
-        ([[3, 2, 1]], {"teachers": 5000, "sigma": 800.0}, "teachers=5000 and sigma=800: .* GiB"),
+        ([[3, 2, 1]], {"teachers": 5000, "sigma": 800.0}, "teachers=5000, .* sigma=800: .* GiB"),
     ):
         with pytest.raises(ParameterError, match=words):
             cost(histograms, **(good | changes))
+
+
+SHAPES = [
+    # teachers, classes, sigma, order, rows, distances
+    (60, 3, 6.0, 8.0, 300, 12),
+    (40, 10, 4.0, 5.0, 600, 8),
+    (40, 3, 2.0, 3.0, 60, 6),
+    (30, 24, 8.0, 5.0, 200, 4),
+]
+
+
+@pytest.mark.parametrize(("teachers", "classes", "sigma", "order", "rows", "distances"), SHAPES)
+def test_memory_is_presumed_for_the_worst_votes(
+    monkeypatch, teachers, classes, sigma, order, rows, distances
+):
+    """What the widest votes took at most is allowed to all votes of their shape, or to none."""
+    rng = np.random.default_rng(6)
+    shares = rng.dirichlet(np.ones(classes), size=rows)
+    wide = np.array([rng.multinomial(teachers, share) for share in shares])
+    narrow = np.full((rows, classes), teachers // classes)
+    asked = {"teachers": teachers, "sigma": sigma, "order": order}
+    asked |= {"distances": np.arange(distances)}
+    tracemalloc.start()
+    try:
+        cost(wide, **asked)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr(conditional, "_MOST_BYTES", most)
+    for votes in (wide, narrow):
+        with pytest.raises(ParameterError, match="two-tail"):
+            cost(votes, **asked)
+
+
+def test_what_was_found_to_fit_is_never_refused(monkeypatch):
+    """The public check speaks for all that may be asked of fewer rows and nearer by."""
+    asked = {"teachers": 20, "classes": 4, "sigma": 3.0, "order": 4.0}
+    histograms = np.random.default_rng(7).multinomial(20, [0.4, 0.3, 0.2, 0.1], size=40)
+    for most in np.geomspace(1e6, 1e8, 40).tolist():
+        monkeypatch.setattr(conditional, "_MOST_BYTES", int(most))
+        try:
+            check_conditional_size(rows=40, furthest=5, **asked)
+        except ParameterError:
+            continue
+        for rows, distances in ((40, np.arange(6)), (40, (0, 5)), (7, (0,))):
+            cost(histograms[:rows], teachers=20, sigma=3.0, order=4.0, distances=distances)
+        break
+    else:
+        pytest.fail("nothing fits")
 
 
 def test_estimates_of_time():

@@ -1,0 +1,581 @@
+"""A whole Confident query with three classes or more: the test's count and the argmax tied.
+
+A test of max_j n_j and an argmax look at the same votes: votes that shrink the argmax's gap also
+lower what the test looks at. Charged apart, a row costs the best v to pass the test *and* the worst
+gap for the argmax; this bound takes both from one set of reachable places. Proof: THEORY.md, 4.4.
+
+**One query, one ordered pair.** A vote goes from a to b; x = n_a, y = n_b, r the largest count of
+the others and C their largest noisy count. With v = max(x, y, r), v' = max(x − 1, y + 1, r),
+p = Φ((v − T)/σ1), p' likewise and h of `three_outcomes`,
+
+  e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
+
+**Over a ball.** Fix the class f of the pair, a (which gives the vote) or b (which takes it), with
+count F; o is the pair's other class. Within d votes f stands at some F + i, |i| ≤ d; o and the rest
+then lose at most l = d − i₋ votes and gain at most g = d − i₊, so max(l, g) = d and i = l − g. Let
+S_{l,g} be t_0 after l losses and g gains among o and the rest, as `conditional` spreads balls, at
+the place of f moved by i. Then
+
+  u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
+
+over max(l, g) = d and over all (v, v') that F + i, a count of o in [o − l, o + g] and a largest
+count of the rest in [r − l, r + g] allow. It bounds the ordered pair at d = 0, and that of n' at d
+is at most that of n at d + 1. Both choices of f do, and so does the smaller of the two; but not the
+choice "whichever is larger", which may change from n to n'.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from pate_cli.accounting.divergence import bernoulli_excess
+from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
+from pate_cli.accounting.gaussian.conditional import (
+    Balls,
+    check_conditional_size,
+    conditional_seconds,
+    every_touch,
+    row_parts,
+    with_errors,
+)
+from pate_cli.accounting.gaussian.three_outcomes import (
+    Lattice,
+    Table,
+    endless,
+    lone_vote,
+    moved_vote,
+    rounded_up,
+)
+from pate_cli.arrays import Counts, Floats, Ints
+from pate_cli.checks import (
+    check_counts,
+    check_distances,
+    check_ensemble,
+    check_nonnegative,
+    check_order,
+    check_positive,
+)
+from pate_cli.errors import ParameterError
+
+__all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
+
+# Numbers of tables, and of laws, that are held at once; they bound memory, not results.
+_HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
+_MOST_PLACES = 30_000_000
+# Seconds per place of a table, cell and pair (l, g), and per row, value of j and pair (l, g).
+_SPREAD_SECONDS, _LAW_SECONDS = 2.5e-9, 1.5e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """The test's part of a query's moment, this direction, by v = 0, …, τ and v' = v + step.
+
+    Attributes:
+        excess: of the coin alone for steps −1, 0, 1, [3, τ + 1].
+        weight: p^λ p'^{1−λ}, likewise.
+        excess_over, weight_over: their maxima over 2^level values from v on, [levels, 3, τ + 1].
+    """
+
+    excess: Floats
+    weight: Floats
+    excess_over: Floats
+    weight_over: Floats
+
+    @classmethod
+    def of(cls, *, teachers: int, threshold: float, sigma: float, order: float) -> _Test:
+        margin = (np.arange(-1, teachers + 2) - threshold) / sigma
+        log_yes, log_no = log_ndtr(margin), log_ndtr(-margin)
+        middle = slice(1, -1)
+        excess, weight = [], []
+        for there in (slice(None, -2), middle, slice(2, None)):
+            mine, other = (log_yes[middle], log_no[middle]), (log_yes[there], log_no[there])
+            excess.append(bernoulli_excess(mine, other, order=order))
+            with np.errstate(over="ignore"):
+                weight.append(np.exp(order * mine[0] - (order - 1.0) * other[0]))
+        found = np.stack(excess), np.stack(weight)
+        return cls(*found, *(_over_stretches(values) for values in found))
+
+    def at(self, step: int, votes: Ints, moment: Floats) -> Floats:
+        """The query's excess moment at v = votes and v' = v + step, for the argmax's moment."""
+        return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
+
+    def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
+        """A bound on it over low ≤ v ≤ high, 0 where there is no such v."""
+        last = self.excess.shape[1] - 1
+        some = np.maximum(low, 0) <= np.minimum(high, last)
+        low, high = np.clip(low, 0, last), np.clip(high, 0, last)
+        level = np.frexp(np.maximum(high - low + 1, 1))[1] - 1
+        end = np.maximum(high + 1 - (1 << level), low)
+        excess, weight = (
+            np.maximum(values[level, 1 + step, low], values[level, 1 + step, end])
+            for values in (self.excess_over, self.weight_over)
+        )
+        return np.where(some, excess + weight * moment, 0.0)
+
+    def apart(self, own: Counts, top: Counts, moment: Floats) -> Floats:
+        """What is charged if test and argmax are not tied, for moments [cases, distances].
+
+        Args:
+            own: the larger count that a vote touches, [cases].
+            top: the largest count of its row, [cases].
+            moment: the argmax's excess moment, [cases, distances].
+        """
+        distances = np.arange(moment.shape[1])
+        low, high = top[:, None] - distances, top[:, None] + distances
+        stay = self.over(0, low, high, moment)
+        moved = np.maximum(self.over(-1, low, high, moment), self.over(1, low, high, moment))
+        # No vote that is touched becomes the largest, or is it: v' = v.
+        below = own[:, None] + distances < low - 1
+        return np.where(below, stay, np.maximum(stay, moved))
+
+
+def _over_stretches(values: Floats) -> Floats:
+    """Maxima over 1, 2, 4, … values from each on, [levels, …]; a stretch ends where they do."""
+    levels, width = [values], 1
+    while 2 * width <= values.shape[-1]:
+        wider = levels[-1].copy()
+        np.maximum(wider[..., :-width], levels[-1][..., width:], out=wider[..., :-width])
+        levels.append(wider)
+        width *= 2
+    return np.stack(levels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Classes f of pairs, and all that decides their moments.
+
+    Attributes:
+        own: count of f, [sides] (votes).
+        other: that of the pair's other class.
+        rest: the largest of the others.
+        law: Pr[⌈KC⌉ = j], j descending from `top` on, [sides, laws].
+        top: the first j, in cells.
+    """
+
+    own: Counts
+    other: Counts
+    rest: Counts
+    law: Floats
+    top: int
+
+    @classmethod
+    def of(cls, touched: Touched, others: BestOfOthers) -> _Sides:
+        """First all larger classes of the pairs, then all the smaller ones."""
+        lattice = others.lattice
+        # C is above the largest of its counts by more than this as seldom as is neglected.
+        top = int(touched.rivals.max(initial=0)) * lattice.cells + lattice.above
+        law = others.law(touched)[:, lattice.gap + lattice.above - top :]
+        (larger, smaller), twice = touched.counts.T, np.tile(touched.rivals, 2)
+        return cls(
+            np.concatenate([larger, smaller]),
+            np.concatenate([smaller, larger]),
+            twice,
+            np.concatenate([law, law]),
+            top,
+        )
+
+
+class _Spread:
+    """Expectations of S_{l,g}, for one l after the other. Tables are cropped to what is looked at.
+
+    A table's rows are gaps and its columns places. A loss among o and the rest raises the gap or
+    the place by one, a gain lowers one of them.
+    """
+
+    def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
+        """Start with S_{0,0} = t_0."""
+        self._cells, self._distances = lattice.cells, distances
+        self._size, laws = sides.own.size, sides.law.shape[1]
+        gaps = (sides.own - sides.other) * lattice.cells
+        first = sides.own * lattice.cells - sides.top  # the place at the first j
+        # f moves by this many cells, and the others by as many again.
+        halo = 2 * lattice.cells * (distances - 1)
+        row = max(int(gaps.min()) - halo, -lattice.gap)
+        column = max(int(first.min()) - halo, lattice.lowest)
+        rows = slice(row + lattice.gap, int(gaps.max()) + halo + lattice.gap + 1)
+        columns = slice(column - lattice.lowest, int(first.max()) + laws + halo - lattice.lowest)
+        self._table = table[rows, columns].copy()
+        height, width = self._table.shape
+        # Where f would have fewer than no votes or more than all, something else is read.
+        self._pad = lattice.cells * distances * (width + 1) + laws + width
+        self._held = max(1, min(distances, _HELD // self._table.size))
+        self._buffer = np.zeros(
+            2 * self._pad + self._held * self._table.size, dtype=self._table.dtype
+        )
+        self._stack = self._buffer[self._pad : self._buffer.size - self._pad].reshape(
+            self._held, height, width
+        )
+        self._spare = np.empty_like(self._table)
+        self._groups = []
+        order = np.argsort(gaps, kind="stable")
+        for group in np.split(order, np.flatnonzero(np.diff(gaps[order])) + 1):
+            low = int(first[group].min())
+            along = np.zeros((group.size, int(first[group].max()) + laws - low))
+            np.put_along_axis(
+                along, (first[group] - low)[:, None] + np.arange(laws), sides.law[group], axis=1
+            )
+            start = self._pad + (int(gaps[group[0]]) - row) * width + low - column
+            self._groups.append((group, start, np.ascontiguousarray(along.T)))
+
+    def lose(self) -> None:
+        """From S_{l,0} to S_{l+1,0}."""
+        for _ in range(self._cells):
+            table, wider = self._table, self._spare
+            np.maximum(table[1:], table[:-1], out=wider[:-1])
+            wider[-1] = table[-1]
+            np.maximum(wider[:, :-1], table[:, 1:], out=wider[:, :-1])
+            self._table, self._spare = wider, table
+
+    def expected(self, losses: int) -> Floats:
+        """E_C S_{l,g} at f's place moved by l − g, for g = 0, …, distances − 1, [sides, g]."""
+        found = np.empty((self._size, self._distances))
+        for start in range(0, self._distances, self._held):
+            stop = min(start + self._held, self._distances)
+            for gains in range(start, stop):
+                if gains == 0:
+                    self._stack[0] = self._table
+                else:
+                    before = self._stack[(gains - 1) % self._held]
+                    self._gain(before, self._stack[gains - start])
+            self._collect(found[:, start:stop], losses - start)
+        return found
+
+    def _gain(self, table: Table, wider: Table) -> None:
+        for step in range(self._cells):
+            if step or self._held == 1:  # in place
+                table = wider.copy()
+            np.maximum(table[1:], table[:-1], out=wider[1:])
+            wider[0] = table[0]
+            np.maximum(wider[:, 1:], table[:, :-1], out=wider[:, 1:])
+
+    def _collect(self, out: Floats, moved: int) -> None:
+        """Where f has moved by `moved`, moved − 1, … votes: one line of each held table."""
+        item, width = self._buffer.itemsize, self._table.shape[1]
+        diagonal = self._cells * (width + 1)
+        strides = (item * (self._table.size - diagonal), item)
+        for group, start, along in self._groups:
+            lines = np.lib.stride_tricks.as_strided(
+                self._buffer[start + moved * diagonal :],
+                (out.shape[1], along.shape[0]),
+                strides,
+                writeable=False,
+            )
+            out[group] = (lines.astype(np.float64) @ along).T
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How far o and the rest can be when f stands at a count, [sides, g] each (votes)."""
+
+    own: Ints
+    other_low: Ints
+    other_high: Ints
+    rest_low: Ints
+    rest_high: Ints
+    stands: NDArray[np.bool_]
+    """Where f has no fewer than no votes and no more than all."""
+
+    @classmethod
+    def of(cls, sides: _Sides, losses: int, gains: Ints, *, teachers: int) -> _Reach:
+        own = sides.own[:, None] + losses - gains
+        left = teachers - own
+        return cls(
+            own,
+            sides.other[:, None] - losses + 0 * gains,
+            np.minimum(sides.other[:, None] + gains, left),
+            sides.rest[:, None] - losses + 0 * gains,
+            np.minimum(sides.rest[:, None] + gains, left),
+            (own >= 0) & (left >= 0),
+        )
+
+    def giving(self, test: _Test, moment: Floats) -> Floats:
+        """The largest excess moment of a query in which f gives a vote to o."""
+        own, last = self.own, test.excess.shape[1] - 1
+        here = np.clip(own, 0, last)
+        # v = f's count, and v' one less, if nobody else is near.
+        alone = (self.other_low <= own - 2) & (self.rest_low <= own - 1)
+        worst = np.where(alone, test.at(-1, here, moment), 0.0)
+        # v' = v: the rest have it, or o has it with the vote. Pr[pass] rises with v.
+        by_rest = (self.rest_high > own) & (self.other_low < self.rest_high)
+        tied = (self.rest_low <= own) & (own <= self.rest_high) & (self.other_low < own)
+        behind = (self.other_low < own) & (own <= self.other_high + 1) & (self.rest_low <= own)
+        votes = np.where(by_rest, np.clip(self.rest_high, 0, last), here)
+        same = np.where(by_rest | tied | behind, test.at(0, votes, moment), 0.0)
+        # v = o's count, which is one more with the vote.
+        low = np.maximum(np.maximum(own, self.other_low), self.rest_low)
+        return np.maximum(np.maximum(worst, same), test.over(1, low, self.other_high, moment))
+
+    def taking(self, test: _Test, moment: Floats) -> Floats:
+        """The same where f takes a vote from o."""
+        own, last = self.own, test.excess.shape[1] - 1
+        here = np.clip(own, 0, last)
+        most = (self.other_low <= own) & (self.rest_low <= own)
+        worst = np.where(most, test.at(1, here, moment), 0.0)
+        # v' = v: the rest have it, or o had it and f has it with the vote.
+        by_rest = (self.rest_high > own) & (self.other_low <= self.rest_high)
+        passed = (self.other_low <= own + 1) & (own < self.other_high) & (self.rest_low <= own + 1)
+        votes = np.clip(np.where(by_rest, self.rest_high, own + 1), 0, last)
+        same = np.where(by_rest | passed, test.at(0, votes, moment), 0.0)
+        # v = o's count, and v' one less.
+        low = np.maximum(np.maximum(own + 2, self.other_low), self.rest_low + 1)
+        return np.maximum(np.maximum(worst, same), test.over(-1, low, self.other_high, moment))
+
+    def lone(self, test: _Test, moment: Floats) -> Floats:
+        """The same where a vote is added to f or withdrawn from it."""
+        last = test.excess.shape[1] - 1
+        here = np.clip(self.own, 0, last)
+        moved = np.maximum(test.at(-1, here, moment), test.at(1, here, moment))
+        votes = np.clip(np.maximum(self.own, self.rest_high), 0, last)
+        return np.maximum(
+            np.where(self.rest_low <= self.own, moved, 0.0), test.at(0, votes, moment)
+        )
+
+
+_KINDS = (True, False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Query:
+    """All of a query that is the same for every row; public.
+
+    Attributes:
+        lattice: where counts and C are.
+        gives, takes, lone: t_0 as of `three_outcomes`.
+        balls: t_d of the argmax alone.
+        test: the test.
+        distances: how many.
+        enough: the most that the argmax's excess moment can be.
+        progress: as of `tied_rdp`.
+    """
+
+    lattice: Lattice
+    gives: Table
+    takes: Table
+    lone: Floats
+    balls: Balls
+    test: _Test
+    distances: int
+    enough: float
+    progress: Callable[[int], None]
+
+    def charged(self, moment: Floats, apart: Ints) -> Floats:
+        """An argmax's excess moments within so many votes, errors included."""
+        return np.minimum(with_errors(moment, apart), self.enough)
+
+    def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
+        """What cases are charged if test and argmax are not tied, [cases, distances]."""
+        moment = self.balls.expected(touched, others)
+        return self.test.apart(
+            touched.counts[:, 0],
+            others.counts[touched.rows, 0],
+            self.charged(moment, np.arange(self.distances)),
+        )
+
+    def pairs(self, touched: Touched, others: BestOfOthers) -> Floats:
+        """The largest excess moment of either order of each pair, [cases, distances]."""
+        found = np.zeros((len(touched), self.distances))
+        for at, some in touched.parts(_cases_at_once(self.lattice)):
+            sides = _Sides.of(some, others)
+            with ThreadPoolExecutor(2) as both:
+                gives, takes = both.map(functools.partial(self._of_kind, sides), _KINDS)
+            # The larger class gives or the smaller one does; either choice of f, so the smaller.
+            down = np.minimum(gives[: at.size], takes[at.size :])
+            up = np.minimum(gives[at.size :], takes[: at.size])
+            found[at] = np.maximum(down, up)
+        return found
+
+    def _of_kind(self, sides: _Sides, gives: bool) -> Floats:
+        """The largest excess moment where f gives a vote, or takes one, [sides, distances]."""
+        table, gains = self.gives if gives else self.takes, np.arange(self.distances)
+        spread = _Spread(table, self.lattice, sides, distances=self.distances)
+        worst = _ByDistance(sides.own.size, self.distances)
+        for losses in range(self.distances):
+            if losses:
+                spread.lose()
+            moment = self.charged(spread.expected(losses), np.maximum(losses, gains))
+            reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
+            found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
+            worst.add(losses, np.where(reach.stands, found, 0.0))
+            self.progress(1)
+        return worst.found
+
+    def alone(self, touched: Touched, others: BestOfOthers) -> Floats:
+        """The largest excess moment of a vote added to a class f or withdrawn.
+
+        As for pairs, with nobody in the part of o: C is the best of all others.
+        """
+        lattice, gains = self.lattice, np.arange(self.distances)
+        own = touched.counts[:, 0]
+        along = np.zeros((own.size, lattice.places))
+        first = own[:, None] * lattice.cells
+        np.put_along_axis(along, first + np.arange(lattice.laws), others.law(touched), axis=1)
+        sides = _Sides(own, touched.rivals, touched.rivals, along, 0)
+        worst = _ByDistance(own.size, self.distances)
+        line, place = self.lone, np.arange(lattice.places)
+        for losses in range(self.distances):
+            if losses:
+                for _ in range(lattice.cells):
+                    line = np.maximum(line, np.append(line[1:], 0.0))
+            lines, wider = [], line
+            for gained in range(self.distances):
+                at = np.clip(place + lattice.cells * (losses - gained), 0, lattice.places - 1)
+                lines.append(wider[at])
+                for _ in range(lattice.cells):
+                    wider = np.maximum(wider, np.append(0.0, wider[:-1]))
+            moment = self.charged(along @ np.stack(lines).T, np.maximum(losses, gains))
+            reach = _Reach.of(sides, losses, gains, teachers=lattice.teachers)
+            worst.add(losses, np.where(reach.stands, reach.lone(self.test, moment), 0.0))
+        return worst.found
+
+
+class _ByDistance:
+    """The largest of what is found for l losses and g gains, by d = max(l, g)."""
+
+    def __init__(self, cases: int, distances: int) -> None:
+        """Nothing yet."""
+        self.found = np.zeros((cases, distances))
+
+    def add(self, losses: int, found: Floats) -> None:
+        """For so many losses and 0, 1, … gains, [cases, distances]."""
+        worst = self.found
+        worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
+        np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
+
+
+def tied_rdp(
+    counts: Counts,
+    *,
+    teachers: int,
+    sigma: float,
+    threshold: float,
+    sigma_threshold: float,
+    order: float,
+    distances: Ints,
+    argmax_cap: float,
+    progress: Callable[[int], None] = lambda _steps: None,
+) -> Floats:
+    """What a whole Confident query costs within d votes of each histogram.
+
+    For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds
+    D_λ(M(n) ‖ M(n')), and the result of n' at d is at most that of n at d + 1.
+
+    Args:
+        counts: integer histograms [rows, classes], classes ≥ 3 in any order, of at most τ votes.
+        teachers: τ (public), which with σ, λ and the number of classes fixes the lattice.
+        sigma: standard deviation σ2 of the noise on each count of the argmax, > 0 (votes).
+        threshold: T, finite (votes).
+        sigma_threshold: standard deviation σ1 of the noise on the largest count, > 0 (votes).
+        order: Rényi order λ > 1.
+        distances: ascending d ≥ 0, [distances] (votes).
+        argmax_cap: a bound on the argmax of any votes, such as `worst_argmax_rdp` (nats).
+        progress: called with the number of steps that are done, from two threads.
+
+    Returns:
+        [distances, rows] in nats, non-decreasing in d, at most λ/(2σ1²) + min(argmax_cap, λ/σ2²),
+        which stands alone where λ(λ−1)/σ2² > 500.
+
+    Raises:
+        ParameterError: as `conditional_rdp`, or too large a table (`check_tied_size`).
+    """
+    counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
+    rows, classes = counts.shape
+    check_ensemble(teachers, classes, 1)
+    if classes < 3:
+        raise ParameterError("counts must have at least 3 classes: with 2 no class is untouched")
+    sigma, order = check_positive("sigma", sigma), check_order(order)
+    sigma_threshold = check_positive("sigma_threshold", sigma_threshold)
+    if not np.isfinite(threshold):
+        raise ParameterError(f"threshold must be finite, got {threshold}")
+    argmax_cap = min(check_nonnegative("argmax_cap", argmax_cap), order / sigma**2)
+    cap = order / (2.0 * sigma_threshold**2) + argmax_cap
+    if rows == 0 or endless(sigma=sigma, order=order):
+        return np.full((distances.size, rows), cap)
+    every = int(distances[-1]) + 1
+    check_conditional_size(
+        rows=rows,
+        classes=classes,
+        teachers=teachers,
+        sigma=sigma,
+        order=order,
+        furthest=every - 1,
+    )
+    check_tied_size(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
+    query = _Query(
+        lattice=lattice,
+        gives=rounded_up(gives),
+        takes=rounded_up(takes),
+        lone=lone_vote(lattice, order=order, shift=1.0 / sigma),
+        balls=Balls.of(lattice, gives, order=order, distances=np.arange(every)),
+        test=_Test.of(teachers=teachers, threshold=threshold, sigma=sigma_threshold, order=order),
+        distances=every,
+        enough=float(np.expm1((order - 1.0) * argmax_cap)),
+        progress=progress,
+    )
+    worst = np.empty((rows, every))
+    for start, part in row_parts(counts):
+        others, found = BestOfOthers.of(part, lattice), worst[start : start + len(part)]
+        leaders, *rest = every_touch(part)
+        # A vote between the two largest counts nearly always is the worst.
+        found[:] = query.pairs(leaders, others)
+        for touched, tied in zip(rest, (query.pairs, query.alone), strict=True):
+            above = (query.untied(touched, others) > found[touched.rows]).any(axis=1)
+            left = touched.take(np.flatnonzero(above))
+            np.maximum.at(found, left.rows, tied(left, others))
+    bound = np.log1p(worst) / (order - 1.0)
+    bound = np.minimum(np.maximum.accumulate(bound, axis=1), cap)
+    return np.asarray(bound.T[distances], dtype=np.float64)
+
+
+def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
+    """Refuse what `tied_rdp` might not have the memory for beyond `check_conditional_size`.
+
+    Raises:
+        ParameterError: a table that is too large to be held a few times.
+    """
+    if endless(sigma=sigma, order=order):
+        return
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    table = (2 * lattice.gap + 1) * lattice.places
+    if table > _MOST_PLACES:
+        raise ParameterError(
+            f"teachers={teachers} and sigma={sigma:g}: the conditional bound would tie test and "
+            f"argmax on tables of {table} places (at most {_MOST_PLACES}); the two-tail bound "
+            "needs little"
+        )
+
+
+def _cases_at_once(lattice: Lattice) -> int:
+    return max(1, _NUMBERS_AT_ONCE // lattice.laws)
+
+
+def tied_seconds(
+    *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
+) -> float:
+    """About how long `tied_rdp` takes (seconds), for an estimate only; arguments as there."""
+    if endless(sigma=sigma, order=order):
+        return 0.0
+    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    table = (2 * lattice.gap + 1) * lattice.places * lattice.cells
+    passes = -(-rows // _cases_at_once(lattice))
+    squared = (furthest + 1) ** 2
+    return (
+        conditional_seconds(
+            rows=rows,
+            classes=classes,
+            teachers=teachers,
+            sigma=sigma,
+            order=order,
+            furthest=furthest,
+        )
+        + passes * squared * table * _SPREAD_SECONDS
+        + rows * squared * lattice.laws * _LAW_SECONDS
+    )

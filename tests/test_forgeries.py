@@ -239,6 +239,12 @@ def test_explain_refuses_parameters_that_no_run_has():
             explained(put(data, ("rounds", 0, "mechanism"), mechanism))
 
 
+def test_explain_takes_any_epsilon():
+    report = reports.made("gnmax")[0]
+    words = explained(dataclasses.replace(report, epsilon=1e300).to_dict())
+    assert "at most e^1e+300 = over 4.5e+434294481903251827 times" in words
+
+
 def test_no_curve_is_made_of_what_is_only_claimed():
     report = dataclasses.replace(reports.made("gnmax")[0], private=False)
     assert report.statements[0].holds

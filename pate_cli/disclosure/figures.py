@@ -12,6 +12,7 @@ __all__ = ["factor", "in_a_thousand", "nats", "pair", "shown"]
 _EXACT: Final = Context(prec=40, Emax=MAX_EMAX)
 # Beyond it a factor is no number that anybody reads to the last digit.
 _LONGEST: Final = 1_000_000
+_MOST: Final = 1e18
 
 
 def shown(value: float) -> str:
@@ -31,7 +32,8 @@ def pair(epsilon: float, delta: float) -> str:
 
 def factor(epsilon: float) -> str:
     """e^ε with two decimals, or two digits where it is large; ε ≥ 0, nats."""
-    return _text(Decimal(epsilon).exp(_EXACT))
+    over = "over " if epsilon > _MOST else ""  # no decimal is so large
+    return over + _text(Decimal(min(epsilon, _MOST)).exp(_EXACT))
 
 
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
@@ -39,6 +41,8 @@ def in_a_thousand(epsilon: float, delta: float) -> str | None:
 
     None where that is 1,000 times or more.
     """
+    if epsilon > _MOST:
+        return None
     times = _EXACT.fma(Decimal(1000), Decimal(delta), Decimal(epsilon).exp(_EXACT))
     return None if times >= 1000 else _text(times)
 

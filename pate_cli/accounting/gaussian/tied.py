@@ -69,6 +69,7 @@ __all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
 _MOST_PLACES = 30_000_000
+_ALONE = 2**18
 # Seconds per place of a table, cell and pair (l, g), and per row, value of j and pair (l, g).
 _SPREAD_SECONDS, _LAW_SECONDS = 2.5e-9, 1.5e-9
 
@@ -267,7 +268,13 @@ class _Spread:
                 strides,
                 writeable=False,
             )
-            out[group] = (lines.astype(np.float64) @ along).T
+            wide = lines.astype(np.float64)
+            # Products above this size are shared out to threads by some libraries, which two
+            # threads at a time only hinders.
+            few = max(1, _ALONE // wide.size)
+            for first in range(0, group.size, few):
+                some = slice(first, first + few)
+                out[group[some]] = (wide @ along[:, some]).T
 
 
 @dataclass(frozen=True)

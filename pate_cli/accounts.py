@@ -7,6 +7,7 @@ composition (`ComposedAccount`), or that of the published analysis, which keeps 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
@@ -150,6 +151,25 @@ class TightAccount:
         )
 
 
+class _Share:
+    """Tells whole steps of so many, from shares of each of several parts."""
+
+    def __init__(self, progress: Callable[[int], None], steps: int, parts: int) -> None:
+        """Nothing is done."""
+        self._progress, self._steps, self._parts = progress, steps, parts
+        self._done, self._told = 0.0, 0
+        self._lock = threading.Lock()
+
+    def __call__(self, share: float) -> None:
+        """So much more of one part is done."""
+        with self._lock:
+            self._done += share / self._parts
+            fresh = min(int(self._done * self._steps + 1e-6), self._steps) - self._told
+            self._told += fresh
+        if fresh:
+            self._progress(fresh)
+
+
 class TargetAccount:
     """A target stated in advance: met whatever the votes, or tested by a coin. SECRET."""
 
@@ -200,7 +220,10 @@ class TargetAccount:
             profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        coin = self.plan.coin(profile.at, ceiling, orders=orders)
+        told = _Share(progress, self._queries, orders.size)
+        coin = self.plan.coin(
+            lambda order: profile.at(order, progress=told), ceiling, orders=orders
+        )
         return not key.aside("coin").comes_up(coin.log_refuse)
 
     def refused(self, *, private: bool, facts: Facts = PLAIN) -> Report:

@@ -48,7 +48,7 @@ _Ranged: TypeAlias = tuple[list[_Found], bytes]
 _ENTRIES: Final = 1 << 21
 
 
-def nothing_seen(rows: int) -> None:
+def nothing_seen(rows: int, of: int | None = None, /) -> None:
     """Progress that nobody follows."""
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,14 @@ _SERIES = np.outer(10.0 ** np.arange(4), _DECADE).ravel()
 _PATIENCE = 60.0
 
 
+Shares: TypeAlias = Callable[[float], None]
+"""Told which share of the work was just done."""
+
+
+def untold(share: float) -> None:
+    """Progress that nobody follows."""
+
+
 class States(Protocol):
     """What of a query decides its cost, and that of queries within so many votes of it."""
 
@@ -46,7 +55,7 @@ class States(Protocol):
         """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
         ...
 
-    def costs(self, order: float, states: Ints) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
         """Of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats."""
         ...
 
@@ -73,8 +82,9 @@ class LatticeStates:
         """(row, k) per query."""
         return mechanism.cells_of(counts, self.grid)
 
-    def costs(self, order: float, states: Ints) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
         """By the distance that votes can move a cell."""
+        progress(1.0)
         table = self.mechanism.cost_table(order, self.resolution)
         moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
         return table.within(moved, np.arange(DISTANCES))
@@ -97,14 +107,14 @@ class ConditionalStates:
         """As `vote_states`."""
         return mechanism.vote_states(counts)
 
-    def costs(self, order: float, states: Ints) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
         """Past the distances that are worth their time, what the query costs at worst."""
         mechanism = self.mechanism
         orders = np.array([order])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
         found = np.full((DISTANCES, len(states)), worst)
         near = np.arange(_NEAR if mechanism.dear_states else DISTANCES)
-        costs = mechanism.state_costs(states, order=order, distances=near)
+        costs = mechanism.state_costs(states, order=order, distances=near, progress=progress)
         found[near] = np.minimum(costs, worst)
         return found
 
@@ -223,12 +233,13 @@ class VoteProfile:
         """How many queries there are."""
         return 0 if self._tally is None else self._tally.queries
 
-    def at(self, order: float, *, first: int | None = None) -> Floats:
+    def at(self, order: float, *, first: int | None = None, progress: Shares = untold) -> Floats:
         """u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
 
         Args:
             order: λ > 1.
             first: of so many of the first queries only.
+            progress: called with shares of the work, which add up to 1.
         """
         if self._tally is None:
             return np.zeros(DISTANCES)
@@ -239,11 +250,17 @@ class VoteProfile:
         if order in self._kept:
             return self._kept[order] @ weights
         if self._in_order and DISTANCES * len(states) <= _MOST_KEPT / (1 + len(self._kept)):
-            self._kept[order] = self.states.costs(order, states)
+            self._kept[order] = self.states.costs(order, states, progress)
             return self._kept[order] @ weights
         for start in range(0, len(states), _CHUNK):
             part = slice(start, start + _CHUNK)
-            total += self.states.costs(order, states[part]) @ weights[part]
+            share = len(states[part]) / len(states)
+            found = self.states.costs(
+                order,
+                states[part],
+                lambda done, share=share: progress(share * done),  # type: ignore[misc]
+            )
+            total += found @ weights[part]
         return total
 
     def _places(self) -> Ints:

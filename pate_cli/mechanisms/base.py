@@ -10,7 +10,7 @@ What a mechanism alone can know is its method; nothing elsewhere asks which one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -329,13 +329,21 @@ class ScoredMechanism(Mechanism):
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
-    def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
+    def state_costs(
+        self,
+        states: Ints,
+        *,
+        order: float,
+        distances: Ints,
+        progress: Callable[[float], None] = lambda _share: None,
+    ) -> Floats:
         """The most that queries in these states could cost within each distance.
 
         Args:
             states: as `vote_states` gives them.
             order: λ > 1.
             distances: d ≥ 0 in ascending order, [distances], in records.
+            progress: called with shares of the work, which add up to 1.
 
         Returns:
             [distances, states], nats, non-decreasing in the distance.

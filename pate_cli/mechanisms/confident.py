@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -339,13 +339,21 @@ class ConfidentGNMax(ScoredMechanism):
         rows = self._vote_cells.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
-    def state_costs(self, states: Ints, *, order: float, distances: Ints) -> Floats:
+    def state_costs(
+        self,
+        states: Ints,
+        *,
+        order: float,
+        distances: Ints,
+        progress: Callable[[float], None] = lambda _share: None,
+    ) -> Floats:
         """The whole query's cost, test and argmax tied together, exact for two classes.
 
         Where the test's score is no count: ρ with the argmax's cost within a distance, at the worst
         v within it.
         """
         if self.classes == 2 and not self.real_scores:
+            progress(1.0)
             return two_class_states_rdp(
                 states[:, 1:],
                 teachers=self.teachers,
@@ -365,7 +373,9 @@ class ConfidentGNMax(ScoredMechanism):
                 order=order,
                 distances=distances,
                 argmax_cap=float(self.argmax.worst_answer(np.array([order]))[0]),
+                progress=progress,
             )
+        progress(1.0)
         argmax_rdp = self.argmax.state_costs(states[:, 1:], order=order, distances=distances)
         moments = cell_moments(
             self._vote_cells.lowest(0, self._vote_cells.rows),

@@ -37,7 +37,7 @@ __all__ = [
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
-Progress: TypeAlias = Callable[[int], None]
+Progress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)

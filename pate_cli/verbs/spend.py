@@ -137,7 +137,9 @@ def aggregate(
         checkpoint: a folder in which the run's key and what is finished are kept, so that a run
             with the same arguments goes on there, with the same labels, if this one is cut short.
             Call `end` on the result's `checkpoint` once its labels and report are in place.
-        progress: called with the number of rows of each finished part.
+        progress: called with the number of rows of each finished part; for a target, whose test
+            reads the rows before they are labelled, first as `progress(0, all)` and then with the
+            share of `all` that is done.
         parameters: of a mechanism given by name, such as threshold, sigma1 or sigma2.
 
     Raises:
@@ -445,6 +447,8 @@ class _Target:
         )
         # Whether a file holds votes is told for nothing. Nothing that follows fails by what they
         # are, and whatever fails is paid for like a pass.
+        # Read, read again for the test, priced and labelled.
+        progress(0, (2 if tested is None else 4) * asked.queries)
         asked.passes.fingerprint(asked.mechanism, progress=progress)
         book.enter()
         with book.standing():

@@ -240,7 +240,8 @@ def test_every_mechanism_and_bound_is_under_contract():
     scored = {name for name in CLASSES if issubclass(mechanism_class(name), ScoredMechanism)}
     assert scored == set(BUILD) == set(LOG_LAW)
     found = set()
-    for name, bound, classes, votes in itertools.product(scored, Bound, (2, 3), (1, 2)):
+    settled = set(Bound) - {Bound.AUTO}
+    for name, bound, classes, votes in itertools.product(scored, settled, (2, 3), (1, 2)):
         one = Kind(MechanismName(name), bound, classes, votes)
         try:
             states_for(bound, one.build(SIZES[0]), highest_order=5.0)
@@ -531,9 +532,13 @@ def mutants(name, charged):
 
 @pytest.mark.parametrize("charged", NOT_THEIR_OWN)
 def test_distances_that_are_not_their_own_are_seen_in_every_kind(charged):
-    """But where 63 records suffice for a tie whatever the votes: then all costs are the same."""
+    """But where 63 records suffice for a tie whatever the votes: then all costs are the same.
+
+    So they are where states are dear, whose farthest distances cost what any votes do.
+    """
     for name, kind in KINDS.items():
-        if kind.votes == 1:
+        dear = kind.bound is Bound.CONDITIONAL and kind.build(kind.sizes[0]).dear_states
+        if kind.votes == 1 and not (dear and charged == "the nearest and the farthest"):
             assert max(mutant.farther() for mutant in mutants(name, charged)) > 1.01, name
 
 

@@ -118,8 +118,6 @@ def test_the_conditional_bound_says_what_it_does_not_know():
         ConfidentGNMax(2000, 3, threshold=1500.0, sigma1=300.0, sigma2=100.0),
         GNMax(6001, 2, sigma2=100.0),
         ConfidentGNMax(6001, 2, threshold=4000.0, sigma1=300.0, sigma2=100.0),
-        # Memory for so many pairs of classes follows from the rows.
-        GNMax(40, 200, sigma2=40.0),
     ],
 )
 def test_sizes_are_decided_without_the_votes(mechanism):

@@ -69,6 +69,9 @@ __all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
 _MOST_PLACES = 30_000_000
+_ALONE = 2**18
+# Of the time that all pairs take.
+_LEADERS_SHARE = 0.3
 # Seconds per place of a table, cell and pair (l, g), and per row, value of j and pair (l, g).
 _SPREAD_SECONDS, _LAW_SECONDS = 2.5e-9, 1.5e-9
 
@@ -267,7 +270,13 @@ class _Spread:
                 strides,
                 writeable=False,
             )
-            out[group] = (lines.astype(np.float64) @ along).T
+            wide = lines.astype(np.float64)
+            # Products above this size are shared out to threads by some libraries, which two
+            # threads at a time only hinders.
+            few = max(1, _ALONE // wide.size)
+            for first in range(0, group.size, few):
+                some = slice(first, first + few)
+                out[group[some]] = (wide @ along[:, some]).T
 
 
 @dataclass(frozen=True)
@@ -363,7 +372,7 @@ class _Query:
     test: _Test
     distances: int
     enough: float
-    progress: Callable[[int], None]
+    progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
         """An argmax's excess moments within so many votes, errors included."""
@@ -378,20 +387,34 @@ class _Query:
             self.charged(moment, np.arange(self.distances)),
         )
 
-    def pairs(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """The largest excess moment of either order of each pair, [cases, distances]."""
+    def unsettled(self, touched: Touched, others: BestOfOthers, found: Floats) -> Touched:
+        """The cases that might be worse than what was found for their rows."""
+        above = (self.untied(touched, others) > found[touched.rows]).any(axis=1)
+        return touched.take(np.flatnonzero(above))
+
+    def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
+        """The largest excess moment of either order of each pair, [cases, distances].
+
+        Args:
+            touched, others: the pairs, and C of their rows.
+            share: of the work that this is.
+        """
         found = np.zeros((len(touched), self.distances))
+        if not len(touched):
+            self.progress(share)
         for at, some in touched.parts(_cases_at_once(self.lattice)):
             sides = _Sides.of(some, others)
             with ThreadPoolExecutor(2) as both:
-                gives, takes = both.map(functools.partial(self._of_kind, sides), _KINDS)
+                told = share * at.size / len(touched) / (2 * self.distances)
+                of_kind = functools.partial(self._of_kind, sides, share=told)
+                gives, takes = both.map(of_kind, _KINDS)
             # The larger class gives or the smaller one does; either choice of f, so the smaller.
             down = np.minimum(gives[: at.size], takes[at.size :])
             up = np.minimum(gives[at.size :], takes[: at.size])
             found[at] = np.maximum(down, up)
         return found
 
-    def _of_kind(self, sides: _Sides, gives: bool) -> Floats:
+    def _of_kind(self, sides: _Sides, gives: bool, *, share: float) -> Floats:
         """The largest excess moment where f gives a vote, or takes one, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
@@ -403,7 +426,7 @@ class _Query:
             reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
             found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
             worst.add(losses, np.where(reach.stands, found, 0.0))
-            self.progress(1)
+            self.progress(share)
         return worst.found
 
     def alone(self, touched: Touched, others: BestOfOthers) -> Floats:
@@ -459,7 +482,7 @@ def tied_rdp(
     order: float,
     distances: Ints,
     argmax_cap: float,
-    progress: Callable[[int], None] = lambda _steps: None,
+    progress: Callable[[float], None] = lambda _share: None,
 ) -> Floats:
     """What a whole Confident query costs within d votes of each histogram.
 
@@ -475,7 +498,7 @@ def tied_rdp(
         order: Rényi order λ > 1.
         distances: ascending d ≥ 0, [distances] (votes).
         argmax_cap: a bound on the argmax of any votes, such as `worst_argmax_rdp` (nats).
-        progress: called with the number of steps that are done, from two threads.
+        progress: called with shares of the work, which add up to 1, from two threads.
 
     Returns:
         [distances, rows] in nats, non-decreasing in d, at most λ/(2σ1²) + min(argmax_cap, λ/σ2²),
@@ -523,13 +546,15 @@ def tied_rdp(
     worst = np.empty((rows, every))
     for start, part in row_parts(counts):
         others, found = BestOfOthers.of(part, lattice), worst[start : start + len(part)]
-        leaders, *rest = every_touch(part)
+        leaders, pairs, single = every_touch(part)
         # A vote between the two largest counts nearly always is the worst.
-        found[:] = query.pairs(leaders, others)
-        for touched, tied in zip(rest, (query.pairs, query.alone), strict=True):
-            above = (query.untied(touched, others) > found[touched.rows]).any(axis=1)
-            left = touched.take(np.flatnonzero(above))
-            np.maximum.at(found, left.rows, tied(left, others))
+        share = len(part) / rows
+        found[:] = query.pairs(leaders, others, _LEADERS_SHARE * share)
+        left = query.unsettled(pairs, others, found)
+        tied = query.pairs(left, others, (1.0 - _LEADERS_SHARE) * share)
+        np.maximum.at(found, left.rows, tied)
+        left = query.unsettled(single, others, found)
+        np.maximum.at(found, left.rows, query.alone(left, others))
     bound = np.log1p(worst) / (order - 1.0)
     bound = np.minimum(np.maximum.accumulate(bound, axis=1), cap)
     return np.asarray(bound.T[distances], dtype=np.float64)

@@ -91,7 +91,7 @@ _KNOWN_SUFFIX = re.compile(
     re.IGNORECASE,
 )
 # Seconds that need no word.
-_PATIENCE = 2.0
+_PATIENCE = 10.0
 # The flag of every parameter, filled as commands are defined; predictions come in a file.
 _FLAGS = {"predictions": "--student", "record": "--spend"}
 

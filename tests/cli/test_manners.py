@@ -190,7 +190,10 @@ def test_help_tells_of_completion(pate):
     [
         (["x.npy", "--delta", "abc"], "--delta takes a number"),
         (["x.npy", "--max-queries", "1.5"], "--max-queries takes a whole number"),
-        (["x.npy", "--bound", "no"], "--bound: 'no' is not one of 'two-tail', 'conditional'"),
+        (
+            ["x.npy", "--bound", "no"],
+            "--bound: 'no' is not one of 'auto', 'two-tail', 'conditional'",
+        ),
         (["x.npy", "--dry-rn"], "no such option: --dry-rn (perhaps --dry-run)"),
         (["--delta", "1e-5"], "missing VOTES"),
         (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy)"),

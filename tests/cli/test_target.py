@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pate_cli.disclosure.profile import VoteProfile, lattice_states
+from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.errors import UnreachableError
 from pate_cli.ledger import Outcome, SpendRecord
@@ -21,10 +21,11 @@ from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.noise import Noise
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import VoteFile
+from pate_cli.words import Bound
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
-ALL = ("--max-queries", 60)
+ALL = ("--max-queries", 60, "--bound", "two-tail")
 
 
 @pytest.fixture
@@ -75,6 +76,18 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     assert (folder / "labels.csv").read_text().count("\n") == 61
     assert stat.S_IMODE(Path(RECORD).stat().st_mode) == 0o600
     assert attempts()[0]["outcome"] == "passed"
+
+
+def test_the_bound_follows_from_the_shape_and_is_told(pate, votes, heads):
+    """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
+    heads(refuse=False)
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--force")
+    report = json.loads(pate(*asked).stdout)
+    plan = TargetPlan.of(1.5, delta=1e-5)
+    orders = coin_orders(Bound.CONDITIONAL, MECHANISM, plan.orders).tolist()
+    assert report["tested"]["bound"] == "conditional"
+    assert report["tested"]["orders"] == orders == [8.0, 10.0, 12.5]
+    assert json.loads(pate(*asked, "--bound", "two-tail").stdout)["tested"]["bound"] == "two-tail"
 
 
 def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):

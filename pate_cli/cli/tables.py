@@ -219,8 +219,12 @@ def print_tuned(result: dict[str, Any]) -> None:
 
 def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, Any]) -> None:
     console.print(
-        f"\nT [bold]{winner['threshold']:g}[/], sigma1 [bold]{winner['sigma1']:g}[/], "
-        f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
+        (
+            "\nno test (gnmax), "
+            if winner["threshold"] is None
+            else f"\nT [bold]{winner['threshold']:g}[/], sigma1 [bold]{winner['sigma1']:g}[/], "
+        )
+        + f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
         + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
     )
     console.print(_winners_epsilon(winner, result["goal"]["delta"]))
@@ -311,8 +315,10 @@ def _front(result: dict[str, Any]) -> Grid:
             f"{point['epsilon']:.4f}",
             f"{point['expected_answers']:.1f}",
             f"{point['agreement']:.2%}",
-            f"{point['threshold']:g}",
-            f"{point['sigma1']:g}",
+            *(
+                "-" if point[name] is None else f"{point[name]:g}"
+                for name in ("threshold", "sigma1")
+            ),
             f"{point['sigma2']:g}",
             str(point["queries"]),
             "-" if point["max_answers"] is None else str(point["max_answers"]),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli.help import DATA, GOAL, PICTURES, SEARCH, VOTES
+from pate_cli.cli.help import DATA, GOAL, PICTURES, SEARCH, TARGET, VOTES
 from pate_cli.cli.options import (
     Delta,
     OutputOptions,
@@ -29,6 +29,7 @@ from pate_cli.errors import UsageError
 from pate_cli.words import (
     DELTA,
     MIN_AGREEMENT,
+    Bound,
     Objective,
 )
 
@@ -74,6 +75,13 @@ class GoalOptions:
     ] = MIN_AGREEMENT
     delta: Delta = DELTA
     release: Release = None
+    bound: Annotated[
+        Bound,
+        in_panel(TARGET)(
+            "--bound",
+            help="With --release target: cost of votes in its test, as in pate aggregate.",
+        ),
+    ] = Bound.AUTO
 
 
 @dataclass(frozen=True)
@@ -186,8 +194,9 @@ def tune(
 ) -> None:
     """Find threshold, noise and release parameters for a goal. NOT releasable if VOTES are private.
 
-    Searches Confident-GNMax settings jointly with the number of queries and the release; prints
-    the winner, its `pate aggregate` line and the Pareto front of answers, agreement and epsilon.
+    Searches settings of confident, and with --release target of gnmax, jointly with the number of
+    queries and the release; prints the winner, its `pate aggregate` line and the Pareto front of
+    answers, agreement and epsilon.
     """
     import pate_cli as pate
     from pate_cli import plots

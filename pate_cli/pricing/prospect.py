@@ -93,9 +93,10 @@ class Chances:
         return plan.coin(at, ceiling, orders=orders).chance
 
     def of_first(self, plan: TargetPlan, rows: int) -> float:
-        """That of a run over so many rows."""
+        """That of a run over so many rows, with the same cap on answers if there is one."""
         orders = self._profile.states.worth(plan.orders)
-        ceiling = self._ceiling(orders, rows, min(rows, self._max_answers))
+        capped = self._max_answers < self._queries
+        ceiling = self._ceiling(orders, rows, min(rows, self._max_answers) if capped else rows)
         return plan.coin(
             lambda order: self._profile.at(order, first=rows), ceiling, orders=orders
         ).chance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,7 +139,7 @@ class CappedPricing:
     prices come from the routine that a run uses.
     """
 
-    beam, whole, front_ranges = 12, 2000, 4
+    beam, whole, front_ranges, between = 12, 2000, 4, False
 
     def __init__(self, sample: VoteSample, *, delta: float) -> None:
         """The histograms decide what is answered; costs do not depend on them."""
@@ -165,8 +166,11 @@ class CappedPricing:
         del goal, strides
         return rough
 
-    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
+    def exact(
+        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Outcome | None:
         """Rows and cap chosen again at exact costs; what a run would publish."""
+        del tick
         setting, target = rough.setting, goal.target_epsilon
         if target is None or goal.answers is not None:
             return self.priced(setting, rough.queries, rough.max_answers or rough.queries)
@@ -212,13 +216,14 @@ class CappedPricing:
 
     def _guessed(self, setting: Setting) -> _Costs:
         slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
-        asking, answering = slope / setting.sigma1**2, 2.0 * slope / setting.sigma2**2
+        mechanism = self._sample.confident(setting)
+        asking, answering = slope / mechanism.sigma1**2, 2.0 * slope / mechanism.sigma2**2
         teachers = self._sample.teachers
         votes = np.linspace(teachers / 2.0, teachers, _PLURALITIES)
-        test = (votes - setting.threshold) / setting.sigma1
+        test = (votes - mechanism.threshold) / mechanism.sigma1
         margin = (2.0 * votes - teachers) / (setting.sigma2 * np.sqrt(2.0))
         # The coins' divergences are at most those of fair ones, and answers are paid for if given.
-        selecting, given = _fairness(test) / setting.sigma1**2, 2.0 / setting.sigma2**2
+        selecting, given = _fairness(test) / mechanism.sigma1**2, 2.0 / mechanism.sigma2**2
         whole = float((selecting + ndtr(test) * _fairness(margin) * given).max())
         return _Costs(self._conversion, asking, answering, slope * whole)
 
@@ -226,11 +231,11 @@ class CappedPricing:
         """Exact costs around the order at which the guess affords the largest μ²."""
         centre = int(np.argmax((target - self._conversion) / _ORDERS))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
-        mechanism, orders = self._sample.mechanism(setting), _ORDERS[near]
+        mechanism, orders = self._sample.confident(setting), _ORDERS[near]
         asking = worst_threshold_rdp(
             teachers=self._sample.teachers,
-            threshold=setting.threshold,
-            sigma=setting.sigma1,
+            threshold=mechanism.threshold,
+            sigma=mechanism.sigma1,
             orders=orders,
             teachers_per_record=self._sample.teachers_per_record,
         )

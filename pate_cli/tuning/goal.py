@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pate_cli.checks import check_delta, check_positive, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.tuning.sample import Yield
-from pate_cli.words import DELTA, MIN_AGREEMENT, Objective, ReleaseKind
+from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 
 __all__ = ["Goal"]
 
@@ -33,6 +33,7 @@ class Goal:
             without a target ε is the least that passes with a chance of 97.7%.
         target_epsilon: ε must not exceed it, > 0, nats.
         answers: expected answers must number so many, > 0.
+        bound: how a tested target bounds what votes cost, as in `pate aggregate`.
         objective: what is maximised when there is only a target.
         min_agreement: least expected share of answered labels that equal the plurality, in
             [0, 1].
@@ -40,6 +41,7 @@ class Goal:
 
     delta: float = DELTA
     release: ReleaseKind = ReleaseKind.UPPER
+    bound: Bound = Bound.AUTO
     target_epsilon: float | None = None
     answers: float | None = None
     objective: Objective = Objective.ANSWERS

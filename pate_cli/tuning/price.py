@@ -14,7 +14,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.sample import Yield
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Filled", "Outcome", "Pricing", "fill_budget"]
 
@@ -38,6 +38,7 @@ class Outcome:
         exact: whether the numbers are those a run would use (False: a coarser lattice's).
         target: a target that is tested; None without one.
         chance: that the labels pass; `expected` counts what they would give by it.
+        bound: how the test bounds what votes cost.
     """
 
     setting: Setting
@@ -52,6 +53,12 @@ class Outcome:
     exact: bool = True
     target: TargetPlan | None = None
     chance: float = 1.0
+    bound: Bound = Bound.TWO_TAIL
+
+    @property
+    def dear(self) -> bool:
+        """Whether an exact price takes so long that only the best settings get one."""
+        return self.bound is not Bound.TWO_TAIL
 
     @property
     def release(self) -> ReleaseKind:
@@ -96,11 +103,13 @@ class Pricing(Protocol):
         beam: how many of the best settings are looked around before a search ends.
         whole: grids of up to so many settings are priced whole.
         front_ranges: in how many ranges of ε the best are kept for the Pareto front.
+        between: whether values between those of a grid are worth a look.
     """
 
     beam: int
     whole: int
     front_ranges: int
+    between: bool
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""
@@ -120,8 +129,16 @@ class Pricing(Protocol):
         """A better estimate of the same setting, for a start in these strides."""
         ...
 
-    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
-        """What a run would say of such an outcome; None where it misses the goal."""
+    def exact(
+        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Outcome | None:
+        """What a run would say of such an outcome; None where it misses the goal.
+
+        Args:
+            rough: an estimate.
+            goal: decides how many rows are asked.
+            tick: called whenever an order of a dear outcome is priced.
+        """
         ...
 
     def labels_bound(self, outcome: Outcome) -> Outcome:

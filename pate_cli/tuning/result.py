@@ -18,7 +18,7 @@ from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Setting
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Tuned", "aggregate_command", "cost_shares", "number", "release_parameters"]
 
@@ -79,13 +79,17 @@ class Tuned(Result):
             votes=self.votes,
             words=self.words,
             target=winner.target,
+            bound=self.goal.bound,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The Pareto front, [points]."""
         rows = [_described(outcome) for outcome in self.pareto]
         names = ("threshold", "sigma1", "sigma2", "queries", *_SHOWN)
-        return {name: np.array([row[name] for row in rows]) for name in names}
+        return {
+            name: np.array([np.nan if row[name] is None else row[name] for row in rows])
+            for name in names
+        }
 
     def headline(self) -> str:
         """The winner in a few words."""
@@ -114,6 +118,7 @@ class Tuned(Result):
                 "objective": goal.objective.value,
                 "min_agreement": goal.min_agreement,
                 "release": goal.release.value,
+                "bound": goal.bound.value,
                 "delta": goal.delta,
             },
             "basis": dict(self.basis),
@@ -122,6 +127,7 @@ class Tuned(Result):
                 "thresholds": list(grid.thresholds),
                 "sigmas1": list(grid.sigmas1),
                 "sigmas2": list(grid.sigmas2),
+                "untested": grid.untested,
             },
             "floor": self.floor,
             "winner": None if winner is None else _described(winner) | {"cost_shares": self.shares},
@@ -135,6 +141,7 @@ def _described(outcome: Outcome) -> dict[str, Any]:
     """An outcome in plain numbers; ε's rounded up to the fourth decimal."""
     plan, expected = outcome.plan, outcome.expected
     result: dict[str, Any] = {
+        "mechanism": outcome.setting.name.value,
         "threshold": outcome.setting.threshold,
         "sigma1": outcome.setting.sigma1,
         "sigma2": outcome.setting.sigma2,
@@ -151,6 +158,7 @@ def _described(outcome: Outcome) -> dict[str, Any]:
     if outcome.target is not None:
         result["pass_probability"] = outcome.chance
         result["refusal_epsilon"] = outcome.target.refusal_epsilon
+        result["bound"] = outcome.bound.value
     if plan is not None:
         result |= release_parameters(plan) | {
             "epsilon_mean": outcome.mean,
@@ -184,7 +192,8 @@ def cost_shares(outcome: Outcome, sample: VoteSample) -> dict[str, float]:
     else:
         score = sample.score(outcome.setting)[: outcome.queries]
         steps = mechanism.steps(score, np.array([order]))
-        selecting, answering = float(steps["threshold"].sum()), float(steps["argmax"].sum())
+        answering = float(steps.pop("argmax").sum())
+        selecting = sum(float(costs.sum()) for costs in steps.values())
     total = max(selecting + answering, 1e-300)
     return {"selecting": selecting / total, "answering": answering / total}
 
@@ -199,25 +208,31 @@ def aggregate_command(
     votes: str = "VOTES",
     words: Sequence[str] = (),
     target: TargetPlan | None = None,
+    bound: Bound = Bound.AUTO,
 ) -> str:
     """The `pate aggregate` line that runs a setting.
 
     Args:
-        setting: T, σ1, σ2.
+        setting: T, σ1, σ2; or σ2 alone.
         plan: how ε is sanitized; None for no release.
         queries, max_answers: k1 and, if there is a cap, k2.
         delta: δ.
         votes, words: as in `Tuned`.
         target: a target that is tested in place of a release.
+        bound: how its test bounds what votes cost.
     """
     line = ["pate", "aggregate", votes, *words]
-    line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
+    if setting.threshold is None or setting.sigma1 is None:
+        line += ["--mechanism", setting.name]
+    else:
+        line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
     line += ["--sigma2", number(setting.sigma2), "--max-queries", str(queries)]
     if max_answers is not None:
         line += ["--max-answers", str(max_answers)]
     if target is not None:
         line += ["--delta", number(delta), "--target-epsilon", number(target.epsilon)]
-        return shlex.join([*line, "--refusal-epsilon", number(target.refusal_epsilon)])
+        line += ["--refusal-epsilon", number(target.refusal_epsilon)]
+        return shlex.join(line if bound is Bound.AUTO else [*line, "--bound", bound.value])
     kind = ReleaseKind.NONE if plan is None else plan.kind
     line += ["--delta", number(delta), "--release", kind.value]
     if plan is not None:

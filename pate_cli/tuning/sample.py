@@ -15,6 +15,7 @@ from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.tuning.settings import Setting
 
@@ -108,28 +109,42 @@ class VoteSample:
         rows = np.linspace(0, self.queries - 1, most).round().astype(np.int64)
         return VoteSample(self.counts[rows], self.teachers, self.teachers_per_record)
 
-    def mechanism(self, setting: Setting) -> ConfidentGNMax:
+    def mechanism(self, setting: Setting) -> ConfidentGNMax | GNMax:
         """The mechanism for these votes."""
-        return setting.mechanism(
-            teachers=self.teachers,
-            classes=self.classes,
+        argmax = self.argmax(setting)
+        return argmax if setting.threshold is None else setting.tested(argmax)
+
+    def confident(self, setting: Setting) -> ConfidentGNMax:
+        """That of a setting with a test; TypeError without one."""
+        return setting.tested(self.argmax(setting))
+
+    def argmax(self, setting: Setting) -> GNMax:
+        """The argmax of a setting, after a test or without one."""
+        return GNMax(
+            self.teachers,
+            self.classes,
+            sigma2=setting.sigma2,
             teachers_per_record=self.teachers_per_record,
         )
 
     def answer_chance(self, setting: Setting) -> Floats:
         """Pr[answer] per query, [queries]."""
+        if setting.threshold is None or setting.sigma1 is None:
+            return np.ones(self.queries)
         return np.asarray(ndtr((self.plurality - setting.threshold) / setting.sigma1))
 
     def scores(self, setting: Setting) -> Floats:
         """z of the argmax per query, [queries]; kept, since it depends on σ2 alone."""
         known = self._scores.get(setting.sigma2)
         if known is None:
-            known = self.mechanism(setting).argmax.scores(self.counts)
+            known = self.argmax(setting).scores(self.counts)
             self._scores[setting.sigma2] = known
         return known
 
     def score(self, setting: Setting) -> Floats:
-        """(v, z) of a setting's mechanism per query, [queries, 2]."""
+        """(v, z) of a setting's mechanism per query, [queries, 2]; z alone without a test."""
+        if setting.threshold is None:
+            return self.scores(setting)[:, None]
         return np.column_stack([self.plurality, self.scores(setting)])
 
     def yields(self, setting: Setting, queries: int) -> Yield:

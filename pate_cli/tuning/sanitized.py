@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -164,7 +165,7 @@ class _ExactPrices:
     ) -> None:
         """β and σ_SS are those that serve the first so many rows best."""
         self._sample, self._setting = sample, setting
-        self._mechanism = sample.mechanism(setting)
+        self._mechanism = sample.confident(setting)
         self._table = self._mechanism.cost_table(order)
         self._cells = self._mechanism.cells(sample.score(setting), self._table.grid)
         few = release.distances(candidate_betas(order), _DISTANCES)
@@ -231,8 +232,9 @@ def priced_release(
     sample: VoteSample, setting: Setting, plan: ReleasePlan, *, queries: int
 ) -> Outcome:
     """What a run over the first so many rows would say of a setting and a release."""
-    table = sample.mechanism(setting).cost_table(plan.order)
-    cells = sample.mechanism(setting).cells(sample.score(setting), table.grid)
+    mechanism = sample.confident(setting)
+    table = mechanism.cost_table(plan.order)
+    cells = mechanism.cells(sample.score(setting), table.grid)
     return _as_run(sample, setting, table, Tally.of(cells[:queries]), plan)
 
 
@@ -251,7 +253,7 @@ def _as_run(
 class SanitizedPricing:
     """Prices of sanitized releases, with λ, β and σ_SS chosen for each setting."""
 
-    beam, whole, front_ranges = 3, 27, 8
+    beam, whole, front_ranges, between = 3, 27, 8, False
 
     def __init__(self, sample: VoteSample, *, release: ReleaseKind, delta: float) -> None:
         """Estimates look at 10,000 evenly spaced rows at most."""
@@ -298,12 +300,15 @@ class SanitizedPricing:
                     best = there
         return best
 
-    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
+    def exact(
+        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Outcome | None:
         """The same order on the lattice a run uses, at parameters rounded as they are printed.
 
         With a target and no number of answers the rows become the most that the exact price
         allows, nearly.
         """
+        del tick
         setting, start = rough.setting, rough.queries
         if goal.answers is not None:
             start = self._sample.prefix_for(setting, goal.answers) or 0
@@ -336,7 +341,7 @@ class SanitizedPricing:
             return None
         thinned, scale = self._thinned, self._scale
         rows = self._rows_at(setting, order)
-        table = _quick_table(thinned.mechanism(setting).cost_table(order, QUICK), rows.argmax)
+        table = _quick_table(thinned.confident(setting).cost_table(order, QUICK), rows.argmax)
         prices = _CoarsePrices(self._release, table, rows, scale=scale)
         asked = thinned.queries
         if goal.answers is not None:
@@ -366,7 +371,7 @@ class SanitizedPricing:
         key = (setting.sigma2, order)
         known = self._rows.get(key)
         if known is None:
-            mechanism = self._thinned.mechanism(setting)
+            mechanism = self._thinned.confident(setting)
             table = mechanism.cost_table(order, QUICK)
             cells = mechanism.cells(self._thinned.score(setting), table.grid)
             flat, place = np.unique(

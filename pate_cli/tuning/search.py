@@ -23,9 +23,9 @@ from pate_cli.tuning.price import Outcome, Pricing
 from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.sanitized import SanitizedPricing
-from pate_cli.tuning.settings import Grid, Place
+from pate_cli.tuning.settings import Grid, Place, Setting
 from pate_cli.tuning.tested import TestedPricing
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, MechanismName, ReleaseKind
 
 __all__ = ["Search"]
 
@@ -38,6 +38,11 @@ _MOST_POINTS = 250
 # A coarse price is a little above the exact one: what just misses a target gets a chance.
 _LENIENCE = 0.06
 _TRIED_FOR_FLOOR = 2
+# How often the steps of a grid are halved around the best, settings priced for each time at most,
+# and how many steps σ2 may take at once to stay where enough answers agree.
+_HALVINGS, _CLOSER_POINTS, _RIDGE_STEPS = 3, 100, 3
+# An order of a dear exact price takes as long as so many estimates; of so many it is told.
+_STEPS_PER_ORDER, _MOST_ORDERS = 50, 24
 # The Pareto front: numbers of answers, how far they range, and settings priced for each at most.
 _LEVELS, _LEVEL_SPAN, _LEVEL_POINTS = 5, 300.0, 60
 # Beyond it an ε says nothing.
@@ -54,7 +59,7 @@ class _Climb:
     def __init__(
         self, grid: Grid, pricing: Pricing, goal: Goal, *, most: int, progress: Progress
     ) -> None:
-        self._grid, self._pricing, self.goal = grid, pricing, goal
+        self.grid, self._pricing, self.goal = grid, pricing, goal
         self._most, self._progress = most, progress
         self.points: dict[Place, Outcome] = {}
         self._seen: set[Place] = set()
@@ -72,9 +77,9 @@ class _Climb:
         A search that is not thorough climbs once, and does not look around what it passed.
         With two classes the best σ1 is either far below the margin of the votes or far above.
         """
-        small = self._grid.size <= self._pricing.whole
+        small = self.grid.size <= self._pricing.whole
         last: Outcome | None = None
-        for place in self._grid.places(None if small else _FIRST_PER_AXIS):
+        for place in self.grid.places(None if small else _FIRST_PER_AXIS):
             self._price(place, last, strides=self._strides)
             last = self.points.get(place, last)
         if not small:
@@ -103,13 +108,45 @@ class _Climb:
                     break
                 self._around(new[0])
 
+    def ridge_from(self, here: Place) -> Place:
+        """Climb by single steps, and along the ridge where just enough of the answers agree.
+
+        Returns:
+            Where it ends.
+        """
+        self._price(here, None, strides=self._strides)
+        while here in self.points and here not in self._explored:
+            self._explored.add(here)
+            rows = self.points[here].queries
+            near = {*self.grid.around(here, axes_only=True), *self._along_ridge(here, rows)}
+            for place in sorted(near):
+                self._price(place, self.points[here])
+            priced = [place for place in sorted(near) if place in self.points]
+            here = max([here, *priced], key=self._promise_at)
+        return here
+
+    def _along_ridge(self, here: Place, queries: int) -> list[Place]:
+        """What is around in T and σ1, each with the largest σ2 near at which enough agree."""
+        found = []
+        for threshold, sigma1, sigma2 in self.grid.around(here):
+            if sigma2 != here[2]:
+                continue
+            for up in range(_RIDGE_STEPS, -_RIDGE_STEPS - 1, -1):
+                place = (threshold, sigma1, sigma2 + up)
+                if 0 <= place[2] < self.grid.shape[2] and self._pricing.agrees(
+                    self.grid.at(place), self.goal, queries
+                ):
+                    found.append(place)
+                    break
+        return found
+
     def _around(self, here: Place, *, axes_only: bool = False) -> list[Place]:
         """Price what is around a place, which gets its best order first in a thorough climb."""
         self._explored.add(here)
         if not axes_only:
             self.points[here] = self._pricing.polished(self.points[here], self.goal)
         rows = self.points[here].queries
-        around = set(self._grid.around(here, axes_only=axes_only))
+        around = set(self.grid.around(here, axes_only=axes_only))
         around |= {self._agreeing(place, rows) for place in around}
         for place in sorted(around):
             self._price(place, self.points[here])
@@ -121,9 +158,11 @@ class _Climb:
         The best settings often lie where that constraint just holds, on a ridge that no single
         step on every axis need follow.
         """
-        for threshold in range(place[0], self._grid.shape[0]):
+        if place[0] < 0:
+            return place
+        for threshold in range(place[0], self.grid.shape[0]):
             higher = (threshold, place[1], place[2])
-            if self._pricing.agrees(self._grid.at(higher), self.goal, queries):
+            if self._pricing.agrees(self.grid.at(higher), self.goal, queries):
                 return higher
         return place
 
@@ -134,7 +173,7 @@ class _Climb:
     def _price(self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()) -> None:
         if place in self._seen or len(self._seen) >= self._most:
             return
-        found = self._pricing.estimate(self._grid.at(place), self.goal, near)
+        found = self._pricing.estimate(self.grid.at(place), self.goal, near)
         if found is not None:
             self.points[place] = self._pricing.polished(found, self.goal, strides=strides)
         self._seen.add(place)
@@ -160,19 +199,25 @@ class Search:
         self._pricing: Pricing = (
             CappedPricing(sample, delta=goal.delta)
             if goal.release is ReleaseKind.NONE
-            else TestedPricing(sample, delta=goal.delta)
+            else TestedPricing(sample, delta=goal.delta, bound=goal.bound)
             if goal.release is ReleaseKind.TARGET
             else SanitizedPricing(sample, release=goal.release, delta=goal.delta)
         )
         self._climbs: list[_Climb] = []
         self._exact: list[Outcome] = []
+        self._orders_told = 0
         self.floor: float | None = None
         """The least ε for as many answers as are wanted, or for one, once it was looked for."""
 
     @property
     def steps(self) -> int:
         """How often `run` calls its progress, at most."""
-        return 2 * self._points + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+        steps = 2 * self._points + 2 * FINALISTS + 2 * _LEVELS * _LEVEL_POINTS
+        if self._pricing.between:
+            steps += _HALVINGS * _CLOSER_POINTS
+        if self._goal.bound is not Bound.TWO_TAIL:
+            steps += _MOST_ORDERS * _STEPS_PER_ORDER
+        return steps
 
     @property
     def _points(self) -> int:
@@ -197,7 +242,7 @@ class Search:
             return self._tuned(None, self._front(progress), _least(cheapest))
         climb = self._climb(goal, progress)
         climb.spread()
-        self._exact = self._finalists(climb.ranked, goal, progress)
+        self._exact = self._finalists(self._between(climb, progress), goal, progress)
         if not self._exact:
             self._add_cheapest(progress, thorough=True)
         if not self._exact:
@@ -216,7 +261,8 @@ class Search:
         if self.floor is None and goal.target_epsilon is not None:
             self._add_cheapest(progress, thorough=goal.answers is not None)
         front = self._front(progress)
-        self._exact += self._priced(self._better(front), goal, enough=1)
+        if not any(outcome.dear for outcome in self._exact):
+            self._exact += self._priced(self._better(front), goal, progress, enough=1)
         winner = self._winner()
         # A coarse price that its exact one did not bear out has no place beside the winner.
         beyond = {id(outcome) for outcome in self._better(front)}
@@ -245,7 +291,8 @@ class Search:
             pareto = self._shown()
             return self._tuned(None, pareto, None, complete=False) if pareto else None
         if not self._exact:
-            self._exact = self._priced(self._climbs[0].ranked, self._goal, enough=1)
+            mine = [climb for climb in self._climbs if climb.goal == self._goal]
+            self._exact = self._priced(self._best_first(mine), self._goal, enough=1)
         if not self._exact:
             return None
         return self._tuned(self._winner(), (), None, complete=False)
@@ -265,22 +312,50 @@ class Search:
         best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
         return self._pricing.labels_bound(best)
 
-    def _climb(self, goal: Goal, progress: Progress, *, most: int | None = None) -> _Climb:
+    def _climb(
+        self,
+        goal: Goal,
+        progress: Progress,
+        *,
+        grid: Grid | None = None,
+        most: int | None = None,
+    ) -> _Climb:
         climb = _Climb(
-            self._grid, self._pricing, goal, most=most or self._points, progress=progress
+            grid or self._grid, self._pricing, goal, most=most or self._points, progress=progress
         )
         self._climbs.append(climb)
         return climb
+
+    def _between(self, climb: _Climb, progress: Progress) -> list[Outcome]:
+        """What was priced, best first, and what is found from the best by ever smaller steps."""
+        best: dict[MechanismName, Setting] = {}
+        for outcome in reversed(climb.ranked):
+            best[outcome.setting.name] = outcome.setting
+        grid, climbs = self._grid, [climb]
+        for _ in range(_HALVINGS if self._pricing.between and any(grid.free) else 0):
+            grid = grid.finer()
+            closer = self._climb(self._goal, progress, grid=grid, most=_CLOSER_POINTS)
+            for name, start in best.items():
+                here = closer.ridge_from(grid.place_of(start))
+                best[name] = grid.at(here)
+            climbs.append(closer)
+        return self._best_first(climbs)
+
+    def _best_first(self, climbs: Iterable[_Climb]) -> list[Outcome]:
+        """What several climbs for the goal priced."""
+        found = [outcome for climb in climbs for outcome in climb.points.values()]
+        return sorted(found, key=lambda outcome: outcome.rank(self._goal), reverse=True)
 
     def _finalists(self, ranked: list[Outcome], goal: Goal, progress: Progress) -> list[Outcome]:
         """Exact prices of the best, a few at a time until some meet the goal."""
         near = [
             rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
         ]
-        for start in range(0, len(near), FINALISTS):
+        together = 1 if near and near[0].dear else FINALISTS
+        for start in range(0, len(near), together):
             found = []
-            for rough in near[start : start + FINALISTS]:
-                outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
+            for rough in near[start : start + together]:
+                outcome = self._exactly(rough, goal, progress)
                 if outcome is not None and outcome.meets(goal):
                     found.append(outcome)
                 progress(1)
@@ -288,13 +363,31 @@ class Search:
                 return found
         return []
 
-    def _priced(self, ranked: Iterable[Outcome], goal: Goal, *, enough: int) -> list[Outcome]:
-        """Exact prices of the first that meet a goal, as many as are enough."""
+    def _exactly(self, rough: Outcome, goal: Goal, progress: Progress) -> Outcome | None:
+        """Its exact price, telling of every order where that takes long, as long as it may."""
+
+        def tick() -> None:
+            if rough.dear and self._orders_told < _MOST_ORDERS:
+                self._orders_told += 1
+                progress(_STEPS_PER_ORDER)
+
+        return self._pricing.exact(self._pricing.polished(rough, goal), goal, tick)
+
+    def _priced(
+        self,
+        ranked: Iterable[Outcome],
+        goal: Goal,
+        progress: Progress = lambda _done: None,
+        *,
+        enough: int,
+    ) -> list[Outcome]:
+        """Exact prices of the first that meet a goal, as many as are enough, or of a dear one."""
         found: list[Outcome] = []
         for rough in ranked:
-            if goal.missed_by(rough.epsilon, rough.expected) >= _LENIENCE or len(found) >= enough:
+            missed = goal.missed_by(rough.epsilon, rough.expected)
+            if missed >= _LENIENCE or len(found) >= (1 if rough.dear else enough):
                 break
-            outcome = self._pricing.exact(self._pricing.polished(rough, goal), goal)
+            outcome = self._exactly(rough, goal, progress)
             if outcome is not None and outcome.meets(goal):
                 found.append(outcome)
         return found
@@ -304,7 +397,11 @@ class Search:
         cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
         climb = self._climb(cheap, progress)
         climb.spread(thorough=thorough)
-        return self._priced(climb.ranked, cheap, enough=_TRIED_FOR_FLOOR)
+        ranked = climb.ranked
+        if self._goal.answers is None:
+            # What one answer would cost is no result: there the quick bound serves as well.
+            ranked = [replace(outcome, bound=Bound.TWO_TAIL) for outcome in ranked]
+        return self._priced(ranked, cheap, progress, enough=_TRIED_FOR_FLOOR)
 
     def _why_not(self, floor: float | None) -> str:
         goal = self._goal
@@ -331,7 +428,9 @@ class Search:
         )
 
     def _most_answers(self) -> float:
-        """Expected answers of the most generous threshold test."""
+        """Expected answers of the most generous threshold test, or without one."""
+        if self._grid.untested:
+            return float(self._sample.queries)
         thresholds, sigmas, _ = self._grid.shape
         tests = (self._grid.at((t, s, 0)) for t in range(thresholds) for s in range(sigmas))
         return max(float(self._sample.answer_chance(test).sum()) for test in tests)
@@ -343,7 +442,7 @@ class Search:
         most = self._most_answers()
         levels = np.geomspace(max(most / _LEVEL_SPAN, min(1.0, most)), most, _LEVELS)
         for agreement in (goal.min_agreement, 1.0 - (1.0 - goal.min_agreement) / 4.0):
-            here = self._climbs[-1].top()
+            here = [climb.top() for climb in self._climbs if climb.grid is self._grid][-1]
             for answers in levels.tolist():
                 cheap = replace(goal, target_epsilon=None, answers=answers, min_agreement=agreement)
                 climb = self._climb(cheap, progress, most=_LEVEL_POINTS)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -15,11 +15,13 @@ from pate_cli.checks import check_positive
 from pate_cli.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.words import MechanismName
 
 __all__ = ["Grid", "Place", "Setting", "parse_values"]
 
 Place: TypeAlias = tuple[int, int, int]
-"""Where on the axes of T, σ1 and σ2 a setting is."""
+"""Where on the axes of T, σ1 and σ2 a setting is; −1 on the first two without a test."""
 
 # In units of the number of teachers. The published runs lie between T = 0.2 and 1.2,
 # σ1 = 0.1 and 0.8, σ2 = 0.02 and 0.16.
@@ -33,33 +35,53 @@ _RANGE = re.compile(r"([^:]+):([^:]+):([^:]+)")
 
 @dataclass(frozen=True)
 class Setting:
-    """One choice of T (votes), σ1 > 0 (votes) and σ2 > 0 (votes)."""
+    """One choice of T (votes), σ1 > 0 (votes) and σ2 > 0 (votes).
 
-    threshold: float
-    sigma1: float
+    Without a test T and σ1 are None: every query is answered.
+    """
+
+    threshold: float | None
+    sigma1: float | None
     sigma2: float
 
-    def mechanism(
-        self, *, teachers: int, classes: int, teachers_per_record: int = 1
-    ) -> ConfidentGNMax:
-        """Confident-GNMax with these parameters; ParameterError where one is out of range."""
+    def __post_init__(self) -> None:
+        if (self.threshold is None) is not (self.sigma1 is None):
+            raise ParameterError("a test needs both its threshold and its sigma1")
+
+    @property
+    def name(self) -> MechanismName:
+        """What runs it."""
+        return MechanismName.GNMAX if self.threshold is None else MechanismName.CONFIDENT
+
+    def tested(self, argmax: GNMax) -> ConfidentGNMax:
+        """The aggregator whose second step this is; TypeError for a setting without a test."""
+        if self.threshold is None or self.sigma1 is None:
+            raise TypeError("the setting has no test")
         return ConfidentGNMax(
-            teachers=teachers,
-            classes=classes,
+            teachers=argmax.teachers,
+            classes=argmax.classes,
             threshold=self.threshold,
             sigma1=self.sigma1,
-            sigma2=self.sigma2,
-            teachers_per_record=teachers_per_record,
+            sigma2=argmax.sigma2,
+            teachers_per_record=argmax.teachers_per_record,
         )
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of thresholds and noise levels, all in votes and each ascending."""
+    """Every combination of thresholds and noise levels, all in votes and each ascending.
+
+    Attributes:
+        thresholds, sigmas1, sigmas2: the values.
+        untested: whether every σ2 is tried without a test, too.
+        free: which axes nobody asked for, so that values between theirs serve as well.
+    """
 
     thresholds: tuple[float, ...]
     sigmas1: tuple[float, ...]
     sigmas2: tuple[float, ...]
+    untested: bool = False
+    free: tuple[bool, bool, bool] = (False, False, False)
 
     def __post_init__(self) -> None:
         for name in ("thresholds", "sigmas1", "sigmas2"):
@@ -85,8 +107,12 @@ class Grid:
         thresholds: Sequence[Amount | float | str] | None = None,
         sigmas1: Sequence[Amount | float | str] | None = None,
         sigmas2: Sequence[Amount | float | str] | None = None,
+        untested: bool = False,
     ) -> Grid:
-        """The default grid in proportion to the teachers, with some axes replaced."""
+        """The default grid in proportion to the teachers, with some axes replaced.
+
+        Whoever names a threshold or its noise wants the test, `untested` or not.
+        """
 
         def scaled(
             name: str, given: Sequence[Amount | float | str] | None, shares: tuple[float, ...]
@@ -99,6 +125,8 @@ class Grid:
             scaled("threshold", thresholds, _THRESHOLDS),
             scaled("sigma1", sigmas1, _SIGMAS1),
             scaled("sigma2", sigmas2, _SIGMAS2),
+            untested=untested and thresholds is None and sigmas1 is None,
+            free=(thresholds is None, sigmas1 is None, sigmas2 is None),
         )
 
     @property
@@ -109,12 +137,39 @@ class Grid:
     @property
     def size(self) -> int:
         """Number of settings."""
-        return math.prod(self.shape)
+        return math.prod(self.shape) + (len(self.sigmas2) if self.untested else 0)
 
     def at(self, place: Place) -> Setting:
         """The setting at a place on every axis."""
         threshold, sigma1, sigma2 = place
+        if threshold < 0:
+            return Setting(None, None, self.sigmas2[sigma2])
         return Setting(self.thresholds[threshold], self.sigmas1[sigma1], self.sigmas2[sigma2])
+
+    def place_of(self, setting: Setting) -> Place:
+        """Where a setting of the grid is."""
+        sigma2 = self.sigmas2.index(setting.sigma2)
+        if setting.threshold is None or setting.sigma1 is None:
+            return -1, -1, sigma2
+        return self.thresholds.index(setting.threshold), self.sigmas1.index(setting.sigma1), sigma2
+
+    def finer(self) -> Grid:
+        """With the values halfway between those of the free axes as well; noise by ratio.
+
+        Itself where that would be too many.
+        """
+        if self.size << sum(self.free) > _MOST_POINTS:
+            return self
+        thresholds, sigmas1, sigmas2 = (
+            values if not free else _with_middles(values, ratio=ratio)
+            for values, free, ratio in zip(
+                (self.thresholds, self.sigmas1, self.sigmas2),
+                self.free,
+                (False, True, True),
+                strict=True,
+            )
+        )
+        return Grid(thresholds, sigmas1, sigmas2, self.untested, self.free)
 
     def places(self, most_per_axis: int | None = None) -> list[Place]:
         """Every place, or of each axis only so many values, evenly spread."""
@@ -124,15 +179,21 @@ class Grid:
             else [(2 * i + 1) * size // (2 * most_per_axis) for i in range(most_per_axis)]
             for size in self.shape
         )
-        return list(product(thresholds, sigmas1, sigmas2))
+        untested = [(-1, -1, sigma2) for sigma2 in sigmas2] if self.untested else []
+        return [*itertools.product(thresholds, sigmas1, sigmas2), *untested]
 
     def around(self, place: Place, *, axes_only: bool = False) -> list[Place]:
-        """The places one step away, on any of the axes at once or on a single one."""
+        """The places one step away, on any of the axes at once or on a single one.
+
+        There is no step from a test to none.
+        """
         thresholds, sigmas1, sigmas2 = (
-            range(max(at - 1, 0), min(at + 2, size))
+            range(max(at - 1, 0), min(at + 2, size)) if at >= 0 else range(-1, 0)
             for at, size in zip(place, self.shape, strict=True)
         )
-        near = [other for other in product(thresholds, sigmas1, sigmas2) if other != place]
+        near = [
+            other for other in itertools.product(thresholds, sigmas1, sigmas2) if other != place
+        ]
         if not axes_only:
             return near
         return [
@@ -160,6 +221,12 @@ def parse_values(name: str, text: str | None) -> tuple[Amount, ...] | None:
         raise UsageError(f"`{name}` takes a,b,c or low:high:count, got {quoted(text)}")
     ends = np.linspace(low.value, high.value, int(spelled[3]))
     return tuple(Amount(_rounded(value), low.share) for value in ends.tolist())
+
+
+def _with_middles(values: tuple[float, ...], *, ratio: bool) -> tuple[float, ...]:
+    pairs = itertools.pairwise(values)
+    middles = [math.sqrt(low * high) if ratio else (low + high) / 2.0 for low, high in pairs]
+    return (*values, *map(_rounded, middles))
 
 
 def _rounded(value: float) -> float:

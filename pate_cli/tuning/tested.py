@@ -4,68 +4,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.accounting.cost_table import ScoreTable
-from pate_cli.accounting.score_grid import COARSE
-from pate_cli.arrays import Floats, Ints
-from pate_cli.disclosure.profile import VoteProfile, lattice_states
+from pate_cli.arrays import Floats, Histograms, Ints
+from pate_cli.disclosure.profile import States, VoteProfile, coin_orders, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.mechanisms.confident import ConfidentTable
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.prospect import Chances, smallest_target
+from pate_cli.tuning.estimates import Estimates, LatticeEstimates, Prices
 from pate_cli.tuning.goal import Goal
+from pate_cli.tuning.pairs import PairEstimates
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
+from pate_cli.words import Bound
 
 __all__ = ["TestedPricing"]
 
 _MOST_ROWS = 10_000
-# For a choice: no distances that hardly ever matter.
-_FEW_DISTANCES = np.arange(40)
 # Where the least target is sought, the first guess is so many times what the labels cost.
 _ABOVE_COST = 1.1
-# Few orders in all, so that settings share their tables.
-_LADDER, _STRIDE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 10.0, 15.0, 22.0, 32.0, 48.0]), 2
 _PRECISION = 0.002
+# Until anything is known of the least target; it only settles a bound that is left open.
+_FIRST_TARGET = 1.0
+# Distances that decide: by them an estimate is compared to an exact profile.
+_NEAR = 24
 # Numbers of rows that are tried around the most that are likely to pass.
 _ROWS_TRIED = np.array([0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 1.0, 1.01, 1.03])
-_MOST_CHANCE = 0.9999
 
 
-def _few_orders(plan: TargetPlan) -> Floats:
-    """For a choice: every other order of a run; a large target has only one."""
-    return plan.orders[1::2] if plan.orders.size > 1 else plan.orders
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """States that tell whenever their costs at an order have been found."""
 
+    states: States
+    tick: Callable[[], None]
 
-class _Prices:
-    """What the first rows of a sample cost at one setting, on the coarse lattice, by distance."""
+    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
+        """As theirs."""
+        return self.states.of(mechanism, counts)
 
-    def __init__(self, place: Ints, weights_of: Callable[[float], Floats], scale: float) -> None:
-        """`weights_of(order)` is u_d of each distinct cell, [distances, cells]."""
-        self._place, self._within, self._scale = place, weights_of, scale
+    def worth(self, orders: Floats) -> Floats:
+        """As theirs."""
+        return self.states.worth(orders)
 
-    def chance(self, plan: TargetPlan, orders: Floats, rows: int) -> float:
-        """The chance that so many rows of the whole sample pass."""
-        return plan.coin(self._at(rows), orders=orders).chance
-
-    def cost(self, orders: Floats, rows: int) -> Floats:
-        """u_0 of so many rows, [orders], nats."""
-        at = self._at(rows)
-        return np.array([at(order)[0] for order in orders.tolist()])
-
-    def _at(self, rows: int) -> Callable[[float], Floats]:
-        seen = max(1, min(round(rows / self._scale), self._place.size))
-        weights = np.bincount(self._place[:seen]) * (rows / seen)
-
-        def at(order: float) -> Floats:
-            return self._within(order)[:, : weights.size] @ weights
-
-        return at
+    def costs(self, order: float, states: Ints) -> Floats:
+        """As theirs."""
+        found = self.states.costs(order, states)
+        self.tick()
+        return found
 
 
 class TestedPricing:
@@ -74,14 +65,17 @@ class TestedPricing:
     Without a target ε is the least that passes with a chance of 97.7%.
     """
 
-    beam, whole, front_ranges = 3, 27, 8
+    beam, whole, front_ranges, between = 3, 27, 8, True
 
-    def __init__(self, sample: VoteSample, *, delta: float) -> None:
+    def __init__(self, sample: VoteSample, *, delta: float, bound: Bound) -> None:
         """Estimates look at 10,000 evenly spaced rows at most."""
-        self._sample, self._delta = sample, delta
+        self._sample, self._delta, self._bound = sample, delta, bound
+        self._first_guess = TargetPlan.of(_FIRST_TARGET, delta=delta)
         self._thinned = sample.thinned(_MOST_ROWS)
         self._scale = sample.queries / self._thinned.queries
-        self._argmaxes: dict[tuple[float, float], ScoreTable] = {}
+        self._estimates: dict[Bound, Estimates] = {}
+        self._above = 1.0 - _PRECISION
+        """How far the last exact ε was from its estimate, as a factor."""
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""
@@ -91,38 +85,53 @@ class TestedPricing:
         return rows is None or self._thinned.yields(setting, rows).agreement >= goal.min_agreement
 
     def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
-        """Rows for a target, or the least target for rows, on the coarse lattice."""
-        prices = self._prices(setting)
+        """Rows for a target, or the least target for rows."""
         if goal.target_epsilon is None or goal.answers is not None:
-            self._prepare(setting, _LADDER)
             rows = self._rows_for(setting, goal)
-            plan = self._least_target(prices, rows)
-            return self._outcome(setting, rows, plan, LIKELY)
+            guess = None if near is None else near.target
+            bound = self._settled(setting, rows, guess or self._first_guess)
+            plan = self._least_target(bound, setting, rows)
+            if self._settled(setting, rows, plan) is not bound:
+                bound = self._settled(setting, rows, plan)
+                plan = self._least_target(bound, setting, rows)
+            return self._outcome(setting, rows, plan, LIKELY, bound=bound)
         plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
-        orders = _few_orders(plan)
-        self._prepare(setting, orders)
+        known: dict[Bound, tuple[Prices, Floats]] = {}
+
+        def chance(rows: int) -> float:
+            bound = self._settled(setting, rows, plan)
+            if bound not in known:
+                estimates = self._estimates_by(bound)
+                orders = estimates.orders(plan, settled=True)
+                known[bound] = estimates.prices(setting, orders), orders
+            prices, orders = known[bound]
+            return prices.chance(plan, orders, rows)
+
         start = self._sample.queries if near is None else near.queries
-        rows, chance = self._best_rows(
-            setting, lambda rows: prices.chance(plan, orders, rows), start=start
-        )
-        return self._outcome(setting, rows, plan, chance)
+        rows, passing = self._best_rows(setting, chance, start=start, most=self._sample.queries)
+        bound = self._settled(setting, rows, plan)
+        return self._outcome(setting, rows, plan, passing, bound=bound)
 
     def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
         """The same: orders follow from the target."""
         del goal, strides
         return rough
 
-    def exact(self, rough: Outcome, goal: Goal) -> Outcome | None:
-        """The same on the lattice, orders and distances of a run."""
-        setting = rough.setting
-        mechanism = self._sample.mechanism(setting)
-        plan = rough.target
-        if plan is None:
-            return None
-        highest = float(plan.at(plan.epsilon / 2.0).orders[-1])
-        profile = VoteProfile(lattice_states(mechanism, highest_order=highest), in_order=True)
-        profile.add(mechanism, self._sample.counts)
+    def exact(
+        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Outcome | None:
+        """The same by the bound, orders and distances of a run."""
+        setting, plan = rough.setting, rough.target
         fixed = goal.target_epsilon is None or goal.answers is not None
+        if plan is None or (fixed and self._hopeless(rough, goal)):
+            return None
+        most = rough.queries if rough.dear else self._sample.queries
+        mechanism = self._sample.mechanism(setting)
+        highest = float(plan.at(plan.epsilon / 2.0).orders[-1])
+        states = states_for(rough.bound, mechanism, highest_order=highest)
+        profile = VoteProfile(_Told(states, tick), in_order=True)
+        profile.add(mechanism, self._sample.counts[:most])
+        chances = Chances(mechanism, profile, queries=rough.queries, max_answers=rough.queries)
 
         def always(rows: int) -> float:
             spent = [Spending(mechanism, rows, rows)]
@@ -130,26 +139,53 @@ class TestedPricing:
 
         if fixed:
             rows = rough.queries
-            chances = Chances(mechanism, profile, queries=rows, max_answers=rows)
+            if rough.dear:
+                plan = self._corrected(rough, plan, profile)
             least = smallest_target(chances, plan, LIKELY, always=round_up(always(rows)))
+            if rough.dear:
+                self._above = least / rough.epsilon
             plan = TargetPlan.of(least, delta=self._delta)
-            found = self._outcome(setting, rows, plan, LIKELY, exact=True)
+            found = self._outcome(setting, rows, plan, LIKELY, bound=rough.bound, exact=True)
             return replace(found, data_independent=always(rows))
-        chances = Chances(mechanism, profile, queries=rough.queries, max_answers=rough.queries)
         rows, chance = self._best_rows(
-            setting, lambda rows: chances.of_first(plan, rows), start=rough.queries
+            setting, lambda rows: chances.of_first(plan, rows), start=rough.queries, most=most
         )
-        found = self._outcome(setting, rows, plan, chance, exact=True)
+        found = self._outcome(setting, rows, plan, chance, bound=rough.bound, exact=True)
         found = replace(found, data_independent=always(rows))
         # As many rows may be within the target whatever the votes.
         room = plan.epsilon - conversion_cost(plan.orders, delta=self._delta)
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=plan.orders)
         free = min(int(np.max(np.maximum(room, 0.0) / worst)), self._sample.queries)
         if free >= 1 and always(free) <= plan.epsilon:
-            sure = self._outcome(setting, free, plan, 1.0, exact=True)
+            sure = self._outcome(setting, free, plan, 1.0, bound=rough.bound, exact=True)
             if sure.expected.answers > found.expected.answers:
                 found = replace(sure, data_independent=always(free))
         return found
+
+    def _corrected(self, rough: Outcome, plan: TargetPlan, profile: VoteProfile) -> TargetPlan:
+        """The least target if all orders are as far from the estimate as one of them.
+
+        Most orders of a run at it are then those of the end of the search, and none is wasted.
+        """
+        orders = coin_orders(rough.bound, self._sample.mechanism(rough.setting), plan.orders)
+        rows, order = rough.queries, float(orders[orders.size // 2])
+        estimates = self._estimates_by(rough.bound)
+        guess = estimates.prices(rough.setting, plan.orders).profile(order, rows)
+        exact = profile.at(order, first=rows)
+        near = min(guess.size, _NEAR)
+        factor = float(exact[:near].sum() / max(guess[:near].sum(), 1e-300))
+        return self._least_target(rough.bound, rough.setting, rows, factor=factor)
+
+    def _hopeless(self, rough: Outcome, goal: Goal) -> bool:
+        """Whether a dear estimate misses the goal once it is corrected as the last one was."""
+        if goal.target_epsilon is None or not rough.dear:
+            return False
+        return rough.epsilon * self._above > goal.target_epsilon * (1.0 + _PRECISION)
+
+    def _settled(self, setting: Setting, rows: int, plan: TargetPlan) -> Bound:
+        """How a run over so many rows bounds what votes cost."""
+        mechanism = self._sample.mechanism(setting)
+        return settled_bound(self._bound, mechanism, rows=rows, orders=plan.orders)
 
     def labels_bound(self, outcome: Outcome) -> Outcome:
         """The outcome with the ε for all votes of its labels alone."""
@@ -163,10 +199,9 @@ class TestedPricing:
         return rows
 
     def _best_rows(
-        self, setting: Setting, chance: Callable[[int], float], *, start: int
+        self, setting: Setting, chance: Callable[[int], float], *, start: int, most: int
     ) -> tuple[int, float]:
         """The rows with the most expected answers, by the chance that they pass; and it."""
-        most = self._sample.queries
         low, high = 0, most + 1
         rows = min(max(start, 1), most)
         # The most rows that pass as often as not.
@@ -187,61 +222,45 @@ class TestedPricing:
         best = int(np.argmax(answers[tried - 1] * np.array(passing)))
         return int(tried[best]), passing[best]
 
-    def _least_target(self, prices: _Prices, rows: int) -> TargetPlan:
+    def _least_target(
+        self, bound: Bound, setting: Setting, rows: int, *, factor: float = 1.0
+    ) -> TargetPlan:
         """The least target that so many rows are likely to pass, nearly."""
-        wide = _LADDER[::_STRIDE]
-        costs = prices.cost(wide, rows) + conversion_cost(wide, delta=self._delta)
+        estimates = self._estimates_by(bound)
+        prices = estimates.prices(setting, estimates.ladder)
+        costs = factor * prices.cost(estimates.wide, rows)
+        costs = costs + conversion_cost(estimates.wide, delta=self._delta)
         guess = TargetPlan.of(max(_ABOVE_COST * float(costs.min()), 1e-3), delta=self._delta)
-        near = np.searchsorted(_LADDER, _few_orders(guess))
-        orders = _LADDER[np.unique(np.minimum(near, _LADDER.size - 1))]
+        orders = estimates.orders(guess, settled=False)
+
+        def passes(epsilon: float) -> bool:
+            return prices.chance(guess.at(epsilon), orders, rows, factor=factor) >= LIKELY
+
         low = high = guess.epsilon
-        while prices.chance(guess.at(high), orders, rows) < LIKELY:
+        while not passes(high):
             low, high = high, 1.3 * high
-        while low > 1e-3 and prices.chance(guess.at(low), orders, rows) >= LIKELY:
+        while low > 1e-3 and passes(low):
             low, high = low / 1.3, low
         while high - low > _PRECISION * low:
             middle = (low + high) / 2.0
-            passes = prices.chance(guess.at(middle), orders, rows) >= LIKELY
-            low, high = (low, middle) if passes else (middle, high)
+            low, high = (low, middle) if passes(middle) else (middle, high)
         return guess.at(high)
 
-    def _prices(self, setting: Setting) -> _Prices:
-        mechanism = self._thinned.mechanism(setting)
-        table = self._table(setting, _LADDER[-1])
-        cells = mechanism.cells(self._thinned.score(setting), table.grid)
-        flat, place = np.unique(cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True)
-        distinct = np.stack(np.divmod(flat, table.grid.size), axis=1)
-        known: dict[float, Floats] = {}
-
-        def within(order: float) -> Floats:
-            if order not in known:
-                there = self._table(setting, order)
-                moved = np.column_stack(
-                    [distinct[:, 0], there.grid.merged(distinct[:, 1], table.grid)]
-                )
-                known[order] = there.within(moved, _FEW_DISTANCES)
-            return known[order]
-
-        return _Prices(place, within, self._scale)
-
-    def _table(self, setting: Setting, order: float) -> ConfidentTable:
-        """The cost table of a setting; the argmax's part is shared by all with the same σ2."""
-        table = self._thinned.mechanism(setting).cost_table(order, COARSE)
-        argmax = self._argmaxes.setdefault((setting.sigma2, order), table.argmax)
-        return replace(table, argmax=argmax)
-
-    def _prepare(self, setting: Setting, orders: Floats) -> None:
-        """Open the argmax's tables at several orders, their ceilings found all at once."""
-        if all((setting.sigma2, order) in self._argmaxes for order in orders.tolist()):
-            return
-        mechanism = self._thinned.mechanism(setting)
-        mechanism.argmax.worst_answer(orders)
-        for order in orders.tolist():
-            table = mechanism.cost_table(order, COARSE)
-            self._argmaxes.setdefault((setting.sigma2, order), table.argmax)
+    def _estimates_by(self, bound: Bound) -> Estimates:
+        if bound not in self._estimates:
+            kind = LatticeEstimates if bound is Bound.TWO_TAIL else PairEstimates
+            self._estimates[bound] = kind(self._thinned, scale=self._scale)
+        return self._estimates[bound]
 
     def _outcome(
-        self, setting: Setting, rows: int, plan: TargetPlan, chance: float, *, exact: bool = False
+        self,
+        setting: Setting,
+        rows: int,
+        plan: TargetPlan,
+        chance: float,
+        *,
+        bound: Bound,
+        exact: bool = False,
     ) -> Outcome:
         return Outcome(
             setting=setting,
@@ -256,4 +275,5 @@ class TestedPricing:
             exact=exact,
             target=plan,
             chance=chance,
+            bound=bound,
         )

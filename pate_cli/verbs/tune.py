@@ -15,7 +15,7 @@ from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
 from pate_cli.votes.beside.truth import Truth
-from pate_cli.words import DELTA, MIN_AGREEMENT, Layout, Objective, ReleaseKind
+from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, Layout, Objective, ReleaseKind
 
 __all__ = ["rule_of_thumb", "tune"]
 
@@ -28,6 +28,7 @@ def tune(
     objective: Objective | str = Objective.ANSWERS,
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
+    bound: Bound | str = Bound.AUTO,
     delta: float = DELTA,
     thresholds: Sequence[Amount | float | str] | None = None,
     sigmas1: Sequence[Amount | float | str] | None = None,
@@ -45,7 +46,7 @@ def tune(
     progress: Callable[[int, int], None] = lambda _done, _of: None,
     interrupted: Callable[[], None] = lambda: None,
 ) -> Tuned:
-    """Find threshold, noise and release parameters of Confident-GNMax for a goal.
+    """Find threshold, noise and release parameters for a goal.
 
     SECRET, unless the votes are public or made up: settings chosen on votes tell about them.
 
@@ -57,8 +58,10 @@ def tune(
         min_agreement: least expected share of answers that equal the plurality.
         release: what is published, one way to an ε; `upper` and `none`, whichever serves the goal
             better, if left out. `target` is the third way.
+        bound: with `release` target: how the cost of the votes is bounded, as in `aggregate`.
         thresholds, sigmas1, sigmas2: values to try, in votes or as `80%` of the teachers; a grid
-            in proportion if left out.
+            in proportion if left out, and for a target what lies between its values. A target is
+            also tried without a test (gnmax), unless values of its threshold or noise are given.
         data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
         public_votes: the caller asserts that the votes are public.
@@ -72,6 +75,9 @@ def tune(
         UnreachableError: no setting meets the goal; the message says what can be had.
     """
     kinds = _tuned_kinds(release, data_independent=data_independent)
+    by_target = kinds == (ReleaseKind.TARGET,)
+    if not by_target and Bound(bound) is not Bound.AUTO:
+        raise UsageError("`bound` goes with `release` target")
     source = TuneSource(
         votes=votes,
         synthetic=synthetic,
@@ -88,6 +94,7 @@ def tune(
     goal = Goal(
         delta=delta,
         release=kinds[0],
+        bound=Bound(bound),
         target_epsilon=target_epsilon,
         answers=answers,
         objective=Objective(objective),
@@ -95,7 +102,11 @@ def tune(
     )
     sample, basis = source.sample()
     grid = Grid.for_teachers(
-        sample.teachers, thresholds=thresholds, sigmas1=sigmas1, sigmas2=sigmas2
+        sample.teachers,
+        thresholds=thresholds,
+        sigmas1=sigmas1,
+        sigmas2=sigmas2,
+        untested=by_target,
     )
     # Without a goal there is no winner to choose, and one front at a time.
     goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]

@@ -13,6 +13,7 @@ import pytest
 
 from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import Stopped
+from pate_cli.synthetic import SyntheticEnsemble
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
@@ -86,6 +87,28 @@ def test_the_winners_command_releases_with_the_parameters_found(pate, votes):
     # One draw, five standard deviations.
     assert abs(sanitized["epsilon"] - winner["epsilon_mean"]) <= 5 * winner["epsilon_sd"] + 1e-4
     assert 0.0 < winner["cost_shares"]["selecting"] < 1.0
+
+
+def test_a_target_is_tuned_with_the_bound_of_its_test(pate, folder):
+    ensemble = SyntheticEnsemble(teachers=40, classes=2, queries=60, agreement=0.95)
+    votes = folder / "two.npy"
+    np.save(votes, ensemble.draw(1)[0])
+    words = ["--release", "target", "--bound", "conditional", "--answers", 20, "--sigma2", "6,10"]
+    tuned = json.loads(pate("tune", votes, *words).stdout)
+    winner = tuned["winner"]
+    assert tuned["grid"]["untested"] is True
+    assert (winner["release"], winner["bound"]) == ("target", "conditional")
+    assert winner["expected_answers"] >= 20
+    # What it prints runs, and fares as it says.
+    program, verb, path, *options = shlex.split(tuned["command"])
+    assert (program, verb) == ("pate", "aggregate")
+    report = pate(verb, path, *options, "--seed", 1)
+    assert report.exit_code in {0, 8}, report.stderr
+    tested = json.loads(report.stdout)["tested"]
+    assert (tested["bound"], tested["target"]) == ("conditional", winner["epsilon"])
+    fares = json.loads(pate("cost", path, *options, "--json").stdout)["target"]
+    assert fares["pass_probability"] >= winner["pass_probability"]
+    assert fares["queries"] == winner["queries"]
 
 
 def test_public_votes_make_it_releasable(pate, votes):
@@ -234,6 +257,7 @@ def test_wrong_flags(pate, refused, case):
         (["--synthetic", "teachers=5,classes=3,queries=9"], "--synthetic looks at no votes"),
         (["--rule-of-thumb"], "--rule-of-thumb looks at no votes"),
         (["--queries", "5"], "use --max-queries"),
+        (["--bound", "conditional"], "--bound goes with --release target"),
         (["--sigma1", "0", "--answers", "5"], "sigma must be positive and finite, got 0"),
         (["--sigma2", "x"], "--sigma2 is a number of votes or a share of the teachers such as 80%"),
         (["--answers", "-1"], "answers must be positive and finite, got -1"),
@@ -329,6 +353,15 @@ def test_tables_for_people(pate, votes, capsys, monkeypatch):
     assert result["command"] in shown
     assert f"epsilon {result['winner']['epsilon']:.4f} at delta 1e-05, for all votes" in shown
     assert shown.count("\n") > len(result["pareto"]) > 1
+    untested = {"mechanism": "gnmax", "threshold": None, "sigma1": None}
+    print_tuned(
+        result
+        | {"winner": result["winner"] | untested}
+        | {"pareto": [point | untested for point in result["pareto"]]}
+    )
+    shown = capsys.readouterr().out
+    assert "no test (gnmax), sigma2 " in shown
+    assert " - " in shown
     rules = json.loads(pate("tune", "--rule-of-thumb", "--target-epsilon", 4, *SHAPE).stdout)
     print_rule(rules)
     shown = capsys.readouterr().out

@@ -63,6 +63,31 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     assert found.looked_at == 640 == found.passing_queries
 
 
+@pytest.mark.parametrize("asked", [5, 17, 60])
+def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
+    """Farther rows are answered as well: a cap is one only where it is stated."""
+    mechanism = GNMax(40, 4, sigma2=11.0)
+    counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
+    found = measure_prospect(
+        CountsPasses(counts),
+        mechanism,
+        TargetPlan.of(2.0, delta=1e-5),
+        bound=Bound.TWO_TAIL,
+        queries=asked,
+        max_answers=asked,
+    )
+    assert found.looked_at == 60
+    plan = found.plan
+    chances = [
+        plan.coin(
+            profile_of(mechanism, counts[:rows]).at,
+            mechanism.worst_rdp(queries=rows, answers=rows, orders=plan.orders),
+        ).chance
+        for rows in (found.passing_queries, found.passing_queries + 1)
+    ]
+    assert chances[0] >= LIKELY > chances[1]
+
+
 def _smallest(name):
     key = next(key for key in GOLDEN if key.startswith("smallest epsilon"))
     return GOLDEN[key][name]

@@ -14,7 +14,7 @@ from pate_cli.disclosure.rule import choose_plan
 from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, Search, rule_of_thumb
-from pate_cli.words import ReleaseKind
+from pate_cli.words import Bound, ReleaseKind
 
 KEYS = [
     "schema_version",
@@ -58,6 +58,7 @@ def test_a_winner_as_json_and_as_a_line(drawn, release):
         "thresholds": [24.0],
         "sigmas1": [10.0, 24.0],
         "sigmas2": [6.0],
+        "untested": False,
     }
     winner = result["winner"]
     assert winner["expected_answers"] >= 15.0
@@ -81,6 +82,36 @@ def test_a_winner_as_json_and_as_a_line(drawn, release):
         assert (None if said is None else float(said)) == winner.get(name)
     assert float(options["--delta"]) == 1e-4
     assert ("--order" in options) is (release is not ReleaseKind.NONE)
+
+
+def test_a_target_without_a_test_as_json_and_as_a_line(drawn):
+    goal = Goal(
+        answers=15.0, release=ReleaseKind.TARGET, bound=Bound.CONDITIONAL, min_agreement=0.5
+    )
+    grid = replace(Grid((30.0,), (3.0,), (9.0,)), untested=True)
+    tuned = Search(drawn(4, classes=2), grid, goal).run()
+    result = replace(tuned, basis={"votes": "file"}).to_dict()
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    winner = result["winner"]
+    assert (winner["mechanism"], winner["threshold"], winner["sigma1"]) == ("gnmax", None, None)
+    assert (winner["release"], winner["bound"]) == ("target", "conditional")
+    assert winner["cost_shares"] == {"selecting": 0.0, "answering": 1.0}
+    assert result["goal"]["bound"] == "conditional"
+    assert (result["grid"]["points"], result["grid"]["untested"]) == (2, True)
+    assert _options(result["command"])[1] == {
+        "--mechanism": "gnmax",
+        "--sigma2": "9",
+        "--max-queries": str(winner["queries"]),
+        "--delta": "1e-05",
+        "--target-epsilon": str(winner["epsilon"]),
+        "--refusal-epsilon": str(winner["refusal_epsilon"]),
+        "--bound": "conditional",
+    }
+    columns = tuned.columns()
+    assert np.isnan(columns["threshold"]).any()
+    assert (columns["sigma2"] == 9.0).all()
+    left_open = replace(tuned, goal=replace(goal, bound=Bound.AUTO))
+    assert "--bound" not in str(left_open.command)
 
 
 def test_without_a_goal_there_is_a_front_and_no_line(drawn):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +13,16 @@ from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounts import TightAccount
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.errors import UnreachableError
 from pate_cli.noise import RunKey
 from pate_cli.passes import CountsPasses
+from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from pate_cli.tuning.sample import capped_mean
-from pate_cli.words import Objective, ReleaseKind
+from pate_cli.words import Bound, Objective, ReleaseKind
 from runs import aggregated
 
 DELTA = 1e-5
@@ -328,10 +331,100 @@ def test_answers_by_a_target_count_by_the_chance_that_they_pass(drawn):
 
 def test_a_target_so_large_that_one_order_serves_it(drawn):
     """Of few teachers answers cost so much that a run has a single order, and so has a choice."""
-    pricing = tested.TestedPricing(drawn(3), delta=1e-5)
+    pricing = tested.TestedPricing(drawn(3), delta=1e-5, bound=Bound.TWO_TAIL)
     found = pricing.estimate(
         Setting(24.0, 0.2, 0.05), Goal(answers=75.0, release=ReleaseKind.TARGET), None
     )
     assert found is not None
     assert found.target is not None
     assert found.target.orders.size == 1
+
+
+def _prospect(sample, winner, bound):
+    """How a run of the winner would fare."""
+    return measure_prospect(
+        CountsPasses(sample.counts),
+        sample.mechanism(winner.setting),
+        winner.target,
+        bound=bound,
+        queries=winner.queries,
+        max_answers=winner.queries,
+    )
+
+
+@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
+def test_a_target_is_searched_with_the_bound_of_the_run(drawn, bound):
+    sample, grid = drawn(4, classes=2), Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
+
+    def winner(**goal):
+        wanted = Goal(release=ReleaseKind.TARGET, bound=bound, min_agreement=0.8, **goal)
+        return _winner(sample, grid, wanted)
+
+    cheapest = winner(answers=25.0)
+    assert (cheapest.exact, cheapest.bound) == (True, bound)
+    fared = _prospect(sample, cheapest, bound)
+    assert fared.smallest_epsilon[LIKELY] <= cheapest.epsilon * 1.002
+    assert fared.pass_probability >= LIKELY
+    assert cheapest.expected.answers >= 25.0
+    most = winner(target_epsilon=2.0)
+    assert most.epsilon == 2.0
+    fared = _prospect(sample, most, bound)
+    assert most.chance == pytest.approx(fared.pass_probability, rel=1e-9)
+    # So large a share of their answers as the chance says, and hardly more rows would pass.
+    whole = sample.yields(most.setting, most.queries).answers
+    assert most.expected.answers == pytest.approx(most.chance * whole, rel=1e-12)
+    assert most.queries >= 0.9 * fared.passing_queries
+
+
+def test_a_sharper_bound_finds_more_answers(drawn):
+    sample, grid = drawn(4, classes=2), Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
+    found = [
+        _winner(
+            sample,
+            grid,
+            Goal(release=ReleaseKind.TARGET, target_epsilon=2.0, bound=bound, min_agreement=0.8),
+        )
+        for bound in (Bound.TWO_TAIL, Bound.CONDITIONAL)
+    ]
+    assert found[1].expected.answers > 1.05 * found[0].expected.answers
+
+
+def test_without_a_test_is_a_setting_as_well(drawn):
+    """Where all teachers nearly agree, a test costs more than the answers that it spares."""
+    sample, one = drawn(4, classes=2, agreement=0.97), Grid((30.0,), (3.0,), (7.0, 9.0))
+    both = replace(one, untested=True)
+    goal = Goal(
+        answers=30.0, release=ReleaseKind.TARGET, bound=Bound.CONDITIONAL, min_agreement=0.9
+    )
+    with_test, without = (_winner(sample, grid, goal) for grid in (one, both))
+    assert without.setting.threshold is None
+    assert without.epsilon < with_test.epsilon
+    assert without.expected.answers == pytest.approx(without.queries * LIKELY)
+    assert sample.score(without.setting).shape == (80, 1)
+
+
+def test_between_the_values_of_free_axes_there_is_something_better(drawn):
+    """And values that were asked for stay."""
+    sample = drawn(6, teachers=30, classes=2, queries=50)
+    bound = Bound.CONDITIONAL
+    goal = Goal(answers=20.0, release=ReleaseKind.TARGET, bound=bound, min_agreement=0.93)
+    axes = (18.0, 30.0), (6.0, 24.0), (3.0, 9.0)
+    free = replace(Grid(*axes), free=(True, False, True))
+    coarse, fine = (_winner(sample, grid, goal) for grid in (Grid(*axes), free))
+    assert fine.epsilon < 0.98 * coarse.epsilon
+    assert fine.setting.sigma1 in (6.0, 24.0)
+    assert fine.setting.sigma2 not in (3.0, 9.0)
+    assert fine.expected.agreement >= 0.93
+
+
+def test_progress_of_a_tested_target_has_an_end(drawn):
+    seen = []
+    grid = replace(Grid((26.0,), (16.0,), (6.0, 9.0)), free=(False, False, True))
+    goal = Goal(
+        answers=20.0, release=ReleaseKind.TARGET, bound=Bound.CONDITIONAL, min_agreement=0.7
+    )
+    search = Search(drawn(4, classes=2, queries=40), grid, goal)
+    search.run(seen.append)
+    # Orders of an exact price are told, too, and are many steps each.
+    assert sum(done > 1 for done in seen) >= 8
+    assert sum(seen) <= search.steps

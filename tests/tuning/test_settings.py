@@ -57,6 +57,34 @@ def test_places_of_a_grid():
         assert set(grid.around(place)) == near
 
 
+def test_settings_without_a_test_are_a_row_of_their_own():
+    grid = Grid((1.0, 2.0), (1.0,), (4.0, 6.0, 9.0), untested=True)
+    assert len(set(grid.places())) == len(grid.places()) == grid.size == 9
+    alone = [place for place in grid.places() if grid.at(place).threshold is None]
+    assert [grid.at(place) for place in alone] == [Setting(None, None, s) for s in grid.sigmas2]
+    # No step leads to a test, or from one to none.
+    assert {near for place in alone for near in grid.around(place)} == set(alone)
+    rest = set(grid.places()) - set(alone)
+    assert all(set(grid.around(place)) <= rest for place in rest)
+    assert all(grid.place_of(grid.at(place)) == place for place in grid.places())
+    with pytest.raises(ParameterError, match="both its threshold and its sigma1"):
+        Setting(None, 3.0, 4.0)
+    # Whoever names a threshold wants the test.
+    assert Grid.for_teachers(50, untested=True).untested
+    assert not Grid.for_teachers(50, thresholds=(30.0,), untested=True).untested
+    assert not Grid.for_teachers(50, sigmas1=(30.0,), untested=True).untested
+
+
+def test_a_finer_grid_has_the_values_halfway_of_free_axes():
+    grid = Grid((1.0, 2.0), (4.0, 9.0), (4.0, 9.0), free=(True, True, False))
+    finer = grid.finer()
+    assert finer == Grid((1.0, 1.5, 2.0), (4.0, 6.0, 9.0), (4.0, 9.0), free=(True, True, False))
+    for place in grid.places():
+        assert finer.at(finer.place_of(grid.at(place))) == grid.at(place)
+    large = Grid(tuple(range(1, 1001)), tuple(range(1, 501)), (4.0,), free=(True, True, False))
+    assert large.finer() is large
+
+
 def _gap(first, second):
     return abs(first - second)
 

@@ -1,0 +1,196 @@
+"""About what queries cost under the conditional bound, by two counts each: for a choice.
+
+A run takes seconds an order for it, and a search looks at hundreds of settings. Nearly always the
+vote that costs most moves between the two largest classes, and it costs about what it would between
+two classes alone. So a query is a pair (x, y): x its largest count and y its second,
+a little of the way towards the count at which a single rival would win as often as all of them do.
+With p the chance that the test passes and h + 1 the moment of the coin "x wins", both before a vote
+moves from one to the other and after,
+
+  log[(1 − p)^λ (1 − p')^{1−λ} + p^λ p'^{1−λ} (1 + h)]/(λ − 1)
+
+is a table over pairs, and what votes can reach within d moves is a hexagon around each, so that
+test and argmax move together. On the samples and on made-up ensembles (3 to 20 classes, σ2 from 6%
+to 25% of the teachers, λ from 6 to 20) the bound of a run is 1.00 to 1.08 times that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from pate_cli.accounting.tested_budget import DISTANCES
+from pate_cli.arrays import Floats, Ints, dense
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.tuning.estimates import Prices
+from pate_cli.tuning.sample import VoteSample
+from pate_cli.tuning.settings import Setting
+
+__all__ = ["PairEstimates"]
+
+_Singles: TypeAlias = NDArray[np.float32]
+
+# How far the second count goes towards that of the single rival, and how far above it all a run
+# is, on the ensembles named above.
+_RIVAL_SHARE, _RUN_ABOVE = 0.25, 1.01
+# Counts are told apart to so many steps at most.
+_MOST_STEPS = 128
+# Distances looked at, in steps; those between are on straight lines.
+_DISTANCES = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, 63])
+# Of the eight orders of a run, those that decide at a target that is nearly missed.
+_DECISIVE = slice(2, 6)
+_WIDE = np.array([1.5, 3.0, 6.5, 15.0, 32.0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The pairs of a sample's rows, in steps of so many votes.
+
+    Attributes:
+        step: votes.
+        teachers: τ.
+        pairs: distinct (x, y), [distinct, 2].
+        place: which of them each row has, [queries].
+        two: whether there are two classes alone, of which a run knows the cost both ways.
+        full: whether all votes are there, and so all on one of them or the other.
+    """
+
+    step: int
+    teachers: int
+    pairs: Ints
+    place: Ints
+    two: bool
+    full: bool
+
+    @property
+    def distances(self) -> Ints:
+        """Those that matter, in steps."""
+        return _DISTANCES[: np.searchsorted(_DISTANCES, (DISTANCES - 1) / self.step) + 1]
+
+
+class PairEstimates:
+    """Estimates of the conditional bound for many settings of one sample. SECRET."""
+
+    ladder, wide = _WIDE, _WIDE
+
+    def __init__(self, sample: VoteSample, *, scale: float) -> None:
+        """Whatever is found is for so many times the rows.
+
+        Raises:
+            UsageError: there is no such bound for such votes.
+        """
+        self._sample, self._scale = sample, scale
+        no_votes = np.zeros((1, sample.classes), dtype=np.int64)
+        sample.mechanism(Setting(None, None, 1.0)).vote_states(no_votes)
+        self._pairs: dict[float, _Pairs] = {}
+        counts = -np.sort(-np.asarray(dense(sample.counts), dtype=np.int64), axis=1)[:, :2]
+        self._two, self._missing = counts, bool(counts.sum(axis=1).min() < sample.teachers)
+
+    def orders(self, plan: TargetPlan, *, settled: bool) -> Floats:
+        """Those of a run that decide, if the target is right."""
+        del settled
+        return plan.orders[_DECISIVE] if plan.orders.size > _DECISIVE.stop else plan.orders
+
+    def prices(self, setting: Setting, orders: Floats) -> Prices:
+        """What the rows cost at a setting."""
+        del orders
+        pairs = self._pairs.get(setting.sigma2)
+        if pairs is None:
+            pairs = self._pairs[setting.sigma2] = self._pairs_at(setting)
+        return Prices(
+            pairs.place,
+            lambda order: _within(pairs, setting, order),
+            distances=(pairs.distances * pairs.step).astype(np.float64),
+            scale=self._scale,
+        )
+
+    def _pairs_at(self, setting: Setting) -> _Pairs:
+        teachers = self._sample.teachers
+        step = -(-teachers // _MOST_STEPS)
+        x, second = self._two.T.astype(np.float64)
+        rival = x + math.sqrt(2.0) * setting.sigma2 * self._sample.scores(setting)
+        y = second + _RIVAL_SHARE * np.maximum(rival - second, 0.0)
+        y = np.minimum(y, np.minimum(x, teachers - x))
+        found, place = np.unique(
+            np.round(np.column_stack([x, y]) / step).astype(np.int64), axis=0, return_inverse=True
+        )
+        two = self._sample.classes == 2
+        return _Pairs(step, teachers, found, place.reshape(-1), two, two and not self._missing)
+
+
+def _within(pairs: _Pairs, setting: Setting, order: float) -> Floats:
+    """The largest cost of each pair's hexagon, [_DISTANCES that matter, distinct], nats."""
+    # Single precision halves the time, and a choice does not see it.
+    costs = _pair_costs(pairs, setting, order).astype(np.float32)
+    x, y = pairs.pairs.T
+    reached, found = 0, []
+    for distance in pairs.distances.tolist():
+        costs = _grown(costs, distance - reached)
+        reached = distance
+        found.append(costs[x, y])
+    return (1.0 if pairs.two else _RUN_ABOVE) * np.array(found, dtype=np.float64)
+
+
+def _pair_costs(pairs: _Pairs, setting: Setting, order: float) -> Floats:
+    """At every (x, y), [x, y], nats; 0 where no votes are so."""
+    step, most = pairs.step, -(-pairs.teachers // pairs.step)
+    x, y = np.arange(most + 1)[:, None], np.arange(most + 1)[None, :]
+    # Of a vote from x to y; the other way the pair is (y, x).
+    unit = math.sqrt(2.0) * setting.sigma2
+    gaps = np.arange(-most, most + 1, dtype=np.float64) * (step / unit)
+    worst = np.zeros((most + 1, most + 1))
+    for back in (False, True) if pairs.two else (False,):
+        sides = _coin(gaps, gaps - 2.0 / unit, order, back=back)
+        log_moment = np.logaddexp(*sides)[x - y + most]
+        if setting.threshold is not None and setting.sigma1 is not None:
+            before, after = step * np.maximum(x, y), np.maximum(step * x - 1, step * y + 1)
+            z = (np.arange(step * most + 2.0) - setting.threshold) / setting.sigma1
+            # What passes and what fails, by v and by v' − v from −1 to 1.
+            moved = z + np.array([-1.0, 0.0, 1.0])[:, None] / setting.sigma1
+            passed, failed = (
+                side[after - before + 1, before] for side in _coin(z, moved, order, back=back)
+            )
+            log_moment = np.logaddexp(failed, passed + log_moment)
+        worst = np.maximum(worst, log_moment / (order - 1.0))
+    worst = np.maximum(worst, worst.T)
+    beyond = (x + y) * step - pairs.teachers
+    reachable = np.abs(beyond) < step if pairs.full else beyond < step
+    return np.where(reachable, worst, 0.0)
+
+
+def _coin(z: Floats, moved: Floats, order: float, *, back: bool) -> tuple[Floats, Floats]:
+    """log of p^λ p'^{1−λ} for either side of Φ(z) against Φ(z'), or the other way round."""
+    if back:
+        z, moved = moved, z
+    heads, tails = (
+        order * log_ndtr(side * z) + (1.0 - order) * log_ndtr(side * moved) for side in (1.0, -1.0)
+    )
+    return heads, tails
+
+
+def _grown(costs: _Singles, distance: int) -> _Singles:
+    """The maximum over so many moves: x or y gains or loses a step, or one gives it to the other.
+
+    A hexagon is the sum of three segments, (1, 0), (0, −1) and (−1, 1), each so many steps long.
+    """
+    for dx, dy in ((1, 0), (0, -1), (-1, 1)):
+        reached = 0
+        while reached < distance:
+            more = min(reached + 1, distance - reached)
+            costs = _with_shifted(costs, more * dx, more * dy)
+            reached += more
+    return costs
+
+
+def _with_shifted(costs: _Singles, dx: int, dy: int) -> _Singles:
+    """The larger of costs[x, y] and costs[x + dx, y + dy], where that is inside."""
+    larger, size = costs.copy(), len(costs)
+    to_x, to_y = (slice(max(-by, 0), size - max(by, 0)) for by in (dx, dy))
+    from_x, from_y = (slice(max(by, 0), size - max(-by, 0)) for by in (dx, dy))
+    np.maximum(costs[to_x, to_y], costs[from_x, from_y], out=larger[to_x, to_y])
+    return larger

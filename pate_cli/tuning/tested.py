@@ -10,7 +10,15 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Floats, Histograms, Ints
-from pate_cli.disclosure.profile import States, VoteProfile, coin_orders, settled_bound, states_for
+from pate_cli.disclosure.profile import (
+    Shares,
+    States,
+    VoteProfile,
+    coin_orders,
+    settled_bound,
+    states_for,
+    untold,
+)
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -52,9 +60,9 @@ class _Told:
         """As theirs."""
         return self.states.worth(orders)
 
-    def costs(self, order: float, states: Ints) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
         """As theirs."""
-        found = self.states.costs(order, states)
+        found = self.states.costs(order, states, progress)
         self.tick()
         return found
 

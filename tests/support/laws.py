@@ -26,6 +26,21 @@ def gaussian_argmax_law(histograms, sigma):
     return _argmax_law(n, log_weights, table)
 
 
+def three_outcome_law(x, y):
+    """log chances that x + N, y + N' and 0 are the largest, [3, cases]."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    edges = np.linspace(0.0, 16.0, 17)
+    half = np.diff(edges)[:, None] / 2.0
+    t = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
+    log_weights = np.log((half * weights).ravel()) - 0.5 * np.log(2.0 * np.pi)
+
+    def wins(a, b):
+        terms = log_weights - (t - a[:, None]) ** 2 / 2.0 + log_ndtr(t - b[:, None])
+        return logsumexp(terms, axis=1)
+
+    return np.stack([wins(x, y), wins(y, x), log_ndtr(-x) + log_ndtr(-y)])
+
+
 def laplace_argmax_law(histograms, scale):
     """log Pr[argmax of n + Lap(b) is i], [k, m], with panels between all kinks."""
     n = np.asarray(histograms, dtype=np.int64)

@@ -328,7 +328,8 @@ class _Reach:
         same = np.where(by_rest | tied | behind, test.at(0, votes, moment), 0.0)
         # v = o's count, which is one more with the vote.
         low = np.maximum(np.maximum(own, self.other_low), self.rest_low)
-        return np.maximum(np.maximum(worst, same), test.over(1, low, self.other_high, moment))
+        found = np.maximum(np.maximum(worst, same), test.over(1, low, self.other_high, moment))
+        return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
         """The same where f takes a vote from o."""
@@ -343,17 +344,22 @@ class _Reach:
         same = np.where(by_rest | passed, test.at(0, votes, moment), 0.0)
         # v = o's count, and v' one less.
         low = np.maximum(np.maximum(own + 2, self.other_low), self.rest_low + 1)
-        return np.maximum(np.maximum(worst, same), test.over(-1, low, self.other_high, moment))
+        found = np.maximum(np.maximum(worst, same), test.over(-1, low, self.other_high, moment))
+        return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """The same where a vote is added to f or withdrawn from it."""
-        last = test.excess.shape[1] - 1
-        here = np.clip(self.own, 0, last)
-        moved = np.maximum(test.at(-1, here, moment), test.at(1, here, moment))
-        votes = np.clip(np.maximum(self.own, self.rest_high), 0, last)
-        return np.maximum(
-            np.where(self.rest_low <= self.own, moved, 0.0), test.at(0, votes, moment)
+        """The same where a vote is added to f or withdrawn from it; o is one of the rest."""
+        own, last = self.own, test.excess.shape[1] - 1
+        here = np.clip(own, 0, last)
+        added = (self.rest_low <= own) & (own < last)
+        withdrawn = (self.rest_low < own) & (own >= 1)
+        moved = np.maximum(
+            np.where(added, test.at(1, here, moment), 0.0),
+            np.where(withdrawn, test.at(-1, here, moment), 0.0),
         )
+        votes = np.clip(self.rest_high, 0, last)
+        same = np.where(self.rest_high >= own, test.at(0, votes, moment), 0.0)
+        return np.where(self.stands, np.maximum(moved, same), 0.0)
 
 
 _KINDS = (True, False)
@@ -441,7 +447,7 @@ class _Query:
             moment = self.charged(spread.expected(losses), np.maximum(losses, gains))
             reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
             found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
-            worst.add(losses, np.where(reach.stands, found, 0.0))
+            worst.add(losses, found)
             self.progress(share)
         return worst.found
 
@@ -470,7 +476,7 @@ class _Query:
                     wider = np.maximum(wider, np.append(0.0, wider[:-1]))
             moment = self.charged(along @ np.stack(lines).T, np.maximum(losses, gains))
             reach = _Reach.of(sides, losses, gains, teachers=lattice.teachers)
-            worst.add(losses, np.where(reach.stands, reach.lone(self.test, moment), 0.0))
+            worst.add(losses, reach.lone(self.test, moment))
         return worst.found
 
 

@@ -1,0 +1,344 @@
+"""A whole Confident query, test and argmax tied: exact laws on whole graphs, integrals, mutants."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr, ndtr
+
+from divergences import renyi
+from graphs import Graph, neighbours_of
+from laws import gaussian_argmax_law, three_outcome_law
+from pate_cli.accounting.gaussian import conditional, tied
+from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
+from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.errors import ParameterError
+
+
+def cost(histograms, *, distances=(0,), threshold, sigma1, argmax_cap=1e6, **query):
+    return tied_rdp(
+        np.array(histograms),
+        threshold=threshold,
+        sigma_threshold=sigma1,
+        distances=np.array(distances),
+        argmax_cap=argmax_cap,
+        **query,
+    )
+
+
+def log_law(histograms, *, sigma, threshold, sigma1):
+    """log chances of no answer and of every label."""
+    margin = (np.asarray(histograms).max(axis=1) - threshold) / sigma1
+    labels = gaussian_argmax_law(histograms, sigma) + log_ndtr(margin)[:, None]
+    return np.column_stack([log_ndtr(-margin), labels])
+
+
+# τ, m, σ2, T, σ1, λ, and how many votes may be missing.
+GRAPHS = [
+    (7, 3, 2.0, 5.0, 1.5, 5.0, 7),
+    (7, 3, 1.0, 4.0, 1.0, 3.0, 7),
+    (6, 3, 0.7, 3.0, 0.5, 2.0, 6),
+    (5, 4, 2.0, 3.0, 1.0, 9.0, 5),
+    (6, 4, 4.0, 4.5, 0.7, 2.0, 6),
+    (5, 5, 3.0, 3.0, 2.0, 12.0, 5),
+    (8, 4, 6.0, 5.0, 4.0, 8.0, 0),
+    (12, 3, 8.0, 8.0, 3.0, 10.0, 0),
+    (16, 3, 16.0, 9.0, 10.0, 14.0, 0),
+]
+DISTANCES = tuple(range(6))
+
+
+def excesses(teachers, classes, sigma, threshold, sigma1, order, missing):
+    """Ratios that must not exceed 1: of exact costs to u_0(n), and of u_d(n') to u_{d+1}(n)."""
+    graph = Graph.of(teachers, classes, missing=missing)
+    query = {"sigma": sigma, "threshold": threshold, "sigma1": sigma1}
+    found = cost(graph.histograms, distances=DISTANCES, teachers=teachers, order=order, **query)
+    law = log_law(graph.histograms, **query)
+    here, there = graph.edges.T
+    exact = renyi(law[here], law[there], order)
+    return float((exact / found[0, here]).max()), float((found[:-1, there] / found[1:, here]).max())
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+def test_every_neighbour_of_every_state(graph):
+    first, second = excesses(*graph)
+    assert 0.9 <= first <= 1.0
+    assert 0.99 <= second <= 1.0
+
+
+def best_of(rest):
+    """Nodes of C/σ and their weights, for the counts of the untouched classes over σ."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    edges = np.arange(-5.0, max(rest) + 9.0, 2.0)
+    half = np.diff(edges)[:, None] / 2.0
+    c, weights = (edges[:-1, None] + half * (nodes + 1.0)).ravel(), (half * weights).ravel()
+    below = log_ndtr(c[:, None] - rest)
+    hazard = np.exp(-((c[:, None] - rest) ** 2) / 2.0 - below) / np.sqrt(2.0 * np.pi)
+    return c, weights * np.exp(below.sum(axis=1)) * hazard.sum(axis=1)
+
+
+def direct(counts, *, sigma, threshold, sigma1, order):
+    """The definition at distance 0: the worst ordered pair, test and argmax of the same votes."""
+    worst = 0.0
+    for a, b in itertools.permutations(range(len(counts)), 2):
+        if counts[a] == 0:
+            continue
+        rest = np.array([n for i, n in enumerate(counts) if i not in (a, b)])
+        c, density = best_of(rest / sigma)
+        x, y = counts[a] / sigma - c, counts[b] / sigma - c
+        here, there = three_outcome_law(x, y), three_outcome_law(x - 1.0 / sigma, y + 1.0 / sigma)
+        label = 1.0 + density @ np.expm1((order - 1.0) * renyi(here.T, there.T, order))
+        p, q = (
+            ndtr((max(*pair, rest.max()) - threshold) / sigma1)
+            for pair in ((counts[a], counts[b]), (counts[a] - 1, counts[b] + 1))
+        )
+        moment = (1 - p) ** order * (1 - q) ** (1 - order) + p**order * q ** (1 - order) * label
+        worst = max(worst, moment)
+    return np.log(worst) / (order - 1.0)
+
+
+@pytest.mark.parametrize(
+    "counts", [[27, 9, 3, 1], [16, 15, 5, 4], [12, 11, 11, 6], [40, 0, 0, 0], [13, 13, 13, 1]]
+)
+def test_neighbours_cost_what_the_definition_says(counts):
+    query = {"sigma": 16.0, "threshold": 22.0, "sigma1": 6.0, "order": 6.0}
+    found = float(cost([counts], teachers=40, **query)[0, 0])
+    assert 1.0 <= found / direct(counts, **query) <= 1.02
+
+
+def test_the_smallest_costs_of_the_real_votes(mnist_histograms):
+    """Sums that another program found, at three distances."""
+    histograms, rows = np.unique(mnist_histograms[:640], axis=0, return_counts=True)
+    found = cost(
+        histograms,
+        distances=(0, 1, 4, 8),
+        teachers=250,
+        sigma=40.0,
+        threshold=200.0,
+        sigma1=150.0,
+        order=15.0,
+    )
+    np.testing.assert_allclose(found @ rows, [0.38143, 0.38912, 0.41364, 0.44988], rtol=2e-3)
+
+
+LONG = {"teachers": 120, "sigma": 20.0, "threshold": 80.0, "sigma1": 12.0, "order": 6.0}
+"""Large enough for tables to be cropped."""
+
+
+def along(histograms, **query):
+    """u_d of a path of neighbours, and the largest u_d(n') to u_{d+1}(n) either way along it."""
+    found = cost(histograms, distances=np.arange(16), **query)
+    back, forth = found[:-1, 1:] / found[1:, :-1], found[:-1, :-1] / found[1:, 1:]
+    return found, float(max(back.max(), forth.max()))
+
+
+def walk(steps=24):
+    """From a clear vote to a tie and past it, one vote at a time; some only withdrawn."""
+    path = [np.array([66, 48, 4, 2])]
+    for step in range(steps):
+        moved = path[-1].copy()
+        moved[0] -= 1
+        if step % 7 != 3:
+            moved[1 if step % 5 else 2] += 1
+        path.append(moved)
+    return np.array(path)
+
+
+def test_every_distance_covers_the_one_before_along_a_walk():
+    found, ratio = along(walk(), **LONG)
+    assert ratio <= 1.0
+    law = log_law(walk(), sigma=20.0, threshold=80.0, sigma1=12.0)
+    assert np.all(renyi(law[:-1], law[1:], 6.0) <= found[0, :-1])
+    assert np.all(renyi(law[1:], law[:-1], 6.0) <= found[0, 1:])
+
+
+def test_a_tie_costs_less_than_the_worst_of_either():
+    """The product of windows, which this replaced, takes the best v and the worst gap."""
+    histograms = np.array([[100, 15, 5, 0], [84, 30, 6, 0]])
+    query = dict(LONG)
+    found = cost(histograms, distances=np.arange(16), **query)
+    argmax = conditional.conditional_rdp(
+        histograms,
+        teachers=120,
+        sigma=20.0,
+        order=6.0,
+        distances=np.arange(16),
+        cap=1e6,
+    )
+    test = tied._Test.of(teachers=120, threshold=80.0, sigma=12.0, order=6.0)
+    top = histograms[:, 0]
+    apart = test.apart(top, top, np.expm1(5.0 * argmax.T)).T
+    assert np.all(found <= np.log1p(apart) / 5.0 * (1.0 + 1e-6))
+    assert np.all(found[12] < 0.97 * np.log1p(apart[12]) / 5.0)
+
+
+class TestMutants:
+    """Plausible mistakes that the two inequalities catch."""
+
+    def test_a_class_that_gives_is_no_class_that_takes(self, monkeypatch):
+        true = tied._Query._of_kind
+
+        def only_giving(self, sides, gives, *, share):
+            del gives
+            return true(self, sides, True, share=share)
+
+        monkeypatch.setattr(tied._Query, "_of_kind", only_giving)
+        assert min(excesses(*graph)[0] for graph in GRAPHS[:3]) > 1.0
+
+    @pytest.mark.parametrize("narrow", ["other", "rest"])
+    def test_others_that_stand_still(self, monkeypatch, narrow):
+        true = tied._Reach.of.__func__
+
+        def still(cls, sides, losses, gains, *, teachers):
+            reach = true(cls, sides, losses, gains, teachers=teachers)
+            own = {"other": sides.other, "rest": sides.rest}[narrow][:, None] + 0 * gains
+            return replace(reach, **{f"{narrow}_low": own, f"{narrow}_high": own})
+
+        monkeypatch.setattr(tied._Reach, "of", classmethod(still))
+        assert max(excesses(*graph)[1] for graph in GRAPHS[:5]) > 1.01
+
+    def test_a_class_that_does_not_move(self, monkeypatch):
+        monkeypatch.setattr(
+            tied._Spread,
+            "_collect",
+            lambda self, out, moved, true=tied._Spread._collect: true(self, out, 0 * moved),
+        )
+        assert along(walk(), **LONG)[1] > 1.0 or excesses(*GRAPHS[0])[1] > 1.01
+
+    def test_a_lone_vote_that_only_moves_its_own_class(self, monkeypatch):
+        true = tied._Query.alone
+
+        def alone(self, touched, others):
+            return true(replace(self, distances=1), touched, others).repeat(self.distances, axis=1)
+
+        monkeypatch.setattr(tied._Query, "alone", alone)
+        monkeypatch.setattr(
+            tied._Query,
+            "pairs",
+            lambda self, touched, _others, share: np.zeros((len(touched), self.distances)),
+        )
+        monkeypatch.setattr(
+            tied._Query,
+            "by_larger",
+            lambda self, touched, _others, share: np.zeros((len(touched), self.distances)),
+        )
+        assert excesses(*GRAPHS[0])[1] > 1.01
+
+
+def test_what_is_left_out_cropped_and_held_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(5)
+    histograms = np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.4))) for _ in range(9)])
+    query = dict(LONG, teachers=60, sigma=7.0, threshold=40.0)
+    found = cost(histograms, distances=(0, 3, 7), **query)
+    monkeypatch.setattr(tied, "_above", lambda touched, _bound, _found: touched)
+    monkeypatch.setattr(tied, "_HELD", 1)
+    monkeypatch.setattr(tied, "_NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(tied, "_SPAN", 1)
+    monkeypatch.setattr(conditional, "_rows_at_once", lambda _classes: 4)
+    every = cost(histograms, distances=(0, 3, 7), **query)
+    np.testing.assert_allclose(found, every, rtol=1e-12)
+
+
+def test_pairs_left_out_are_settled_by_more_than_they_cost():
+    rng = np.random.default_rng(11)
+    histograms = -np.sort(
+        -np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.5))) for _ in range(6)]), axis=1
+    )
+    seen = []
+
+    def kept(touched, bound, found):
+        seen.append((touched, bound))
+        return touched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tied, "_above", kept)
+        results = []
+        for name in ("pairs", "by_larger", "alone"):
+            true = getattr(tied._Query, name)
+            patch.setattr(
+                tied._Query,
+                name,
+                lambda self, touched, *rest, true=true: (
+                    results.append((touched, true(self, touched, *rest))) or results[-1][1]
+                ),
+            )
+        cost(histograms, distances=np.arange(8), **dict(LONG, teachers=60, threshold=40.0))
+    # Leaders, then pairs by their larger class and whole, then single classes.
+    (_, (_, larger), (_, whole), (_, lone)) = results
+    (_, untied), (_, by_larger), (_, untied_lone) = seen
+    slack = 1.0 + 1e-9
+    assert np.all(whole <= larger * slack)
+    assert by_larger is larger
+    assert np.all(larger <= untied * 1.0001)
+    assert np.all(lone <= untied_lone * 1.0001)
+
+
+def test_all_of_the_work_is_told():
+    told = []
+    rng = np.random.default_rng(2)
+    histograms = rng.multinomial(20, [0.4, 0.3, 0.2, 0.1], size=5)
+    query = {"teachers": 20, "sigma": 4.0, "threshold": 12.0, "sigma1": 4.0, "order": 5.0}
+    cost(histograms, distances=(0, 4), progress=told.append, **query)
+    assert sum(told) == pytest.approx(1.0)
+    assert len(told) > 10
+
+
+def test_shape_order_and_caps():
+    rng = np.random.default_rng(3)
+    histograms = rng.multinomial(20, [0.6, 0.2, 0.1, 0.1], size=7)
+    mixed = np.array([rng.permutation(row) for row in histograms])
+    bound = float(worst_argmax_rdp(sigma=4.0, classes=4, orders=np.array([6.0]))[0])
+    query = {"teachers": 20, "sigma": 4.0, "threshold": 12.0, "sigma1": 5.0, "order": 6.0}
+    found = cost(mixed, distances=(0, 2, 9), argmax_cap=bound, **query)
+    assert found.shape == (3, 7)
+    assert np.all(np.diff(found, axis=0) >= 0.0)
+    assert found.max() <= 6.0 / (2 * 5.0**2) + bound
+    np.testing.assert_array_equal(
+        found, cost(histograms, distances=(0, 2, 9), argmax_cap=bound, **query)
+    )
+    assert cost(mixed[:0], **query).shape == (1, 0)
+    # Past float64 the cap stands.
+    tiny = query | {"sigma": 0.1}
+    assert np.all(cost(mixed, argmax_cap=7.0, **tiny) == 7.0 + 6.0 / 50.0)
+
+
+def test_far_thresholds_and_extreme_noise():
+    """Never free, never above the cap, whatever the test's margin in float64."""
+    for threshold, sigma1 in ((-1e6, 1.0), (1e6, 1.0), (10.0, 1e-3), (10.0, 1e5)):
+        query = {"teachers": 20, "sigma": 4.0, "threshold": threshold, "sigma1": sigma1}
+        found = cost([[12, 5, 3], [20, 0, 0], [0, 0, 0]], distances=(0, 3), order=3.0, **query)
+        assert np.all(np.isfinite(found))
+        assert np.all(found >= 0.0)
+        histograms = neighbours_of([12, 5, 3])
+        both = np.vstack([[[12, 5, 3]], histograms])
+        law = log_law(both, sigma=4.0, threshold=threshold, sigma1=sigma1)
+        if np.isfinite(law).all():
+            exact = renyi(np.tile(law[0], (len(histograms), 1)), law[1:], 3.0)
+            assert exact.max() <= found[0, 0]
+
+
+def test_refusals():
+    good = {"teachers": 6, "sigma": 2.0, "threshold": 3.0, "sigma1": 1.0, "order": 3.0}
+    for histograms, changes, words in (
+        ([[3, 3]], {}, "at least 3 classes"),
+        ([[3, 3, 1]], {}, "counts of row 0"),
+        ([[3, 2, 1]], {"sigma": 0.0}, "sigma must be positive"),
+        ([[3, 2, 1]], {"sigma1": 0.0}, "sigma_threshold must be positive"),
+        ([[3, 2, 1]], {"threshold": np.nan}, "threshold must be finite"),
+        ([[3, 2, 1]], {"argmax_cap": np.nan}, "argmax_cap must be at least 0"),
+        ([[3, 2, 1]], {"teachers": 5000, "sigma": 800.0}, "GiB"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            cost(histograms, **(good | changes))
+    with pytest.raises(ParameterError, match="tables of"):
+        check_tied_size(teachers=5000, classes=3, sigma=800.0, order=3.0)
+
+
+def test_estimates_of_time():
+    small = {"rows": 567, "classes": 10, "teachers": 250, "sigma": 40.0, "order": 12.5}
+    assert 2.0 < tied_seconds(**small, furthest=47) < 30.0
+    assert tied_seconds(**small, furthest=63) > tied_seconds(**small, furthest=47)
+    assert tied_seconds(**(small | {"sigma": 0.1}), furthest=47) == 0.0

@@ -2,7 +2,7 @@
 
 A test of max_j n_j and an argmax look at the same votes: votes that shrink the argmax's gap also
 lower what the test looks at. Charged apart, a row costs the best v to pass the test *and* the worst
-gap for the argmax; this bound takes both from one set of reachable places. Proof: THEORY.md, 4.4.
+gap for the argmax; this bound takes both from one set of reachable places. Proof: THEORY.md, 4.7.
 
 **One query, one ordered pair.** A vote goes from a to b; x = n_a, y = n_b, r the largest count of
 the others and C their largest noisy count. With v = max(x, y, r), v' = max(x − 1, y + 1, r),

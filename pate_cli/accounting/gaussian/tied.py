@@ -27,6 +27,7 @@ choice "whichever is larger", which may change from n to n'.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -431,17 +432,28 @@ class _Query:
 
     def _kinds(self, sides: _Sides, share: float) -> tuple[Floats, Floats]:
         """The largest excess moments where f gives a vote, and where it takes one."""
-        of_kind = functools.partial(self._of_kind, sides, share=share / (2 * self.distances))
+        stopped = threading.Event()
+        part = share / (2 * self.distances)
+        of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
         with ThreadPoolExecutor(2) as both:
-            gives, takes = both.map(of_kind, _KINDS)
+            try:
+                gives, takes = both.map(of_kind, _KINDS)
+            except BaseException:
+                # Threads are waited for: after an interruption, only for the step they are at.
+                stopped.set()
+                raise
         return gives, takes
 
-    def _of_kind(self, sides: _Sides, gives: bool, *, share: float) -> Floats:
+    def _of_kind(
+        self, sides: _Sides, gives: bool, *, share: float, stopped: threading.Event
+    ) -> Floats:
         """The largest excess moment where f gives a vote, or takes one, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
         worst = _ByDistance(sides.own.size, self.distances)
         for losses in range(self.distances):
+            if stopped.is_set():
+                break
             if losses:
                 spread.lose()
             moment = self.charged(spread.expected(losses), np.maximum(losses, gains))

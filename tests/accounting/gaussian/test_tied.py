@@ -181,9 +181,9 @@ class TestMutants:
     def test_a_class_that_gives_is_no_class_that_takes(self, monkeypatch):
         true = tied._Query._of_kind
 
-        def only_giving(self, sides, gives, *, share):
+        def only_giving(self, sides, gives, **how):
             del gives
-            return true(self, sides, True, share=share)
+            return true(self, sides, True, **how)
 
         monkeypatch.setattr(tied._Query, "_of_kind", only_giving)
         assert min(excesses(*graph)[0] for graph in GRAPHS[:3]) > 1.0
@@ -274,6 +274,21 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     assert by_larger is larger
     assert np.all(larger <= untied * 1.0001)
     assert np.all(lone <= untied_lone * 1.0001)
+
+
+def test_an_interruption_is_waited_for_no_longer_than_a_step():
+    steps = []
+
+    def interrupt(_share):
+        steps.append(1)
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(2)
+    histograms = rng.multinomial(20, [0.4, 0.3, 0.2, 0.1], size=5)
+    query = {"teachers": 20, "sigma": 4.0, "threshold": 12.0, "sigma1": 4.0, "order": 5.0}
+    with pytest.raises(KeyboardInterrupt):
+        cost(histograms, distances=np.arange(40), progress=interrupt, **query)
+    assert len(steps) <= 2
 
 
 def test_all_of_the_work_is_told():

@@ -17,7 +17,7 @@ from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
 from pate_cli.tuning import Goal, Grid, Outcome, Search, VoteSample
-from pate_cli.words import DELTA, MIN_AGREEMENT, ReleaseKind
+from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 
 __all__ = ["TARGETS", "VotesOf", "answers", "grid_for"]
 
@@ -46,7 +46,9 @@ _NOTES = (
     "optimistic, and secret where the votes are private. What is found at a smaller epsilon counts "
     "at a larger one.",
     "Tested target: answers times the chance that they pass; a refusal costs half the target. "
-    "Holds for all votes. Where the worst case allows more, it always passes.",
+    "Holds for all votes. Where the worst case allows more, it always passes. By the bound that a "
+    "run takes by itself: conditional where the public shape says about a minute at most, else "
+    "two-tail; a line of each file says which.",
     "Worst case: labels alone, for all votes, with a public cap on answers where it helps.",
     "Upper release: mean plus two standard deviations of what is released; about these votes.",
     "Published, corrected: the published analysis, its draw charged correctly, with the best beta "
@@ -190,8 +192,28 @@ def _result(
                 for way, cells in found.items()
             },
         },
-        notes=(*(f"{row.name}: {remark}" for remark in votes.remarks), *missing),
+        notes=(
+            *(f"{row.name}: {remark}" for remark in votes.remarks),
+            *_bounds(row.name, targets, found[_TESTED]),
+            *missing,
+        ),
     )
+
+
+def _bounds(name: str, targets: Sequence[float], tested: Sequence[_Cell]) -> list[str]:
+    """A note on which bound each target was tested by."""
+    by = [
+        f"{bound} at {', '.join(at)}"
+        for bound in Bound
+        if (
+            at := [
+                f"{target:g}"
+                for target, cell in zip(targets, tested, strict=True)
+                if cell.how.get("bound") == bound.value
+            ]
+        )
+    ]
+    return [f"{name}, {_TESTED}: {'; '.join(by)}"] if by else []
 
 
 def _ascending(cell_of: Callable[[float], _Cell], targets: Sequence[float]) -> list[_Cell]:
@@ -216,6 +238,8 @@ def _tuned(winner: Outcome) -> _Cell:
         "pass_probability": winner.chance,
         "agreement": winner.expected.agreement,
     }
+    if winner.target is not None:
+        how["bound"] = winner.bound.value
     return _Cell(winner.expected.answers, how)
 
 

@@ -14,7 +14,7 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.arrays import Floats
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
@@ -26,9 +26,6 @@ from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Offered", "UpperRelease", "offered"]
 
-# The conditional bound takes a second an order for so many histograms of ten classes; that of two
-# classes is quick.
-_MOST_CONDITIONAL = 1_000
 # Orders of targets down to this share of the worst case are on one lattice.
 _LEAST_SHARE = 0.1
 
@@ -56,8 +53,9 @@ class Offered:
     """Three ways to an ε for the same labels.
 
     Attributes:
-        targets: by bound, the smallest target that is `LIKELY` to pass, η = ε; nats. A bound that
-            takes too long is left out, and all of them where there are several rounds.
+        targets: by bound, the smallest target that is `LIKELY` to pass, η = ε; nats. The
+            conditional one is left out where a run would not take it by itself, and both where
+            there are several rounds.
         worst: ε of the labels for all votes.
         upper: what is released instead.
     """
@@ -84,7 +82,7 @@ def offered(rounds: Sequence[Asked], *, delta: float, quick: bool = False) -> Of
     spent = [Spending(mechanism, queries, queries) for mechanism, queries in sizes]
     worst = data_independent_cost(spent, delta=delta, plan=None)
     bounds = [] if len(rounds) > 1 or rounds[0].scores is not None else [Bound.TWO_TAIL]
-    if bounds and not quick and _affordable(rounds[0]):
+    if bounds and not quick and _by_itself(scored[0][0], sizes[0][1], worst, delta=delta):
         bounds.append(Bound.CONDITIONAL)
     return Offered(
         targets=_targets(rounds[0], scored[0][0], bounds, delta=delta, worst=worst),
@@ -104,9 +102,13 @@ def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
     return mechanism, np.column_stack([asked.scores, losing])
 
 
-def _affordable(asked: Asked) -> bool:
-    queries, classes = asked.votes.counts.shape
-    return classes == 2 or queries <= _MOST_CONDITIONAL
+def _by_itself(
+    mechanism: ConfidentGNMax, queries: int, worst: DataIndependentCost, *, delta: float
+) -> bool:
+    """Whether a run whose bound is left open has the conditional one."""
+    orders = TargetPlan.of(worst.epsilon, delta=delta, refusal_epsilon=worst.epsilon).orders
+    settled = settled_bound(Bound.AUTO, mechanism, rows=queries, orders=orders)
+    return settled is Bound.CONDITIONAL
 
 
 def _targets(

@@ -31,7 +31,7 @@ from pate_cli.words import Bound
 __all__ = ["table2"]
 
 _HEADER = ("data", "figure", "epsilon", "labels", "order", "beta", "sigma_SS", "smooth")
-_TARGET_NAMES = {Bound.TWO_TAIL: "tested target", Bound.CONDITIONAL: "tested, conditional"}
+_TARGET_NAMES = {Bound.TWO_TAIL: "tested, two-tail", Bound.CONDITIONAL: "tested, conditional"}
 
 _NOTES = (
     "Labels: what the labels alone cost, before the release is paid for. Smooth: smooth "
@@ -42,7 +42,8 @@ _NOTES = (
     "Charged correctly: the same release charged its exact divergence. The expectation over the "
     "first step that both lines start from is still no guarantee.",
     f"Tested target: the smallest one that passes with a chance of {LIKELY:.1%}; a refusal costs "
-    "as much. It holds for all votes. Conditional: with the sharper bound, where it takes seconds.",
+    "as much. It holds for all votes. Two-tail: by the quick bound. Conditional: by the sharper "
+    "one, which a run takes by itself where the public shape says about a minute at most.",
     "Worst case: the epsilon of the labels alone, for all votes, always met.",
     "Upper release: every row charged whether or not it is answered, order, beta and sigma_SS by "
     "the public rule; below the true value with probability delta/10 only.",

@@ -48,6 +48,11 @@ def test_every_way_grows_with_epsilon_and_a_tested_target_beats_the_worst_case(f
     (lines,) = (result.lines for result in table.results)
     assert [line[:2] for line in lines] == list(zip(["votes.npy", "", "", ""], WAYS, strict=True))
     assert lines[0][2] == f"{found['tested target'][0]:.1f}"
+    # Which bound each was tested by; what the worst case allows as well has none.
+    assert row["tested target"][0]["bound"] == "conditional"
+    (note,) = (note for note in table.all_notes if note.startswith("votes.npy, tested target: "))
+    assert note.partition(": ")[2].startswith("conditional at 2")
+    assert "bound" not in row["worst case"][0]
 
 
 def test_out_of_reach_is_a_dash_and_a_reason(folder):

@@ -93,6 +93,22 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw):
         assert chance(target) >= LIKELY > chance(0.997 * target)
 
 
+def test_the_slow_bound_is_tried_where_a_run_takes_it_by_itself(draw, monkeypatch):
+    counts = draw(teachers=20, classes=3, queries=30)
+    parameters = {"threshold": 16.0, "sigma1": 12.0, "sigma2": 4.0}
+    asked = Asked(Histograms("votes.npy", counts, 20, None, None), parameters, None)
+    seen = []
+
+    def never(bound, mechanism, *, rows, orders):
+        seen.append((bound, rows, mechanism.classes))
+        assert orders.size
+        return Bound.TWO_TAIL
+
+    monkeypatch.setattr("pate_cli.reproduction.offered.settled_bound", never)
+    assert list(offered([asked], delta=1e-5).targets) == [Bound.TWO_TAIL]
+    assert seen == [(Bound.AUTO, 30, 3)]
+
+
 def test_two_rounds_are_charged_once_each(asked):
     first, second = asked(), asked(seed=2)
     both = offered([first, second], delta=1e-5, quick=True)

@@ -79,7 +79,7 @@ def test_table_2_text_shows_the_printed_figures_beside(authors, run):
     )
     assert line(out, "as published  ")[:3] == ["as published", "2.516 ± 0.385", "1.999"]
     assert line(out, "charged correctly  ")[:3] == ["charged correctly", "3.606 ± 0.384", "1.999"]
-    assert line(out, "tested target  ")[:3] == ["tested target", "1.313", "-"]
+    assert line(out, "tested, two-tail  ")[:3] == ["tested, two-tail", "1.313", "-"]
     assert line(out, "worst case  ")[:2] == ["worst case", "2.050"]
     assert "MNIST: 282.72 of 640 queries are expected to be answered" in out
     assert "0.0329 (for 0.46/14 = 0.032857)" in out

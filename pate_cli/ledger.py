@@ -18,8 +18,9 @@ import contextlib
 import enum
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -406,10 +407,10 @@ class SpendRecord:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """(ε, δ) of all attempts."""
+        """(ε, δ) of all attempts: sums of the decimals that they were given as."""
         return (
-            math.fsum(attempt.cost for attempt in self.attempts),
-            math.fsum(attempt.delta for attempt in self.attempts),
+            _decimal_sum(attempt.cost for attempt in self.attempts),
+            _decimal_sum(attempt.delta for attempt in self.attempts),
         )
 
     def attempted(self, attempt: Attempt) -> SpendRecord:
@@ -479,6 +480,11 @@ class SpendRecord:
         except (KeyError, TypeError, ValueError, OverflowError):
             raise LedgerError("the record of releases is damaged") from None
         return cls(releases, attempts)
+
+
+def _decimal_sum(numbers: Iterable[float]) -> float:
+    """.1 and .2 make .3, neither more nor less."""
+    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
 
 
 def record_beside(ledger: str | PathLike[str]) -> Path:

@@ -193,7 +193,9 @@ def aggregate(
         with reading.open(votes, output) as file:
             check_form(label_format, labels_as, file.label_set)
             output.note_votes(file, reading.rows(file))
-            told = target.patience(file, choice, reading.rows(file))
+            # How many rows a target asks is known later where it is left to the rule.
+            known = reading.max_queries is not None
+            told = target.patience(file, choice, reading.rows(file)) if known else None
             if told is not None:
                 output.note(told)
             view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))

@@ -95,7 +95,7 @@ class AttemptBook:
         if self._path is None:
             return None
         epsilon, delta = record.spent
-        return Spent(len(record.attempts), float(f"{epsilon:.9g}"), float(f"{delta:.9g}"))
+        return Spent(len(record.attempts), epsilon, delta)
 
     def _check(self, record: SpendRecord) -> None:
         """UnreachableError where this attempt and those of the record exceed the budget."""

@@ -522,10 +522,9 @@ def _record_faults(report: Report) -> Iterator[str]:
         ("epsilon", spent.epsilon, report.epsilon),
         ("delta", spent.delta, report.delta),
     ):
-        own = float(f"{own:.9g}")
         if total < own or (spent.attempts == 1 and total != own):
             yield f"spent.{name} is {total:g}, this attempt alone cost {own:g}"
-    if spent.attempts > 1 and spent.epsilon <= float(f"{report.epsilon:.9g}"):
+    if spent.attempts > 1 and spent.epsilon <= report.epsilon:
         yield f"{spent.attempts} attempts cost no more than this one, {report.epsilon:g}"
 
 

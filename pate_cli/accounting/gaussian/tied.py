@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from pate_cli.accounting.divergence import bernoulli_excess
+from pate_cli.accounting.divergence import excess_raised, weight_raised
 from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
@@ -102,10 +102,11 @@ class _Test:
         middle = slice(1, -1)
         excess, weight = [], []
         for there in (slice(None, -2), middle, slice(2, None)):
-            mine, other = (log_yes[middle], log_no[middle]), (log_yes[there], log_no[there])
-            excess.append(bernoulli_excess(mine, other, order=order))
-            with np.errstate(over="ignore"):
-                weight.append(np.exp(order * mine[0] - (order - 1.0) * other[0]))
+            excess.append(
+                excess_raised(log_yes[middle], log_yes[there], order=order)
+                + excess_raised(log_no[middle], log_no[there], order=order)
+            )
+            weight.append(weight_raised(log_yes[middle], log_yes[there], order=order))
         found = np.stack(excess), np.stack(weight)
         return cls(*found, *(_over_stretches(values) for values in found))
 
@@ -396,12 +397,15 @@ class _Query:
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
         """What cases are charged if test and argmax are not tied, [cases, distances]."""
-        moment = self.balls.expected(touched, others)
-        return self.test.apart(
-            touched.counts[:, 0],
-            others.counts[touched.rows, 0],
-            self.charged(moment, np.arange(self.distances)),
-        )
+        found = np.empty((len(touched), self.distances))
+        for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
+            moment = self.balls.expected(some, others)
+            found[at] = self.test.apart(
+                some.counts[:, 0],
+                others.counts[some.rows, 0],
+                self.charged(moment, np.arange(self.distances)),
+            )
+        return found
 
     def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
         """The largest excess moment of either order of each pair, [cases, distances].

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from pate_cli.accounting.divergence import excess_moment
+from pate_cli.accounting.divergence import excess_raised
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import check_counts, check_distances, check_order, check_positive
 from pate_cli.errors import ParameterError
@@ -86,8 +86,8 @@ def _state_costs(query: _Query, *, order: float) -> Floats:
         ):
             here, there = log_outcomes[:, *state], log_outcomes[:, *neighbour]
             excess = np.maximum(
-                excess_moment(here, there, order=order).sum(axis=0),
-                excess_moment(there, here, order=order).sum(axis=0),
+                excess_raised(here, there, order=order).sum(axis=0),
+                excess_raised(there, here, order=order).sum(axis=0),
             )
             excess = np.where(reachable[state] & reachable[neighbour], excess, 0.0)
             np.maximum(part[state], excess, out=part[state])

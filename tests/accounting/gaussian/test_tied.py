@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
@@ -333,6 +334,33 @@ def test_far_thresholds_and_extreme_noise():
         if np.isfinite(law).all():
             exact = renyi(np.tile(law[0], (len(histograms), 1)), law[1:], 3.0)
             assert exact.max() <= found[0, 0]
+
+
+def test_a_coin_of_hardly_any_noise_is_never_charged_less_than_it_costs():
+    """Logs of 1e8 and more have lost the digits that their products need; mpmath has them."""
+    for threshold, sigma1, order in (
+        (64.48331477354787, 5.2704589098085574e-08, 8.0),
+        (73.48957880828156, 7.03968394354333e-07, 12.5),
+        (73.48957880827588, 5.025107965445194e-06, 12.5),
+        (73.48957880698921, 5.068265353161984e-05, 12.5),
+    ):
+        query = {"sigma": 5.0, "threshold": threshold, "sigma1": sigma1, "order": order}
+        (bound,) = cost([[50, 0, 0]], teachers=60, **query)[0]
+        assert exact_coin(49, **query) <= bound
+
+
+def exact_coin(there, *, threshold, sigma1, order, sigma):
+    """What the test alone costs between 50 votes and others, in 60 digits."""
+    del sigma
+    with mpmath.workdps(60):
+        here, there = (
+            mpmath.log(mpmath.erfc((mpmath.mpf(threshold) - v) / sigma1 / mpmath.sqrt(2)) / 2)
+            for v in (50, there)
+        )
+        power = mpmath.mpf(order)
+        no = (1 - mpmath.exp(here)) ** power * (1 - mpmath.exp(there)) ** (1 - power)
+        yes = mpmath.exp(power * here + (1 - power) * there)
+        return float(mpmath.log(no + yes) / (power - 1))
 
 
 def test_refusals():

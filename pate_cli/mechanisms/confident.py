@@ -49,6 +49,7 @@ _MOST_BLOCKS = 1024
 _MOST_GROUPS = 2048
 # Cells of a lattice that takes long.
 _LARGE = 1 << 21
+_MOST_TIED = 1e8
 _ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
 
 
@@ -307,9 +308,10 @@ class ConfidentGNMax(ScoredMechanism):
     ) -> tuple[ScoreTable, RivalColumns | None]:
         """The argmax, and the lattice that ties it to v: one vote, and v the count of its winner.
 
-        Rows of several votes, as with k teachers a record, would leave open where in its row v is.
+        Rows of several votes, as with k teachers a record, would leave open where in its row v is;
+        and noise so large that a vote moves the score no more than its error does ties nothing.
         """
-        if self.real_scores or self.teachers_per_record > 1:
+        if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
         half = rival_lipschitz(self.sigma2)
         table = self.argmax.table_of(order, resolution, lipschitz=2.0 * half, parts=2)

@@ -49,7 +49,7 @@ _MOST_BLOCKS = 1024
 _MOST_GROUPS = 2048
 # Cells of a lattice that takes long.
 _LARGE = 1 << 21
-_MOST_TIED = 1e8
+_MOST_TIED = 1e8  # votes
 _ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
 
 

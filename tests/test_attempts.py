@@ -188,7 +188,12 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
     under(KEYS[Outcome.PASSED])
     walk.run()
     places = [place for place in walk.each() if place[0] == walk.ENTERED]
-    pricing = [place for place in places if "accounting" in place[1]]
+    kept = ("worst_vote", "cone_excess", "branch_and_bound")  # what is found once
+    pricing = [
+        place
+        for place in places
+        if "accounting" in place[1] and not any(name in place[1] for name in kept)
+    ]
     assert list(survey(walk, Outcome.PASSED, pricing[:8]))
 
 

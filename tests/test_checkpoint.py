@@ -35,6 +35,7 @@ COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agr
 CONFIDENT = ["--threshold", "40", "--sigma1", "12", "--sigma2", "6"]
 PARTS = ["-o", "labels/", "--format", "npy"]
 TARGET = ["--target-epsilon", "7", "--spend", "spent.json", "--max-queries", str(ROWS)]
+TARGET += ["--bound", "two-tail"]
 KINDS = {
     "plain": CONFIDENT,
     "ledger": [*CONFIDENT, "--release", "upper", "--ledger", "ledger.json"],
@@ -276,7 +277,13 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
 
 @pytest.mark.parametrize("option", [{"record": "other.json"}, {"refusal_epsilon": 3.0}])
 def test_a_target_with_another_record_or_refusal_is_refused(option, votes, here):
-    asked = {"target_epsilon": 7.0, "record": "spent.json", "threshold": 40.0, "sigma1": 12.0}
+    asked = {
+        "bound": "two-tail",
+        "target_epsilon": 7.0,
+        "record": "spent.json",
+        "threshold": 40.0,
+        "sigma1": 12.0,
+    }
     asked |= {"sigma2": 6.0, "checkpoint": "kept", "max_queries": ROWS}
     pate.aggregate(votes, **asked)
     assert "other flags" in refusal(UsageError, pate.aggregate, votes, **(asked | option))
@@ -463,6 +470,7 @@ def test_an_end_that_fails_half_way_publishes_nothing_else(votes, here, monkeypa
 
 def test_a_refusal_ends_it(votes, here):
     line = [*words(votes, "plain"), "--target-epsilon", "2", "--max-queries", str(ROWS)]
+    line += ["--bound", "two-tail"]
     line += ["--spend", "spent.json"]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 8, done.output

@@ -232,8 +232,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "target: passing without a coin",
             "accounts.py",
-            'not key.aside("coin").comes_up(self.plan.coin(profile.at, ceiling).log_refuse)',
-            "self.plan.coin(profile.at, ceiling).chance > 0.5",
+            'not key.aside("coin").comes_up(coin.log_refuse)',
+            "coin.chance > 0.5",
             "target: where the chance to pass changes most",
         ),
     )

@@ -360,6 +360,7 @@ def test_tune_finds_settings_for_a_target(pate, heads, votes):
     synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
     grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
     words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
+    words += ("--bound", "two-tail")
     found = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)
     winner = found["winner"]
     assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)

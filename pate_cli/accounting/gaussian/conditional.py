@@ -55,6 +55,7 @@ from pate_cli.errors import ParameterError
 __all__ = [
     "Balls",
     "check_conditional_size",
+    "check_votes",
     "conditional_rdp",
     "conditional_seconds",
     "every_touch",
@@ -237,11 +238,8 @@ def conditional_rdp(
         ParameterError: a bad parameter, two classes (`two_class_states_rdp` is exact), histograms
             that are no votes of τ teachers, or too large a lattice (`check_conditional_size`).
     """
-    counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
+    counts, distances = check_votes(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
-    check_ensemble(teachers, classes, 1)
-    if classes < 3:
-        raise ParameterError("counts must have at least 3 classes: with 2 no class is untouched")
     sigma, order = check_positive("sigma", sigma), check_order(order)
     cap = min(check_nonnegative("cap", cap), order / sigma**2)
     if rows == 0 or endless(sigma=sigma, order=order):
@@ -264,6 +262,15 @@ def conditional_rdp(
             np.maximum.at(worst, start + touched.rows, balls.expected(touched, others))
     bound = np.log1p(with_errors(worst, distances)).T / (order - 1.0)
     return np.asarray(np.minimum(np.maximum.accumulate(bound, axis=0), cap), dtype=np.float64)
+
+
+def check_votes(counts: Counts, *, teachers: int) -> Counts:
+    """Histograms of at most so many votes for three classes or more, else ParameterError."""
+    counts = check_counts(counts, teachers=teachers)
+    check_ensemble(teachers, counts.shape[1], 1)
+    if counts.shape[1] < 3:
+        raise ParameterError("counts must have at least 3 classes: with 2 no class is untouched")
+    return counts
 
 
 def row_parts(counts: Counts) -> Iterator[tuple[int, Counts]]:

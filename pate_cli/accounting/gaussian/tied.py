@@ -41,6 +41,7 @@ from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
     check_conditional_size,
+    check_votes,
     conditional_seconds,
     every_touch,
     row_parts,
@@ -56,9 +57,7 @@ from pate_cli.accounting.gaussian.three_outcomes import (
 )
 from pate_cli.arrays import Counts, Floats, Ints
 from pate_cli.checks import (
-    check_counts,
     check_distances,
-    check_ensemble,
     check_nonnegative,
     check_order,
     check_positive,
@@ -545,11 +544,8 @@ def tied_rdp(
     Raises:
         ParameterError: as `conditional_rdp`, or too large a table (`check_tied_size`).
     """
-    counts, distances = check_counts(counts, teachers=teachers), check_distances(distances)
+    counts, distances = check_votes(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
-    check_ensemble(teachers, classes, 1)
-    if classes < 3:
-        raise ParameterError("counts must have at least 3 classes: with 2 no class is untouched")
     sigma, order = check_positive("sigma", sigma), check_order(order)
     sigma_threshold = check_positive("sigma_threshold", sigma_threshold)
     if not np.isfinite(threshold):

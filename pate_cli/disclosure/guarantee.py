@@ -295,7 +295,7 @@ def tested_covers(*, passed: bool) -> str:
 
 def met(target: float) -> str:
     """What the summary of labels that needed no test adds."""
-    return f" The target {target:g} is met without a test."
+    return f" The target {shown(target)} is met without a test."
 
 
 def tested_statements(*, holds: bool) -> tuple[Statement, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.arrays import Floats, Histograms, Ints
 from pate_cli.errors import ParameterError, UsageError
-from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
 from pate_cli.words import Bound
 
 __all__ = [
@@ -38,14 +37,6 @@ _DECADE = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0, 10.0)
 _SERIES = np.outer(10.0 ** np.arange(4), _DECADE).ravel()
 # Seconds that are worth a sharper bound to those who did not ask for it.
 _PATIENCE = 60.0
-
-
-Shares: TypeAlias = Callable[[float], None]
-"""Told which share of the work was just done."""
-
-
-def untold(share: float) -> None:
-    """Progress that nobody follows."""
 
 
 class States(Protocol):
@@ -151,9 +142,14 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
     """
     if bound is Bound.TWO_TAIL:
         return lattice_states(mechanism, highest_order=highest_order)
+    _check_has_states(mechanism)
+    return ConditionalStates(mechanism)
+
+
+def _check_has_states(mechanism: ScoredMechanism) -> None:
+    """UsageError where there is none but the two-tail bound; of any rows a student saw."""
     votes = np.zeros((1, mechanism.classes), dtype=np.int64)
     mechanism.for_reference(votes, 0).vote_states(votes)
-    return ConditionalStates(mechanism)
 
 
 def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> Bound:
@@ -187,7 +183,7 @@ def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders:
     """
     if bound is Bound.TWO_TAIL:
         return
-    mechanism.vote_states(np.zeros((1, mechanism.classes), dtype=np.int64))
+    _check_has_states(mechanism)
     for order in coin_orders(bound, mechanism, orders).tolist():
         mechanism.check_states(min(rows, _CHUNK), order=order, furthest=DISTANCES - 1)
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -34,9 +34,19 @@ __all__ = [
     "OneScoreMechanism",
     "RunShape",
     "ScoredMechanism",
+    "Shares",
     "noisy_argmax",
     "plurality",
+    "untold",
 ]
+
+Shares: TypeAlias = Callable[[float], None]
+"""Told which share of the work was just done."""
+
+
+def untold(share: float) -> None:
+    """Progress that nobody follows."""
+
 
 _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 
@@ -335,7 +345,7 @@ class ScoredMechanism(Mechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Callable[[float], None] = lambda _share: None,
+        progress: Shares = untold,
     ) -> Floats:
         """The most that queries in these states could cost within each distance.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,7 +35,14 @@ from pate_cli.arrays import (
 from pate_cli.checks import LARGEST, check_scale
 from pate_cli.errors import ParameterError
 from pate_cli.labels import NO_LABEL
-from pate_cli.mechanisms.base import RunShape, ScoredMechanism, noisy_argmax, plurality
+from pate_cli.mechanisms.base import (
+    RunShape,
+    ScoredMechanism,
+    Shares,
+    noisy_argmax,
+    plurality,
+    untold,
+)
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.noise import Noise, normal_from_words
 from pate_cli.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
@@ -347,7 +354,7 @@ class ConfidentGNMax(ScoredMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Callable[[float], None] = lambda _share: None,
+        progress: Shares = untold,
     ) -> Floats:
         """The whole query's cost, test and argmax tied together, exact for two classes.
 

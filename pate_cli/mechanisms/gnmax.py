@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -41,7 +41,7 @@ from pate_cli.arrays import (
 )
 from pate_cli.checks import check_scale
 from pate_cli.errors import ParameterError, UsageError
-from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
 from pate_cli.noise import (
     Noise,
     Words,
@@ -180,7 +180,7 @@ class GNMax(OneScoreMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Callable[[float], None] = lambda _share: None,
+        progress: Shares = untold,
     ) -> Floats:
         """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
         progress(1.0)

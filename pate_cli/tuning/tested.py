@@ -11,17 +11,15 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.arrays import Floats, Histograms, Ints
 from pate_cli.disclosure.profile import (
-    Shares,
     States,
     VoteProfile,
     coin_orders,
     settled_bound,
     states_for,
-    untold,
 )
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
 from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.tuning.estimates import Estimates, LatticeEstimates, Prices
 from pate_cli.tuning.goal import Goal

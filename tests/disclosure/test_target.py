@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
-from pate_cli.disclosure.profile import VoteProfile, check_states, lattice_states, states_for
+from pate_cli.disclosure.profile import (
+    VoteProfile,
+    check_states,
+    lattice_states,
+    settled_bound,
+    states_for,
+)
 from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
 from pate_cli.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
@@ -162,6 +168,10 @@ def test_the_conditional_bound_takes_a_student_of_any_rows():
     states = states_for(Bound.CONDITIONAL, mechanism, highest_order=9.0)
     counts = np.tile([5, 4, 0], (7, 1))
     assert states.costs(3.0, states.of(mechanism, counts)).shape == (DISTANCES, 7)
+    # What is settled before any row is read does not ask for the student's rows either.
+    orders = TargetPlan.of(1.0, delta=1e-5).orders
+    check_states(Bound.CONDITIONAL, mechanism, rows=7, orders=orders)
+    assert settled_bound(Bound.AUTO, mechanism, rows=7, orders=orders) is Bound.CONDITIONAL
 
 
 def test_a_target_out_of_reach_names_the_least():

@@ -16,23 +16,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pate_cli import mechanisms
-
-__version__ = "0.1.0"
+from pate_cli.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from pate_cli.core.errors import PateError as PateError
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
     from pate_cli.disclosure.explain import explain as explain
     from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
     from pate_cli.disclosure.external import ExternalPair as ExternalPair
+    from pate_cli.disclosure.ledger import Ledger as Ledger
+    from pate_cli.disclosure.ledger import SpendRecord as SpendRecord
+    from pate_cli.disclosure.report import RefusedError as RefusedError
     from pate_cli.disclosure.report import Report as Report
-    from pate_cli.errors import PateError as PateError
-    from pate_cli.errors import RefusedError as RefusedError
-    from pate_cli.labels import Labels as Labels
-    from pate_cli.ledger import Ledger as Ledger
-    from pate_cli.ledger import SpendRecord as SpendRecord
+    from pate_cli.labels.labels import Labels as Labels
     from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
-    from pate_cli.synthetic import SyntheticEnsemble as SyntheticEnsemble
+    from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.verbs.measure import accuracy as accuracy
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
@@ -54,15 +53,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "ExternalCurve": "disclosure.external",
     "ExternalPair": "disclosure.external",
-    "Labels": "labels",
-    "Ledger": "ledger",
+    "Labels": "labels.labels",
+    "Ledger": "disclosure.ledger",
     "PairTruth": "votes.beside.truth",
-    "PateError": "errors",
-    "RefusedError": "errors",
+    "PateError": "core.errors",
+    "RefusedError": "disclosure.report",
     "Report": "disclosure.report",
-    "SpendRecord": "ledger",
+    "SpendRecord": "disclosure.ledger",
     "StudentPredictions": "votes.beside.student",
-    "SyntheticEnsemble": "synthetic",
+    "SyntheticEnsemble": "mechanisms.synthetic",
     "TeacherGroups": "votes",
     "Truth": "votes.beside.truth",
     "YesProbabilities": "votes.beside.student",

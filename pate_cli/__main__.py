@@ -6,7 +6,7 @@ import os
 import sys
 
 from pate_cli.cli.terminal import interruptible, say, stoppable, tolerant
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 
 
 def main() -> None:

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pate_cli import checkpoint, engine
 from pate_cli.cli.app import app
 from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
-from pate_cli.engine import Processes
 from pate_cli.files import destinations
 from pate_cli.files.lock import alone
 from pate_cli.files.undisturbed import undisturbed
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.run import checkpoint, engine
+from pate_cli.run.engine import Processes
 from tasks import squared
 
 LACKING = ["fchmod", "getuid", "geteuid", "sched_getaffinity", "O_NOCTTY", "O_DIRECTORY"]

@@ -19,12 +19,12 @@ import pytest
 from pyarrow import csv, parquet
 
 import pate_cli as pate
-from pate_cli.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.core.words import MechanismName
 from pate_cli.files.part_folder import PartFolder
+from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy as label_accuracy
-from pate_cli.results import Result
-from pate_cli.words import MechanismName
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "pate_cli" / "docs" / "python.md"

@@ -16,10 +16,10 @@ import typer
 
 import pate_cli
 from pate_cli.cli.app import app
+from pate_cli.core.errors import PateError
+from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.schema import report_schema
-from pate_cli.errors import PateError
-from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.words import LabelFormat, Layout
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 
 __all__ = ["Bounds", "certified_supremum"]
 

@@ -31,9 +31,9 @@ import numpy as np
 from scipy.special import expit
 
 from pate_cli.accounting.conversion import significant_up
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_nonnegative, check_whole
-from pate_cli.errors import ParameterError, UnreachableError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_nonnegative, check_whole
+from pate_cli.core.errors import ParameterError, UnreachableError
 
 __all__ = [
     "Composition",

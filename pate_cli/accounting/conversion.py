@@ -9,9 +9,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 import numpy as np
 from scipy.special import log_ndtr
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "BestOrder",

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
 
 __all__ = ["costs_within"]
 

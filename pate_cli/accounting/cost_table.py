@@ -23,7 +23,7 @@ from pate_cli.accounting.sensitivity import (
     sensitivity_curve,
     smooth_sensitivity,
 )
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
 
 __all__ = ["CostTable", "Price", "ScoreTable", "Tally"]
 

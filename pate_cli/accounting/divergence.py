@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 
 __all__ = [
     "bernoulli_excess",

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_nonnegative, check_order, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_nonnegative, check_order, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["gnss_costs", "gnss_rdp", "largest_beta", "largest_order", "shift_quantile"]
 

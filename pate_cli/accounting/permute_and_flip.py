@@ -31,8 +31,8 @@ from __future__ import annotations
 import numpy as np
 
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
-from pate_cli.arrays import Counts, Floats
-from pate_cli.checks import check_positive
+from pate_cli.core.arrays import Counts, Floats
+from pate_cli.core.checks import check_positive
 
 __all__ = ["flip_log_q", "flip_score_lipschitz", "flip_score_range"]
 

@@ -24,9 +24,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import LARGEST, check_orders
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import LARGEST, check_orders
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["RdpCurve"]
 

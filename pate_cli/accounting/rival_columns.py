@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
 
 __all__ = ["RivalColumns"]
 

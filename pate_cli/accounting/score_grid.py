@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
-from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["COARSE", "FINE", "QUICK", "Resolution", "ScoreGrid"]
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Floats, Ints
-from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.checks import check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "distances_for",

@@ -35,9 +35,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Histograms, largest_two
-from pate_cli.checks import check_nonnegative, check_positive, check_query_delta, check_whole
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Histograms, largest_two
+from pate_cli.core.checks import check_nonnegative, check_positive, check_query_delta, check_whole
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "distance_to_instability",

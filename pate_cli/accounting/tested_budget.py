@@ -30,9 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["DISTANCES", "Coin", "passing_coin", "public_orders"]
 

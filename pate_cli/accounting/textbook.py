@@ -24,8 +24,8 @@ from typing import Final
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
-from pate_cli.checks import check_delta, check_nonnegative, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["ORDERS", "Bounded", "Gaussian", "Step", "Textbook", "textbook"]
 

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_order, check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_order, check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "PassMoments",

@@ -30,18 +30,19 @@ from pate_cli.cli.options import (
     stem_of,
 )
 from pate_cli.cli.summary import Handling, print_quote, print_report
-from pate_cli.errors import RefusedError, UsageError
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
+from pate_cli.disclosure.report import RefusedError
 from pate_cli.files.addresses import is_address, public_name
-from pate_cli.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import LabelFile, Report
     from pate_cli.files.digest import Hashed
     from pate_cli.files.part_folder import PartFolder
     from pate_cli.files.transaction import Outputs
-    from pate_cli.labels import Labels, LabelWriter
+    from pate_cli.labels.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run import Aggregation
+    from pate_cli.run.labelling import Aggregation
     from pate_cli.votes import VoteFile
 
 __all__ = ["aggregate"]
@@ -121,9 +122,9 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
+    from pate_cli.core.label_set import rows_of
     from pate_cli.disclosure.figures import pair
-    from pate_cli.label_forms import check_form
-    from pate_cli.multilabel import rows_of
+    from pate_cli.labels.forms import check_form
     from pate_cli.verbs.numbers import check_numbers
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
@@ -313,7 +314,7 @@ class _Written(contextlib.ExitStack):
     def write(self, labels: Labels) -> None:
         """More labels."""
         from pate_cli.files.digest import Hashed
-        from pate_cli.labels import LabelWriter
+        from pate_cli.labels.labels import LabelWriter
 
         if self._writer is None:
             file = self._hashed = Hashed(self.enter_context(self._out.open(self._path)))
@@ -363,7 +364,7 @@ def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -
 def _growth(file: VoteFile, choice: MechanismChoice, reading: VoteOptions, *, delta: float) -> Any:
     """The figure of cumulative costs, for every aggregator with a Rényi cost."""
     import pate_cli as pate
-    from pate_cli.plots import growth_figure
+    from pate_cli.pricing.plots import growth_figure
 
     curves = pate.growth(file, choice, delta=delta, max_queries=reading.max_queries)
     return growth_figure(curves, delta=delta)

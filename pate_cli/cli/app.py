@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pate_cli import __version__
 from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
 from pate_cli.cli.demo import demo
@@ -23,7 +22,8 @@ from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.cli.terminal import aftermath, command, interruptible, noted, refuse_closed, say
 from pate_cli.cli.tune import tune
 from pate_cli.cli.verify import verify
-from pate_cli.errors import OutputError, PateError, UsageError
+from pate_cli.core.errors import OutputError, PateError, UsageError
+from pate_cli.core.version import __version__
 
 __all__ = ["app"]
 

@@ -22,8 +22,8 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
-from pate_cli.errors import UsageError
-from pate_cli.words import Analysis, LabelFormat, OrderChoice
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
 
 __all__ = ["cost"]
 
@@ -130,7 +130,7 @@ def cost(
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
     import pate_cli as pate
-    from pate_cli import plots
+    from pate_cli.pricing import plots
 
     question.check(described, reading, account, view)
     if target != TargetOptions() and (question.compare or question.accuracy):

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pate_cli.cli.terminal import outputs, refuse_closed
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 
 __all__ = ["demo"]
 

@@ -36,9 +36,8 @@ from pate_cli.cli.help import (
     TESTS,
     VOTES,
 )
-from pate_cli.errors import UsageError
-from pate_cli.files.addresses import is_address, public_name
-from pate_cli.words import (
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import (
     CONFIDENCE,
     DELTA,
     EXPONENTIAL_SHARE,
@@ -54,6 +53,7 @@ from pate_cli.words import (
     ReleaseKind,
     Voting,
 )
+from pate_cli.files.addresses import is_address, public_name
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -767,7 +767,7 @@ class ViewOptions:
         """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
         if self.plot is None:
             return
-        from pate_cli.plots import check_plot
+        from pate_cli.pricing.plots import check_plot
 
         check_plot(self.plot)
         out.reserve(self.plot, mode=mode)
@@ -776,7 +776,7 @@ class ViewOptions:
         """Write the picture, where one is wanted; only then is it drawn."""
         if self.plot is None:
             return
-        from pate_cli.plots import encode_figure
+        from pate_cli.pricing.plots import encode_figure
 
         out.write(self.plot, encode_figure(figure(), self.plot))
 

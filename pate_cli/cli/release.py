@@ -17,7 +17,7 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.summary import Handling, print_report
-from pate_cli.errors import UsageError
+from pate_cli.core.errors import UsageError
 
 __all__ = ["release"]
 
@@ -75,8 +75,8 @@ def release(
     """
     import pate_cli as pate
     from pate_cli.disclosure.figures import pair
+    from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
     from pate_cli.files.lock import alone
-    from pate_cli.ledger import Ledger, SpendRecord, record_beside
 
     if no_spend and (again or spend is not None):
         other = "--again" if spend is None else "--spend"

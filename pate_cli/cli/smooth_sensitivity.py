@@ -39,7 +39,7 @@ def smooth_sensitivity(
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
     import pate_cli as pate
-    from pate_cli import plots
+    from pate_cli.pricing import plots
 
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     with output.outputs() as out, reading.open(votes, output) as file:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli.terminal import printer
-from pate_cli.errors import printable
+from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -51,8 +51,8 @@ def print_quote(quote: Quote) -> None:
 
 
 def _released(report: Report) -> _Rows:
+    from pate_cli.core.label_set import rows_of
     from pate_cli.disclosure.figures import nats, shown
-    from pate_cli.multilabel import rows_of
 
     yield "answered", f"{report.answers} of {report.queries} {rows_of(report.label_set)}"
     yield "epsilon", f"{nats(report.epsilon)} at delta {shown(report.delta)}, {_reading(report)}"

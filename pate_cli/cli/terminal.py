@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pate_cli.errors import OutputError, UsageError, printable
+from pate_cli.core.errors import OutputError, UsageError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

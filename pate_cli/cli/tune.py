@@ -25,8 +25,8 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import exit_code, say
-from pate_cli.errors import UsageError
-from pate_cli.words import (
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import (
     DELTA,
     MIN_AGREEMENT,
     Bound,
@@ -199,7 +199,7 @@ def tune(
     answers, agreement and epsilon.
     """
     import pate_cli as pate
-    from pate_cli import plots
+    from pate_cli.pricing import plots
 
     axes = tried.axes
     if safe.rule_of_thumb:

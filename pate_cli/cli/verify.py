@@ -8,7 +8,7 @@ import typer
 
 from pate_cli.cli import terminal
 from pate_cli.cli.options import ViewOptions, Without, spread
-from pate_cli.errors import MismatchError, UncheckedError
+from pate_cli.core.errors import MismatchError, UncheckedError
 
 __all__ = ["verify"]
 

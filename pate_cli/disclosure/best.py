@@ -14,9 +14,9 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_costs, largest_beta, shift_quantile
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import failure_delta
-from pate_cli.words import ReleaseKind
 
 __all__ = ["SPREADS", "BestRelease", "best_release", "candidate_betas"]
 

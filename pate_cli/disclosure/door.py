@@ -11,11 +11,15 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.noise import Noise
+from pate_cli.core.words import Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import hollow
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import DRAWS, UNRECORDED, read_off_warning
+from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import (
     Crosscheck,
@@ -30,13 +34,9 @@ from pate_cli.disclosure.report import (
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, spendings
-from pate_cli.errors import ParameterError
-from pate_cli.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.noise import Noise
 from pate_cli.votes import Group
-from pate_cli.words import Bound, PublicFact, ReleaseKind
 
 __all__ = [
     "by_group",

@@ -33,23 +33,23 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli import __version__
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
+from pate_cli.core.version import __version__
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
 from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending, least_delta
-from pate_cli.errors import LedgerError, ParameterError, ReportError, UsageError
-from pate_cli.ledger import Draw
+from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.results import Result
-from pate_cli.words import Adjacency, ReleaseKind
 
 __all__ = ["CostCurve", "dp_event", "rdp_curve"]
 

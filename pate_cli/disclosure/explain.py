@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.errors import PateError, ReportError, printable
+from pate_cli.core.label_set import rows_of
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, shown
 from pate_cli.disclosure.guarantee import FIXED
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.verdict import verdict
 from pate_cli.disclosure.wording import worded
-from pate_cli.errors import PateError, ReportError, printable
+from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.multilabel import rows_of
-from pate_cli.results import Result
-from pate_cli.words import MechanismName
 
 __all__ = ["Explanation", "Section", "explain"]
 

@@ -28,12 +28,12 @@ import numpy as np
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.rdp_curve import RdpCurve
-from pate_cli.arrays import Floats
-from pate_cli.checks import LARGEST
-from pate_cli.errors import LedgerError, ParameterError, printable, quoted, shortened
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import LARGEST
+from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
+from pate_cli.core.words import Adjacency
 from pate_cli.files.inputs import note
-from pate_cli.sealed import content_of, named, said_once
-from pate_cli.words import Adjacency
+from pate_cli.files.sealed_json import content_of, named, said_once
 
 __all__ = ["CURVE_KIND", "CURVE_VERSION", "External", "ExternalCurve", "ExternalPair", "read_part"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pate_cli.core.words import PublicFact, ReleaseKind, Voting
 from pate_cli.disclosure.figures import nats, shown
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Statement
-from pate_cli.ledger import Round
-from pate_cli.words import PublicFact, ReleaseKind, Voting
 
 __all__ = [
     "DRAWS",

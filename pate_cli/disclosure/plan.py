@@ -10,11 +10,11 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import shift_quantile
-from pate_cli.checks import check_delta, check_order
-from pate_cli.errors import ParameterError
-from pate_cli.ledger import Draw
-from pate_cli.noise import NARROWEST
-from pate_cli.words import Analysis, ReleaseKind
+from pate_cli.core.checks import check_delta, check_order
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.noise import NARROWEST
+from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.disclosure.ledger import Draw
 
 __all__ = ["ReleasePlan", "failure_delta"]
 

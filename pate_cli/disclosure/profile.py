@@ -10,10 +10,10 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.arrays import Floats, Histograms, Ints
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.core.arrays import Floats, Histograms, Ints
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.words import Bound
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
-from pate_cli.words import Bound
 
 __all__ = [
     "States",

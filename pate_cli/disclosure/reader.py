@@ -16,8 +16,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.clock import TIME_FORMAT
+from pate_cli.core.clock import TIME_FORMAT
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError, VoteError, shortened
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import LabelFormat, PublicFact
 from pate_cli.disclosure.guarantee import DRAWS
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
     SINCE,
@@ -33,11 +37,7 @@ from pate_cli.disclosure.report import (
 )
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
-from pate_cli.errors import LedgerError, ParameterError, ReportError, VoteError, shortened
-from pate_cli.ledger import Draw
-from pate_cli.multilabel import LabelSet
-from pate_cli.sealed import finite, said_once
-from pate_cli.words import LabelFormat, PublicFact
+from pate_cli.files.sealed_json import finite, said_once
 
 __all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
 

@@ -13,15 +13,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli import __version__
+from pate_cli.core.errors import PateError
+from pate_cli.core.label_set import LabelSet, rows_of
+from pate_cli.core.version import __version__
+from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.figures import nats, pair
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of, parts_of
-from pate_cli.ledger import Draw
-from pate_cli.multilabel import LabelSet, rows_of
-from pate_cli.results import Result
+from pate_cli.files.results import Result
 from pate_cli.votes import Group
-from pate_cli.words import LabelFormat
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -32,6 +33,7 @@ __all__ = [
     "LabelFile",
     "Outlook",
     "Quote",
+    "RefusedError",
     "Report",
     "Sanitized",
     "Spent",
@@ -340,6 +342,17 @@ class Report(Result):
             f"{pair(self.epsilon, self.delta)}, "
             f"{self.answers} of {self.queries} {rows_of(self.label_set)} answered"
         )
+
+
+class RefusedError(PateError):
+    """A tested budget came out against the labels; `report` is what may be published about it."""
+
+    exit_code = 8
+
+    def __init__(self, message: str, report: Report) -> None:
+        """`report` is the public report of the refusal."""
+        super().__init__(message)
+        self.report = report
 
 
 def _listed(groups: tuple[GroupGuarantee, ...]) -> dict[str, Any]:

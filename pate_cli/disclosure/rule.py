@@ -27,13 +27,13 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
-from pate_cli.arrays import Floats, Histograms
+from pate_cli.core.arrays import Floats, Histograms
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.words import ReleaseKind
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 __all__ = [
     "REFERENCE_SEED",

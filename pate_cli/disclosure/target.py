@@ -24,11 +24,11 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES, Coin, passing_coin, public_orders
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_scale
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_scale
+from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.disclosure.profile import VoteProfile, lattice_states
 from pate_cli.disclosure.rule import reference_histograms
-from pate_cli.errors import ParameterError, UnreachableError
 from pate_cli.mechanisms.base import ScoredMechanism
 
 __all__ = ["LIKELY", "Reference", "TargetPlan", "most_rows"]

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from pate_cli.checks import check_delta
+from pate_cli.core.checks import check_delta
+from pate_cli.core.errors import ParameterError
 from pate_cli.disclosure.figures import shown
-from pate_cli.errors import ParameterError
 
 __all__ = ["HOLLOW", "Verdict", "best_guess", "verdict"]
 

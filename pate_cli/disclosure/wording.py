@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from pate_cli.core.errors import LedgerError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
     DRAWS,
@@ -23,12 +26,9 @@ from pate_cli.disclosure.guarantee import (
     tested_statements,
     tested_summary,
 )
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
-from pate_cli.errors import LedgerError
-from pate_cli.ledger import Round
-from pate_cli.multilabel import LabelSet
 from pate_cli.votes import Group
-from pate_cli.words import Analysis, Bound, PublicFact, ReleaseKind
 
 __all__ = ["claimed_gap", "rounds_of", "worded"]
 

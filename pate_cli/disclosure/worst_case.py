@@ -22,12 +22,12 @@ import numpy as np
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import External
+from pate_cli.disclosure.ledger import Draw, Round
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.ledger import Draw, Round
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.noise import LARGEST_EPSILON
 
 __all__ = [
     "DataIndependentCost",

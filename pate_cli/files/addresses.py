@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pate_cli.errors import PateError, UsageError
+from pate_cli.core.errors import PateError, UsageError
 
 __all__ = [
     "filesystem_of",

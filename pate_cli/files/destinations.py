@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import (
     filesystem_of,
     is_address,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.files.addresses import filesystem_of, is_address, listing, public_name, reachable
 from pate_cli.files.draft import CHUNK, Draft
 from pate_cli.files.inputs import note

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeVar
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 
 __all__ = ["CHUNK", "Draft", "Held", "Sink", "on_disk", "told"]
 

@@ -11,8 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pate_cli.entropy import random_name
-from pate_cli.errors import OutputError
+from pate_cli.core.entropy import random_name
+from pate_cli.core.errors import OutputError
 from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.inputs import Place, places_of_path, stored_place

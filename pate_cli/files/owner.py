@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from pate_cli.entropy import random_name
+from pate_cli.core.entropy import random_name
 
 __all__ = ["OWNED", "is_gone", "owned_name"]
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
+from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause
 from pate_cli.files.digest import Digest, Hashed, together

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 
 __all__ = ["MARKER", "PART", "refuse_filled"]
 

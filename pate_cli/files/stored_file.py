@@ -13,7 +13,7 @@ import errno
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import is_flat, listing
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.inputs import Place, stored_place

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import is_flat, listing, reachable
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.inputs import Place, stored_place

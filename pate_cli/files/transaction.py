@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from pate_cli.errors import OutputError, PateError, UsageError
+from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
     STDOUT,
     File,

@@ -23,7 +23,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from pate_cli.entropy import random_name
+from pate_cli.core.entropy import random_name
 from pate_cli.files.owner import OWNED, is_gone
 
 __all__ = ["CREATE", "Claim", "hidden_folders", "sweep"]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pate_cli.errors import LedgerError, ParameterError, UsageError
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError
+from pate_cli.core.words import DELTA, MechanismName
 from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
-from pate_cli.words import DELTA, MechanismName
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final
 
-from pate_cli.errors import ParameterError, quoted
+from pate_cli.core.errors import ParameterError, quoted
 
 __all__ = ["AMOUNTS", "Amount", "in_votes"]
 

@@ -21,11 +21,19 @@ from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.textbook import Step
-from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, Ints, LabelArray, SparseCounts, dense
-from pate_cli.checks import MOST_CLASSES, check_ensemble
-from pate_cli.errors import ParameterError, UsageError
-from pate_cli.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
-from pate_cli.words import MechanismName
+from pate_cli.core.arrays import (
+    DENSE_CLASSES,
+    Floats,
+    Histograms,
+    Ints,
+    LabelArray,
+    SparseCounts,
+    dense,
+)
+from pate_cli.core.checks import MOST_CLASSES, check_ensemble
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
+from pate_cli.core.words import MechanismName
 
 __all__ = [
     "ComposedMechanism",
@@ -173,7 +181,7 @@ class Mechanism(Labeller):
 
     @property
     def noise_cell(self) -> float:
-        """How coarse the draws are that its labels hang on: see pate_cli.noise."""
+        """How coarse the draws are that its labels hang on: see pate_cli.core.noise."""
         return CELL
 
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:

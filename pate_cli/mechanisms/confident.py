@@ -23,8 +23,9 @@ from pate_cli.accounting.threshold import (
     chain_rdp,
     worst_threshold_rdp,
 )
-from pate_cli.arrays import (
+from pate_cli.core.arrays import (
     DENSE_CLASSES,
+    NO_LABEL,
     Floats,
     Histograms,
     Ints,
@@ -32,9 +33,10 @@ from pate_cli.arrays import (
     SparseCounts,
     settled,
 )
-from pate_cli.checks import LARGEST, check_scale
-from pate_cli.errors import ParameterError
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.checks import LARGEST, check_scale
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.noise import Noise, normal_from_words
+from pate_cli.core.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 from pate_cli.mechanisms.base import (
     RunShape,
     ScoredMechanism,
@@ -44,8 +46,6 @@ from pate_cli.mechanisms.base import (
     untold,
 )
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.noise import Noise, normal_from_words
-from pate_cli.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 
 __all__ = ["ConfidentGNMax", "ConfidentTable", "VoteCells"]
 

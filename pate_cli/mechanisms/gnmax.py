@@ -29,7 +29,7 @@ from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounting.textbook import Gaussian
-from pate_cli.arrays import (
+from pate_cli.core.arrays import (
     DENSE_CLASSES,
     Floats,
     Histograms,
@@ -39,17 +39,17 @@ from pate_cli.arrays import (
     dense,
     settled,
 )
-from pate_cli.checks import check_scale
-from pate_cli.errors import ParameterError, UsageError
-from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
-from pate_cli.noise import (
+from pate_cli.core.checks import check_scale
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.noise import (
     Noise,
     Words,
     best_normal_from_words,
     normal_from_words,
     place_from_words,
 )
-from pate_cli.words import SIGMA2_SHARE, MechanismName
+from pate_cli.core.words import SIGMA2_SHARE, MechanismName
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
 
 __all__ = ["GNMax"]
 

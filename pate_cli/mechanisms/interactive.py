@@ -8,12 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense, winners
-from pate_cli.errors import ParameterError, VoteError
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.arrays import (
+    DENSE_CLASSES,
+    NO_LABEL,
+    Floats,
+    Histograms,
+    LabelArray,
+    dense,
+    winners,
+)
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.words import CONFIDENCE, MechanismName
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities
-from pate_cli.words import CONFIDENCE, MechanismName
 
 __all__ = ["InteractiveGNMax"]
 

@@ -21,11 +21,11 @@ from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
 from pate_cli.accounting.textbook import Bounded
-from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
-from pate_cli.checks import check_scale
+from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
+from pate_cli.core.checks import check_scale
+from pate_cli.core.noise import Noise
+from pate_cli.core.words import LAPLACE_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
-from pate_cli.noise import Noise
-from pate_cli.words import LAPLACE_SHARE, MechanismName
 
 __all__ = ["LNMax"]
 

@@ -20,11 +20,11 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_range,
 )
 from pate_cli.accounting.textbook import Bounded
-from pate_cli.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
-from pate_cli.checks import check_scale
+from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
+from pate_cli.core.checks import check_scale
+from pate_cli.core.noise import COARSE_CELL, NARROW, Noise
+from pate_cli.core.words import EXPONENTIAL_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
-from pate_cli.noise import COARSE_CELL, NARROW, Noise
-from pate_cli.words import EXPONENTIAL_SHARE, MechanismName
 
 __all__ = ["PermuteAndFlip"]
 

@@ -17,12 +17,11 @@ from pate_cli.accounting.stability import (
     stability_threshold,
 )
 from pate_cli.accounting.textbook import Bounded
-from pate_cli.arrays import Floats, Histograms, LabelArray, winners
-from pate_cli.checks import check_delta, check_positive, check_query_delta, check_whole
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL, Floats, Histograms, LabelArray, winners
+from pate_cli.core.checks import check_delta, check_positive, check_query_delta, check_whole
+from pate_cli.core.noise import Noise
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, RunShape
-from pate_cli.noise import Noise
-from pate_cli.words import MechanismName
 
 __all__ = ["Stability"]
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
+from pate_cli.core.noise import RunKey
+from pate_cli.files.results import Result, row_columns
 from pate_cli.mechanisms.base import OneScoreMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.noise import RunKey
-from pate_cli.passes import Passes
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-from pate_cli.results import Result, row_columns
+from pate_cli.run.passes import Passes
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.beside.truth import UNKNOWN, Truth
 

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.arrays import Floats, Histograms, Ints
-from pate_cli.checks import check_delta, check_orders
+from pate_cli.core.arrays import Floats, Histograms, Ints
+from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import Analysis
 from pate_cli.disclosure.worst_case import DataIndependentCost
-from pate_cli.errors import UsageError
+from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
-from pate_cli.passes import Passes
 from pate_cli.pricing.prospect import Prospect
-from pate_cli.results import Result
+from pate_cli.run.passes import Passes
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
-from pate_cli.words import Analysis
 
 __all__ = [
     "TIGHT_ORDERS",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.passes import OnCounts, Passes
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
+from pate_cli.run.passes import OnCounts, Passes
 
 __all__ = ["CostCurve", "measure_growth"]
 

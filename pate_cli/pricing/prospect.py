@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.passes import OnCounts, Passes
-from pate_cli.words import Bound
+from pate_cli.run.passes import OnCounts, Passes
 
 __all__ = ["CHANCES", "Chances", "Prospect", "measure_prospect", "smallest_target"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 from pate_cli.disclosure.best import BestRelease
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.passes import OnCounts, Passes, TallyCells
-from pate_cli.results import Result
+from pate_cli.run.passes import OnCounts, Passes, TallyCells
 
 __all__ = ["Sensitivity", "price_votes"]
 

@@ -15,21 +15,21 @@ import numpy as np
 
 from pate_cli import published
 from pate_cli.accounting.cost_table import Price
-from pate_cli.accounts import Settlement, settle
-from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
-from pate_cli.checks import check_orders
+from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
+from pate_cli.core.checks import check_orders
+from pate_cli.core.errors import UsageError
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
 from pate_cli.disclosure.charge import charge_texts
 from pate_cli.disclosure.door import quote
+from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import Quote
-from pate_cli.errors import UsageError
-from pate_cli.ledger import Ledger, Round
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.noise import RunKey
-from pate_cli.passes import OnCounts, Passes
 from pate_cli.pricing.cost import Priced, price_rows
+from pate_cli.run.accounts import Settlement, settle
+from pate_cli.run.passes import OnCounts, Passes
 from pate_cli.votes import Group
-from pate_cli.words import Analysis, MechanismName, ReleaseKind
 
 __all__ = [
     "PublishedAccount",

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pate_cli.arrays import Counts, Floats
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Counts, Floats
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "check_classes",

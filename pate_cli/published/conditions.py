@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders
-from pate_cli.errors import ValidityError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders
+from pate_cli.core.errors import ValidityError
 from pate_cli.published.gnmax import data_dependent_rdp
 from pate_cli.published.plateau import (
     Plateau,

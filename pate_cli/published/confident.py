@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_positive
+from pate_cli.core.errors import ParameterError
 from pate_cli.published.checks import check_histograms, check_scores
 from pate_cli.published.distances import gnmax_local_sensitivity
 from pate_cli.published.gnmax import gnmax_rdp

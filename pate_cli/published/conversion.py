@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_delta, check_order, check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_order, check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["MOMENT_ORDERS", "TABLE_ORDERS", "gnss_rdp", "to_epsilon"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 from pate_cli.published.checks import check_histograms
 
 __all__ = ["data_dependent_rdp", "gnmax_log_q", "gnmax_rdp", "rdp_of_log_q"]

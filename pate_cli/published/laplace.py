@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.published.checks import check_histograms
 
 __all__ = ["laplace_log_q", "laplace_rdp"]

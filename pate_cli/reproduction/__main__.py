@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pate_cli.errors import PateError
+from pate_cli.core.errors import PateError
 from pate_cli.reproduction.answers import VotesOf, answers
 from pate_cli.reproduction.archive import fetch_votes
 from pate_cli.reproduction.rows import (

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
-from pate_cli.errors import PateError
+from pate_cli.core.errors import PateError
+from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
 from pate_cli.tuning import Goal, Grid, Outcome, Search, VoteSample
-from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 
 __all__ = ["TARGETS", "VotesOf", "answers", "grid_for"]
 

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 from urllib.parse import urlsplit
 
-from pate_cli import __version__
-from pate_cli.errors import OutputError, PateError, UsageError, VoteError
+from pate_cli.core.errors import OutputError, PateError, UsageError, VoteError
+from pate_cli.core.version import __version__
 from pate_cli.files.transaction import Outputs
 from pate_cli.reproduction.table import Progress
 from pate_cli.reproduction.vote_folder import sha256_of

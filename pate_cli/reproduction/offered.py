@@ -12,7 +12,8 @@ import numpy as np
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.rule import choose_plan_for
@@ -22,7 +23,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.reproduction.vote_folder import Asked
-from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Offered", "UpperRelease", "offered"]
 

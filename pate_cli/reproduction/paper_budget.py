@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pate_cli.accounting.cost_table import Price
+from pate_cli.core.errors import ValidityError
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.errors import ValidityError
-from pate_cli.passes import CountsPasses
 from pate_cli.published.account import PublishedPlan, published_price
+from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
-from pate_cli.words import ReleaseKind
 
 __all__ = ["PaperBudget", "PaperOutcome"]
 

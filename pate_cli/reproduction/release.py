@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 from pate_cli.reproduction.rows import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TextIO
 
-from pate_cli.errors import ParameterError, ValidityError, VoteError
+from pate_cli.core.errors import ParameterError, ValidityError, VoteError
 from pate_cli.reproduction.vote_folder import VoteFolder
 
 __all__ = ["Progress", "RowResult", "Status", "Table", "attempt"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 from pate_cli.published import (
     MOMENT_ORDERS,
     TABLE_ORDERS,

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.errors import ParameterError, ValidityError
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import DataIndependentCost
-from pate_cli.errors import ParameterError, ValidityError
 from pate_cli.published import TABLE_ORDERS, gnss_rdp
 from pate_cli.reproduction.offered import Offered, UpperRelease, offered
 from pate_cli.reproduction.release import (
@@ -26,7 +27,6 @@ from pate_cli.reproduction.rows import PrintedRelease, ReleaseRow
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
-from pate_cli.words import Bound
 
 __all__ = ["table2"]
 

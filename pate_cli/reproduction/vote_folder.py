@@ -11,8 +11,8 @@ from typing import TypedDict, TypeVar
 
 import numpy as np
 
-from pate_cli.arrays import Counts, Floats
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import Counts, Floats
+from pate_cli.core.errors import VoteError
 from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, VoteFile, open_votes
 

@@ -11,13 +11,13 @@ from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.words import Objective
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample, capped_mean
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import Objective
 
 __all__ = ["CappedPricing"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pate_cli.checks import check_delta, check_positive, check_scale
-from pate_cli.errors import ParameterError
+from pate_cli.core.checks import check_delta, check_positive, check_scale
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 from pate_cli.tuning.sample import Yield
-from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 
 __all__ = ["Goal"]
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.arrays import Floats, Ints, dense
+from pate_cli.core.arrays import Floats, Ints, dense
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.estimates import Prices
 from pate_cli.tuning.sample import VoteSample

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.best import SPREADS
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.sample import Yield
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Filled", "Outcome", "Pricing", "fill_budget"]
 

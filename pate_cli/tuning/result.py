@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.results import Result
+from pate_cli.files.results import Result
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Setting
-from pate_cli.words import Bound, ReleaseKind
 
 __all__ = ["Tuned", "aggregate_command", "cost_shares", "number", "release_parameters"]
 

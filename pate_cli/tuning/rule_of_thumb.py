@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.checks import check_delta, check_scale
+from pate_cli.core.checks import check_delta, check_scale
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning.price import Outcome
@@ -16,7 +17,6 @@ from pate_cli.tuning.result import aggregate_command, number, release_parameters
 from pate_cli.tuning.sample import reference_sample
 from pate_cli.tuning.sanitized import priced_release
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import ReleaseKind
 
 __all__ = ["RuleOfThumb", "rule_of_thumb"]
 

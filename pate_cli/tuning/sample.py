@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pate_cli.arrays import Floats, Histograms, winners
+from pate_cli.core.arrays import Floats, Histograms, winners
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
-from pate_cli.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning.settings import Setting
 
 __all__ = ["VoteSample", "Yield", "capped_mean", "made_up_sample", "reference_sample"]

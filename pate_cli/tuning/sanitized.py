@@ -17,7 +17,8 @@ from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
     sparse_distances,
 )
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
@@ -26,7 +27,6 @@ from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Filled, Outcome, fill_budget
 from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import ReleaseKind
 
 __all__ = ["SanitizedPricing", "priced_release"]
 

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pate_cli.errors import UnreachableError
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Outcome, Pricing
@@ -25,7 +26,6 @@ from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place, Setting
 from pate_cli.tuning.tested import TestedPricing
-from pate_cli.words import Bound, MechanismName, ReleaseKind
 
 __all__ = ["Search"]
 

@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError, UsageError, quoted
+from pate_cli.core.checks import check_positive
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.words import MechanismName
 
 __all__ = ["Grid", "Place", "Setting", "parse_values"]
 

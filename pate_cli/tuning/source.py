@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pate_cli.arrays import stacked
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.core.arrays import stacked
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.words import Layout
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
-from pate_cli.words import Layout
 
 __all__ = ["TuneSource"]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.arrays import Floats, Histograms, Ints
+from pate_cli.core.arrays import Floats, Histograms, Ints
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import (
     States,
     VoteProfile,
@@ -27,7 +28,6 @@ from pate_cli.tuning.pairs import PairEstimates
 from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
-from pate_cli.words import Bound
 
 __all__ = ["TestedPricing"]
 

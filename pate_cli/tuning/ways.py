@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pate_cli.errors import UnreachableError
+from pate_cli.core.errors import UnreachableError
 from pate_cli.tuning.result import Tuned
 from pate_cli.tuning.search import Search
 

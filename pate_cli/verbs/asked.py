@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from pate_cli import __version__
-from pate_cli.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.version import __version__
+from pate_cli.core.words import Analysis, Layout, MechanismName, ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
-from pate_cli.engine import HERE, Engine, engine_for
-from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.passes import FilePasses
+from pate_cli.run.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
+from pate_cli.run.engine import HERE, Engine, engine_for
+from pate_cli.run.passes import FilePasses
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
-from pate_cli.words import Analysis, Layout, MechanismName, ReleaseKind
 
 __all__ = [
     "Asked",

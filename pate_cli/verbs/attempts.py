@@ -12,12 +12,12 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from pate_cli.checks import check_positive
+from pate_cli.core.checks import check_positive
+from pate_cli.core.errors import UnreachableError
+from pate_cli.disclosure.ledger import Attempt, Outcome, SpendRecord
 from pate_cli.disclosure.report import Spent
-from pate_cli.errors import UnreachableError
 from pate_cli.files.lock import alone
 from pate_cli.files.transaction import Outputs
-from pate_cli.ledger import Attempt, Outcome, SpendRecord
 
 __all__ = ["AttemptBook"]
 

@@ -9,25 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders
+from pate_cli.core.errors import UsageError, ValidityError
+from pate_cli.core.words import (
+    DELTA,
+    Analysis,
+    Bound,
+    Layout,
+    MechanismName,
+    OrderChoice,
+    ReleaseKind,
+)
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.engine import engine_for
-from pate_cli.errors import UsageError, ValidityError
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.passes import FilePasses
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
+from pate_cli.run.engine import engine_for
+from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.asked import (
     Asked,
     Votes,
@@ -39,15 +48,6 @@ from pate_cli.verbs.asked import (
 )
 from pate_cli.votes import Queries, open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
-from pate_cli.words import (
-    DELTA,
-    Analysis,
-    Bound,
-    Layout,
-    MechanismName,
-    OrderChoice,
-    ReleaseKind,
-)
 
 __all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pate_cli.checks import at_least_one, check_delta, check_positive
+from pate_cli.core.checks import at_least_one, check_delta, check_positive
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import check_given
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.noise import RunKey
-from pate_cli.words import ReleaseKind
 
 __all__ = ["check_numbers"]
 

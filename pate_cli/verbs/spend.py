@@ -9,39 +9,16 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
-from pate_cli.accounts import Account, ComposedAccount, TargetAccount
-from pate_cli.checkpoint import Checkpoint
-from pate_cli.checks import check_positive
-from pate_cli.clock import now
-from pate_cli.disclosure.cautions import cautions, hollow
-from pate_cli.disclosure.door import release as release_ledger
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
-from pate_cli.disclosure.guarantee import adjacency, read_off_warning
-from pate_cli.disclosure.report import LabelFile, Quote, Report
-from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import least_delta, spendings
-from pate_cli.errors import (
+from pate_cli.core.checks import check_positive
+from pate_cli.core.clock import now
+from pate_cli.core.errors import (
     ParameterError,
-    RefusedError,
     SpentError,
     UnreachableError,
     UsageError,
 )
-from pate_cli.files.owner import owned_name
-from pate_cli.files.part_folder import PartFolder, digest_of_parts
-from pate_cli.label_forms import check_form
-from pate_cli.labels import NOTHING, Labels, concatenate
-from pate_cli.ledger import Ledger, Round, SpendRecord
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.noise import RunKey
-from pate_cli.passes import nothing_seen
-from pate_cli.run import Aggregation, PartPlace, Staged, run, run_in_parts
-from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
-from pate_cli.verbs.attempts import AttemptBook
-from pate_cli.votes import Queries
-from pate_cli.words import (
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import (
     DELTA,
     Analysis,
     Bound,
@@ -51,6 +28,28 @@ from pate_cli.words import (
     MechanismName,
     ReleaseKind,
 )
+from pate_cli.disclosure.cautions import cautions, hollow
+from pate_cli.disclosure.door import release as release_ledger
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
+from pate_cli.disclosure.guarantee import adjacency, read_off_warning
+from pate_cli.disclosure.ledger import Ledger, Round, SpendRecord
+from pate_cli.disclosure.report import LabelFile, Quote, RefusedError, Report
+from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.worst_case import least_delta, spendings
+from pate_cli.files.owner import owned_name
+from pate_cli.files.part_folder import PartFolder, digest_of_parts
+from pate_cli.labels.forms import check_form
+from pate_cli.labels.labels import NOTHING, Labels, concatenate
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
+from pate_cli.run.accounts import Account, ComposedAccount, TargetAccount
+from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.run.labelling import Aggregation, PartPlace, Staged, run, run_in_parts
+from pate_cli.run.passes import nothing_seen
+from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
+from pate_cli.verbs.attempts import AttemptBook
+from pate_cli.votes import Queries
 
 __all__ = ["Released", "aggregate", "quote", "release"]
 
@@ -114,7 +113,7 @@ def aggregate(
             whatever reason. Without one the caller keeps count.
         max_epsilon: refuse, before anything is drawn or spent, a run that could cost more: all
             that it publishes, whatever the votes, or its target if that is less.
-        delta: δ of the guarantee, in (0, 1); at least what `pate_cli.noise.smallest_delta` says.
+        delta: δ of the guarantee, in (0, 1); at least what `core.noise.smallest_delta` says.
         max_queries, max_answers: public caps; with a target and without `max_queries` the rows
             follow from E by a public rule.
         teachers_per_record: most teachers that one record may have trained.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 
-from pate_cli.errors import UsageError
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Layout, Objective, ReleaseKind
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -15,7 +16,6 @@ from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
 from pate_cli.votes.beside.truth import Truth
-from pate_cli.words import DELTA, MIN_AGREEMENT, Bound, Layout, Objective, ReleaseKind
 
 __all__ = ["rule_of_thumb", "tune"]
 

@@ -23,9 +23,26 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli import __version__
 from pate_cli.accounting.rdp_curve import RdpCurve
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import (
+    PateError,
+    ReportError,
+    UnreachableError,
+    UsageError,
+    VoteError,
+    printable,
+    shortened,
+)
+from pate_cli.core.version import __version__
+from pate_cli.core.words import (
+    Adjacency,
+    Analysis,
+    Bound,
+    LabelFormat,
+    MechanismName,
+    ReleaseKind,
+)
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
 from pate_cli.disclosure.door import (
@@ -37,6 +54,7 @@ from pate_cli.disclosure.door import (
 )
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.guarantee import DRAWS
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
@@ -44,29 +62,11 @@ from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelF
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
-from pate_cli.errors import (
-    PateError,
-    ReportError,
-    UnreachableError,
-    UsageError,
-    VoteError,
-    printable,
-    shortened,
-)
 from pate_cli.files.digest import digest_of
-from pate_cli.ledger import Round
+from pate_cli.files.results import Result
+from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.results import Result
-from pate_cli.verbs.label_counts import count_labels
-from pate_cli.words import (
-    Adjacency,
-    Analysis,
-    Bound,
-    LabelFormat,
-    MechanismName,
-    ReleaseKind,
-)
 
 __all__ = ["Check", "Verification", "verify"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pate_cli.core.words import Layout
 from pate_cli.votes.groups import Group, Groups, TeacherGroups
 from pate_cli.votes.opening import Queries, open_votes
 from pate_cli.votes.reading import VoteBatch
 from pate_cli.votes.vote_file import VoteFile
-from pate_cli.words import Layout
 
 __all__ = [
     "Group",

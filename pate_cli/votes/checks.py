@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
+from pate_cli.core.errors import VoteError
 
 Ids: TypeAlias = Ints | tuple[str, ...]
 """Query ids of consecutive rows."""

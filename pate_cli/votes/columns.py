@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pate_cli.errors import VoteError, quoted, shortened
-from pate_cli.words import Layout
+from pate_cli.core.errors import VoteError, quoted, shortened
+from pate_cli.core.words import Layout
 
 QUERY = "query_id"
 TEACHER = "teacher_id"

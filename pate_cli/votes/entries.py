@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError, shortened
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import is_text
 

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError, quoted
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError, quoted
 from pate_cli.votes.beside.side_files import read_side, understood
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
 
-from pate_cli.errors import ParameterError, UsageError, quoted
+from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.files.inputs import note
 
 LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.errors import ParameterError, VoteError, quoted
+from pate_cli.core.errors import ParameterError, VoteError, quoted
+from pate_cli.core.words import Layout, Voting
 from pate_cli.files.inputs import watched
 from pate_cli.votes.beside.query_list import QueryList, query_list
 from pate_cli.votes.columns import QUERY, TEACHER
@@ -28,7 +29,6 @@ from pate_cli.votes.sources.formats import Format
 from pate_cli.votes.sources.npy import open_npy, take_array
 from pate_cli.votes.told import Told
 from pate_cli.votes.vote_file import VoteFile
-from pate_cli.words import Layout, Voting
 
 if TYPE_CHECKING:
     import pyarrow as pa

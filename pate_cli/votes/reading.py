@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from pate_cli.arrays import Histograms, Ints, row_width, settled
+from pate_cli.core.arrays import Histograms, Ints, row_width, settled
 from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, histograms_of
 from pate_cli.votes.ranges import Stretch
 

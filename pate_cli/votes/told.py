@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pate_cli.arrays import DENSE_CLASSES, Ints
-from pate_cli.checks import MOST_CLASSES
-from pate_cli.errors import ParameterError, UsageError
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.arrays import DENSE_CLASSES, Ints
+from pate_cli.core.checks import MOST_CLASSES
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Layout, Voting
 from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.reading import (
     Reader,
 )
 from pate_cli.votes.vote_file import VoteFile
-from pate_cli.words import Layout, Voting
-
-if TYPE_CHECKING:
-    pass
 
 ENTRIES_PER_BATCH = 1 << 20
 """At most this many int64 in one batch: 8 MB, so that many processes may read at once."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pate_cli.checks import at_least_one
-from pate_cli.errors import ParameterError
+from pate_cli.core.checks import at_least_one
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Layout, PublicFact, Voting
 from pate_cli.files.inputs import Inputs
-from pate_cli.multilabel import LabelSet
 from pate_cli.votes.groups import Group
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
@@ -17,10 +18,6 @@ from pate_cli.votes.reading import (
     Reader,
     VoteBatch,
 )
-from pate_cli.words import Layout, PublicFact, Voting
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

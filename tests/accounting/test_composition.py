@@ -18,7 +18,7 @@ from pate_cli.accounting.composition import (
     optimal_composition,
     smallest_delta,
 )
-from pate_cli.errors import ParameterError, UnreachableError
+from pate_cli.core.errors import ParameterError, UnreachableError
 
 
 def advanced_epsilon(k, *, epsilon, slack):

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pate_cli.accounting.conversion import best_order, conversion_cost, round_up
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 
 @settings(max_examples=200)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta, largest_order
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 GOLDEN = [
     (0.0329, 6.23, 14, 1.6070558409164),

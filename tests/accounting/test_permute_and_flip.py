@@ -14,8 +14,8 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_lipschitz,
     flip_score_range,
 )
-from pate_cli.arrays import DENSE_CLASSES
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import DENSE_CLASSES
+from pate_cli.core.errors import ParameterError
 from refusals import refusal
 
 histograms = st.lists(st.integers(0, 400), min_size=2, max_size=12)

@@ -16,7 +16,7 @@ from pate_cli.accounting.sensitivity import (
     sensitivity_curve,
     smooth_sensitivity,
 )
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 # Added to every LS_0 by the code, so that round-off cannot hide a difference of costs.
 TINY = 1e-15

@@ -18,8 +18,8 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
-from pate_cli.checks import check_query_delta
-from pate_cli.errors import ParameterError
+from pate_cli.core.checks import check_query_delta
+from pate_cli.core.errors import ParameterError
 
 
 def winner(counts):

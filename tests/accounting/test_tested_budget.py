@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin, public_orders
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 from refusals import refusal
 
 GOLDEN = json.loads(

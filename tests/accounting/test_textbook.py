@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.textbook import ORDERS, Bounded, Gaussian, Textbook, textbook
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 RARELY = settings(max_examples=50)
 SEVERAL = {

@@ -108,7 +108,7 @@ class LabelCase(DrawnCase):
         parameters: all of the mechanism's own, so that none follows from the number of rows.
         one, other: histograms of the k queries, [k, m].
         delta: of the claim.
-        draws: of the k queries, on each side; a power of two (see `pate_cli.noise`: streams of
+        draws: of the k queries, on each side; a power of two (see `pate_cli.core.noise`: streams of
             noise have periods of powers of two, if any).
         reading: how the votes are to be read, beside their layout.
         predictions: of the student, [k, m].

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 TEACHERS, CLASSES, QUERIES = 40, 4, 60
 

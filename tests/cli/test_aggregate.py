@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.ledger import Ledger
+from pate_cli.disclosure.ledger import Ledger
 
 
 def test_without_options_labels_go_to_a_file_and_the_report_to_stdout(pate, votes, folder):
@@ -117,7 +117,7 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
         raise AssertionError("a dry run must not draw")
 
     monkeypatch.setattr("pate_cli.verbs.spend.run", refuse)
-    monkeypatch.setattr("pate_cli.noise.Noise.normal", refuse)
+    monkeypatch.setattr("pate_cli.core.noise.Noise.normal", refuse)
     result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json")
     assert result.exit_code == 0, result.stderr
     priced = json.loads(result.stdout)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from pate_cli.core.words import MechanismName
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
-from pate_cli.words import MechanismName
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_price_comes_without_drawing(pate, votes, monkeypatch, leftovers):
         raise AssertionError("nothing may be drawn")
 
     for distribution in ("normal", "laplace"):
-        monkeypatch.setattr(f"pate_cli.noise.Noise.{distribution}", refuse)
+        monkeypatch.setattr(f"pate_cli.core.noise.Noise.{distribution}", refuse)
     assert pate("cost", votes).exit_code == 0
     assert leftovers() == []
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import pate_cli as pate_library
+from pate_cli.core.noise import Noise
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.reader import read_report
-from pate_cli.noise import Noise
 
 NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
 

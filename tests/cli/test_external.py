@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import pate_cli
+from pate_cli.disclosure.ledger import SpendRecord
 from pate_cli.disclosure.schema import report_schema
-from pate_cli.ledger import SpendRecord
 
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
 CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import pate_cli as pate_library
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.guarantee import adjacency
+from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.schema import report_schema
-from pate_cli.errors import LedgerError, ParameterError, UsageError
-from pate_cli.ledger import Ledger
 from pate_cli.mechanisms import GNMax, MechanismChoice
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs import measure
 from pate_cli.verbs.spend import quote
 from pate_cli.votes import TeacherGroups, open_votes
-from pate_cli.words import MechanismName
 from refusals import refusal
 from runs import round_of
 

@@ -16,8 +16,8 @@ import warnings
 import numpy as np
 
 from pate_cli import __main__ as program
-from pate_cli import passes
-from pate_cli.ledger import Ledger, SpendRecord
+from pate_cli.disclosure.ledger import Ledger, SpendRecord
+from pate_cli.run import passes
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
 KILLS = int(os.environ.get("PATE_KILLS", "3"))

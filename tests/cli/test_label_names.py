@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Asked
 from pate_cli.votes.beside.truth import Truth
-from pate_cli.words import MechanismName
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)

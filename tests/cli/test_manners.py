@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from pate_cli import __version__
 from pate_cli.cli.app import app
+from pate_cli.core.version import __version__
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.accounting.gnss import gnss_rdp
+from pate_cli.core.noise import RunKey
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
 from pate_cli.published import gnss_rdp as published_gnss_rdp
 
 STUDENT = ["--mechanism", "interactive", "--student", "student.parquet"]

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli as library
-from pate_cli import passes
+from pate_cli.core.errors import VoteError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Voting
 from pate_cli.disclosure.schema import report_schema
-from pate_cli.errors import VoteError
-from pate_cli.multilabel import LabelSet
 from pate_cli.pricing import accuracy
+from pate_cli.run import passes
 from pate_cli.votes.beside.student import YesProbabilities
 from pate_cli.votes.beside.truth import PairTruth, Truth, load_truth
-from pate_cli.words import Voting
 from refusals import refusal
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3

@@ -28,9 +28,10 @@ from hypothesis.extra import numpy as hnp
 from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
-from pate_cli.labels import NO_LABEL, Labels, write_labels
-from pate_cli.noise import RunKey
-from pate_cli.words import LabelFormat
+from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import LabelFormat
+from pate_cli.labels.labels import Labels, write_labels
 
 TEACHERS, CLASSES, QUERIES = 12, 3, 9
 GONE = -1
@@ -49,7 +50,7 @@ def same_noise():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
         # Names of draws in a spend record.
-        patch.setattr("pate_cli.ledger.random_name", lambda size: "0" * 2 * size)
+        patch.setattr("pate_cli.disclosure.ledger.random_name", lambda size: "0" * 2 * size)
         yield
 
 

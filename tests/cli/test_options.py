@@ -11,9 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from pate_cli.cli.options import MechanismOptions, Without, spread
-from pate_cli.errors import UsageError
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.words import MechanismName
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli import passes
 from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import MARKER
+from pate_cli.run import passes
 
 A_RANGE, CLASSES, QUERIES = 10, 4, 60
 READERS = {

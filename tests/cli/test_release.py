@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtri
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.ledger import Ledger
-from pate_cli.noise import RunKey
+from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.ledger import Ledger
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]

@@ -9,8 +9,8 @@ import jsonschema
 import numpy as np
 import pytest
 
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.schema import report_schema
-from pate_cli.words import MechanismName
 
 ABSENT = ("groups", "earlier_draws", "external", "met_target", "unsettled")  # of most reports
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())

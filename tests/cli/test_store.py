@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli import engine, passes
+from pate_cli.run import engine, passes
 
 CLASSES, QUERIES = 4, 60
 NOISE = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--seed", 3]

@@ -124,7 +124,7 @@ def test_labels_on_a_terminal_are_all_that_is_there(screen, votes, folder):
 
 def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
     monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: True)
-    monkeypatch.setattr("pate_cli.noise.Noise.comes_up", lambda *_: True)
+    monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: True)
     result = pate("aggregate", votes, "--target-epsilon", 2, "--max-queries", 60)
     assert result.exit_code == 8
     rows = told(result.stdout)

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.noise import Noise
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.ledger import Outcome, SpendRecord
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.target import Reference, TargetPlan
-from pate_cli.errors import UnreachableError
-from pate_cli.ledger import Outcome, SpendRecord
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.noise import Noise
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import VoteFile
-from pate_cli.words import Bound
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
@@ -185,7 +185,7 @@ def test_attempts_at_the_same_moment_know_of_each_other(tmp_path):
 
 KILLED = """
 import json, os
-from pate_cli.noise import Noise
+from pate_cli.core.noise import Noise
 def comes_up(self, log_chance):
     assert [a["outcome"] for a in json.load(open("votes.spent.json"))["attempts"]] == ["pending"]
     os.kill(os.getpid(), 9)

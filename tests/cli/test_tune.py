@@ -13,7 +13,7 @@ import pytest
 
 from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import Stopped
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning import Search
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")

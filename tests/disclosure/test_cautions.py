@@ -7,8 +7,9 @@ import pytest
 from scipy.special import ndtr
 
 import pate_cli as pate
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cautions import cautions, hollow
-from pate_cli.errors import UnreachableError
 from pate_cli.mechanisms import (
     ConfidentGNMax,
     GNMax,
@@ -19,7 +20,6 @@ from pate_cli.mechanisms import (
     SparseVector,
     Stability,
 )
-from pate_cli.words import MechanismName
 
 DELTA = 1e-5
 
@@ -142,7 +142,7 @@ def test_a_run_that_is_too_dear_is_refused_before_anything_is_spent(
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UnreachableError, match="nothing was drawn or spent"):
         pate.quote(counts, layout="counts", max_epsilon=price * 0.999, **words)
-    monkeypatch.setattr("pate_cli.noise.Noise.comes_up", lambda *_: False)
+    monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: False)
     done = pate.aggregate(counts, layout="counts", max_epsilon=price, **words, **record)
     assert done.report.epsilon <= price
 

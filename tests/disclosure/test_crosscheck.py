@@ -7,10 +7,10 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.verbs.verify import OK, verify
-from pate_cli.words import Adjacency
 
 DELTA = 1e-5
 GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "binary", "powerset", "rounds")

@@ -14,18 +14,18 @@ from scipy.stats import binom
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import door as release_module
 from pate_cli.disclosure.door import quote, release
+from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import DataIndependentCost, data_independent_cost
-from pate_cli.errors import LedgerError, ParameterError
-from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
 from pate_cli.published.account import PublishedPlan
-from pate_cli.words import ReleaseKind
 from refusals import refusal
 from runs import Given, charged, round_of
 

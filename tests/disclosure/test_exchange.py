@@ -15,13 +15,13 @@ import pate_cli as pate
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure import report as reports
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.errors import ReportError, UsageError
-from pate_cli.ledger import Draw
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from refusals import refusal
 
 accounting = pytest.importorskip("dp_accounting")

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import pate_cli as pate
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
+from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import External, read_part
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, least_delta
-from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError
-from pate_cli.words import Adjacency
 from refusals import refusal
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_OR_REMOVE_ONE

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from pate_cli.accounting.cost_table import Price
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta
-from pate_cli.errors import ParameterError
-from pate_cli.ledger import Draw
-from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE

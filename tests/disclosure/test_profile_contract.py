@@ -38,9 +38,11 @@ from graphs import neighbours_of
 from laws import gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
+from pate_cli.core.errors import UsageError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Bound, MechanismName, Voting
 from pate_cli.disclosure.profile import states_for
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.errors import UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -48,9 +50,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
-from pate_cli.multilabel import LabelSet
 from pate_cli.votes.beside.student import StudentPredictions
-from pate_cli.words import Bound, MechanismName, Voting
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))
 STEPS, SAME_WAY = 24, 8

@@ -8,9 +8,9 @@ import pytest
 
 import pate_cli as pate
 import reports
+from pate_cli.core.errors import ReportError
 from pate_cli.disclosure.reader import parse_report, read_report
 from pate_cli.disclosure.report import SCHEMA_VERSION
-from pate_cli.errors import ReportError
 
 NEW = ("run", "time", "labels", "crosscheck")
 

@@ -10,14 +10,14 @@ import typing
 import numpy as np
 import pytest
 
-from pate_cli import __version__
+from pate_cli.core.noise import RunKey
+from pate_cli.core.version import __version__
+from pate_cli.core.words import LabelFormat, ReleaseKind, Voting
 from pate_cli.disclosure.door import release
+from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
-from pate_cli.ledger import Ledger
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.noise import RunKey
-from pate_cli.words import LabelFormat, ReleaseKind, Voting
 from runs import Given, round_of
 
 MECHANISM = GNMax(50, 2, sigma2=10.0)

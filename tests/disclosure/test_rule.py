@@ -11,14 +11,14 @@ import pytest
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
 from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.rule import choose_plan, choose_plan_for
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.synthetic import SyntheticEnsemble
-from pate_cli.words import ReleaseKind
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from runs import charged
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE

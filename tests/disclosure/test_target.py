@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import (
     VoteProfile,
     check_states,
@@ -18,12 +20,10 @@ from pate_cli.disclosure.profile import (
     states_for,
 )
 from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
-from pate_cli.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import measure_prospect
+from pate_cli.run.passes import CountsPasses
 from pate_cli.votes.beside.student import StudentPredictions
-from pate_cli.words import Bound
 from refusals import refusal
 
 GOLDEN = json.loads(

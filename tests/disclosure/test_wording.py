@@ -8,11 +8,11 @@ import itertools
 import pytest
 
 import reports
+from pate_cli.core.errors import LedgerError
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.disclosure.wording import claimed_gap, worded
-from pate_cli.errors import LedgerError
-from pate_cli.words import ReleaseKind
 
 
 def held(report):

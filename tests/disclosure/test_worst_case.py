@@ -10,12 +10,12 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, roomy_epsilon
-from pate_cli.ledger import Draw
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.words import ReleaseKind
 
 CONFIDENT = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 SMALL = ConfidentGNMax(20, 2, threshold=12.0, sigma1=4.0, sigma2=2.0)

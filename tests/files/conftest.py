@@ -56,7 +56,7 @@ def run_child():
         program = (
             "import os, sys\n"
             "from pathlib import Path\n"
-            "from pate_cli.errors import PateError\n"
+            "from pate_cli.core.errors import PateError\n"
             "from pate_cli.files.transaction import Outputs\n"
             "out = Outputs()\n"
             "try:\n"

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.files.digest import Hashed, digest_of
 from pate_cli.files.draft import Draft
 from pate_cli.verbs.verify import verify

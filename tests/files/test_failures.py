@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 from pate_cli.files.transaction import Outputs
 
 
@@ -201,7 +201,7 @@ def test_a_real_full_disk(tmp_path):
         pytest.skip("no tmpfs can be mounted")
     program = (
         "import os, sys\n"
-        "from pate_cli.errors import PateError\n"
+        "from pate_cli.core.errors import PateError\n"
         "from pate_cli.files.transaction import Outputs\n"
         "try:\n"
         "    with Outputs() as out:\n"

@@ -20,13 +20,13 @@ import pytest
 from pyarrow import fs
 
 from ended import ended_owner
-from pate_cli.errors import OutputError, ParameterError, PateError, UsageError
+from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files import part_folder as part_folder_module
 from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import Part, PartFolder
 from pate_cli.files.part_names import MARKER
 from pate_cli.files.unfinished import hidden_folders
-from pate_cli.labels import LabelFormat, Labels, LabelWriter
+from pate_cli.labels.labels import LabelFormat, Labels, LabelWriter
 from pate_cli.votes.sources import files as vote_files
 
 RUN, OTHER = "0a1b", "2c3d"

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import fs
 
 from ended import ended_owner
-from pate_cli.errors import OutputError, UsageError
+from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.files import destinations
 from pate_cli.files.transaction import Outputs
 from refusals import refusal

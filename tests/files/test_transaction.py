@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pate_cli.errors import OutputError, PateError, UsageError
+from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files import destinations
 from pate_cli.files.transaction import Outputs
 from refusals import unreserved

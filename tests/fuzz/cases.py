@@ -20,15 +20,15 @@ from numpy.random import Generator
 from fuzz import odd
 from fuzz.damage import odd_json, struck
 from fuzz.whole import WHOLE, whole
-from pate_cli.ledger import Ledger, SpendRecord, record_beside
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Layout, Voting
+from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.beside.truth import load_truth
 from pate_cli.votes.groups import load_groups
 from pate_cli.votes.names import names_of
-from pate_cli.words import Layout, Voting
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,15 @@ import pytest
 from fuzz import batch, trial
 from fuzz.cases import CASES, Case, RefusalError, run
 from fuzz.whole import MARK, WHOLE, ledger, record, whole
-from pate_cli.errors import LedgerError, ParameterError, PateError, UsageError, VoteError, quoted
-from pate_cli.ledger import Ledger, SpendRecord, record_beside
+from pate_cli.core.errors import (
+    LedgerError,
+    ParameterError,
+    PateError,
+    UsageError,
+    VoteError,
+    quoted,
+)
+from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fuzz.cases import CASES, seeded
 from fuzz.whole import MARK
-from pate_cli.errors import PateError
+from pate_cli.core.errors import PateError
 
 SECONDS = 5.0
 """CPU time that one input may take."""

@@ -15,7 +15,15 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-from pate_cli.ledger import Attempt, Draw, Ledger, Outcome, PastRelease, Round, SpendRecord
+from pate_cli.disclosure.ledger import (
+    Attempt,
+    Draw,
+    Ledger,
+    Outcome,
+    PastRelease,
+    Round,
+    SpendRecord,
+)
 
 MARK = 47_118
 """Votes of these files begin so, that a message that shows one is noticed."""

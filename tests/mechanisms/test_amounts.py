@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount
-from pate_cli.words import MechanismName
 
 
 @pytest.mark.parametrize(

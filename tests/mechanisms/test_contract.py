@@ -46,9 +46,9 @@ from laws import (
     plurality_law,
 )
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.arrays import SparseCounts
-from pate_cli.errors import LedgerError, UsageError
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL, SparseCounts
+from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.noise import Noise, RunKey
 from pate_cli.mechanisms import CLASSES, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -58,8 +58,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise, RunKey
-from pate_cli.run import label_batches
+from pate_cli.run.labelling import label_batches
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves

@@ -14,12 +14,12 @@ import pytest
 from divergences import hockey_stick, renyi
 from graphs import Ballots
 from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.door import by_group, for_all_votes
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes import TeacherGroups
-from pate_cli.words import MechanismName
 
 DELTA = 0.02
 # One teacher a record in all groups, so that votes move together; and not so.

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from divergences import coin, worst_coin
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
-from pate_cli.accounts import TightAccount
+from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.errors import ParameterError, VoteError
-from pate_cli.labels import NO_LABEL
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.noise import RunKey
-from pate_cli.run import label_batches
+from pate_cli.run.accounts import TightAccount
+from pate_cli.run.labelling import label_batches
 from pate_cli.votes.beside.student import StudentPredictions
-from pate_cli.words import ReleaseKind
 from runs import aggregated, cut
 
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.errors import LedgerError, ParameterError
+from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import RunShape, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -12,11 +12,11 @@ from divergences import hockey_stick
 from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
-from pate_cli.errors import UnreachableError
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.noise import RunKey
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.sparse_vector import SparseVector
-from pate_cli.noise import RunKey
 from refusals import refusal
 
 FALSE_ALARM = 1e-8

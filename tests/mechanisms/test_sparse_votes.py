@@ -7,17 +7,17 @@ import pytest
 from scipy.special import log_ndtr, ndtri
 from scipy.stats import binom
 
-from pate_cli.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
 from pate_cli.disclosure.rule import choose_plan
-from pate_cli.errors import ParameterError, UsageError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey, normal_from_words, smallest_delta
-from pate_cli.passes import CountsPasses
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.pricing.cost import measure_cost
 from pate_cli.pricing.sensitivity import price_votes
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.run.passes import CountsPasses
 from refusals import refusal
 
 # Every check below is of two sides; all of them together raise a false alarm with 1e-6 at most.
@@ -193,7 +193,7 @@ def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
 
     recipe = SyntheticEnsemble(teachers=12, classes=5, queries=6000, confusion=0.4)
     known, its_truth = recipe.draw(8)
-    monkeypatch.setattr("pate_cli.synthetic.DENSE_CLASSES", 4)
+    monkeypatch.setattr("pate_cli.mechanisms.synthetic.DENSE_CLASSES", 4)
     found, truth = recipe.draw(9)
     urn = found.dense()
     np.testing.assert_array_equal(urn.sum(axis=1), 12)

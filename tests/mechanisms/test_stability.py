@@ -11,7 +11,7 @@ from graphs import Graph
 from laws import answers_law, plurality_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
-from pate_cli.errors import ParameterError, UnreachableError
+from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.stability import Stability
 from refusals import refusal

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from audit.bounds import by_outcome, lower_bound
-from pate_cli.labels import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.noise import Noise, RunKey
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import Noise, RunKey
 
 
 def lowest_epsilon(one, other, delta):

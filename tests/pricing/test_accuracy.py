@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.passes import CountsPasses
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.accuracy import measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.run.passes import CountsPasses
 from pate_cli.votes.beside.truth import Truth, load_truth
 from refusals import refusal
 from runs import cut

@@ -12,6 +12,7 @@ from scipy.stats import laplace
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
+from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -19,10 +20,9 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.noise import RunKey
-from pate_cli.passes import CountsPasses
 from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
+from pate_cli.run.passes import CountsPasses
 from runs import cut
 
 COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from pate_cli import published
 from pate_cli.accounting.threshold import threshold_rdp
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax

@@ -8,14 +8,14 @@ import pytest
 from pate_cli import published
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
-from pate_cli.errors import UsageError, ValidityError
+from pate_cli.core.errors import UsageError, ValidityError
+from pate_cli.core.words import Analysis, ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.passes import CountsPasses
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.published.account import PublishedPlan, published_price
-from pate_cli.words import Analysis, ReleaseKind
+from pate_cli.run.passes import CountsPasses
 from refusals import refusal
 from runs import charged, cut
 

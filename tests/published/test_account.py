@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pate_cli import published
+from pate_cli.core.errors import ParameterError, UsageError, ValidityError
+from pate_cli.core.words import Analysis, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.errors import ParameterError, UsageError, ValidityError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -19,7 +20,6 @@ from pate_cli.published.account import (
     require_published_sensitivity,
 )
 from pate_cli.votes.beside.student import StudentPredictions
-from pate_cli.words import Analysis, ReleaseKind
 from refusals import refusal
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=40)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli import published
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 HISTOGRAMS = st.lists(st.integers(0, 300), min_size=2, max_size=6)
 ORDERS = st.sampled_from([1.5, 2.0, 7.5, 14.0, 50.0])

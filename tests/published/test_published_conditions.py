@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pate_cli import published
-from pate_cli.errors import ParameterError, ValidityError
+from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.published.gnmax import rdp_of_log_q
 from pate_cli.published.plateau import log_q_at, margin_at
 

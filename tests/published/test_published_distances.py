@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pate_cli import published
-from pate_cli.errors import ParameterError, ValidityError
+from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.published import distances
 from pate_cli.published.plateau import local_sensitivity_at, log_q_above, log_q_below
 

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pate_cli.errors import OutputError, UsageError, VoteError
+from pate_cli.core.errors import OutputError, UsageError, VoteError
 from pate_cli.reproduction.archive import fetch_votes
 
 FILES = {"one.npy": b"first" * 1000, "two.npy": b"second" * 900, "three.npy": os.urandom(5000)}

@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pate_cli.accounts import TightAccount
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.noise import RunKey
-from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, Histograms
-from pate_cli.words import Bound, ReleaseKind
+from pate_cli.run.accounts import TightAccount
+from pate_cli.run.passes import CountsPasses
 from runs import aggregated
 
 PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}

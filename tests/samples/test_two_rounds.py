@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.noise import RunKey
-from pate_cli.words import ReleaseKind
 
 SEED = 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pate_cli.errors import OutputError
+from pate_cli.core.errors import OutputError
 
 
 def refusal(error, call, *args, **kwargs):

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 import pate_cli as pate
+from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure import door
-from pate_cli.noise import Noise, RunKey
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounts import charge
-from pate_cli.labels import concatenate
-from pate_cli.ledger import Round
-from pate_cli.run import Aggregation, run
+from pate_cli.disclosure.ledger import Round
+from pate_cli.labels.labels import concatenate
+from pate_cli.run.accounts import charge
+from pate_cli.run.labelling import Aggregation, run
 from pate_cli.votes import VoteBatch
 
 

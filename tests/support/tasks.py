@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 
 
 def squared(number):

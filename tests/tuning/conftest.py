@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pate_cli.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning import Grid, VoteSample
 
 

@@ -10,11 +10,11 @@ import pytest
 from scipy.special import ndtr
 
 from pate_cli.accounting.tested_budget import DISTANCES
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, states_for
-from pate_cli.errors import UsageError
 from pate_cli.tuning import Setting, VoteSample, pairs
 from pate_cli.tuning.pairs import PairEstimates
-from pate_cli.words import Bound
 
 ORDERS = np.array([4.0, 9.0])
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
-from pate_cli.errors import ParameterError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, Search, rule_of_thumb
-from pate_cli.words import Bound, ReleaseKind
 
 KEYS = [
     "schema_version",

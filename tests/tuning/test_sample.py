@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
-from pate_cli.errors import ParameterError, UsageError, VoteError
-from pate_cli.noise import RunKey
 from pate_cli.tuning import Setting, VoteSample
 from pate_cli.tuning.sample import capped_mean, made_up_sample, reference_sample
 

@@ -10,19 +10,19 @@ import pytest
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.accounts import TightAccount
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import Bound, Objective, ReleaseKind
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.errors import UnreachableError
-from pate_cli.noise import RunKey
-from pate_cli.passes import CountsPasses
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.run.accounts import TightAccount
+from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from pate_cli.tuning.sample import capped_mean
-from pate_cli.words import Bound, Objective, ReleaseKind
 from runs import aggregated
 
 DELTA = 1e-5

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.words import Objective
 from pate_cli.tuning import Goal, Grid, Setting, Yield
 from pate_cli.tuning.settings import parse_values
-from pate_cli.words import Objective
 
 
 def test_values_as_they_are_typed():

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside import side_files
 from pate_cli.votes.beside.student import load_predictions
@@ -28,8 +28,8 @@ from pate_cli.votes.layouts import long
 from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
 from pate_cli.votes.sources import parquet as parquet_module
 from pate_cli.votes.sources.arrow_messages import unpacked_sizes
-from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.footers import chunks_of, entries_of
+from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.text import Rows
 
 WIDE = (

@@ -69,7 +69,7 @@ def test_huge_unsigned_counts_do_not_turn_negative(npy, refusal):
 
 
 def test_row_zero_is_checked_on_opening(npy):
-    from pate_cli.errors import VoteError
+    from pate_cli.core.errors import VoteError
 
     with (
         pytest.raises(VoteError, match="row 0 has no votes"),

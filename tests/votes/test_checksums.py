@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.side_files import read_side
 

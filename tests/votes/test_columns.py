@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
 from pate_cli.votes.columns import find_columns
-from pate_cli.words import Layout
 from refusals import refusal
 
 INT, TEXT, LIST = pa.int64(), pa.string(), pa.list_(pa.int32())

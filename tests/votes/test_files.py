@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import files, kept_open
 

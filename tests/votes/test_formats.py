@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ended import ended_owner
-from pate_cli.errors import UsageError
+from pate_cli.core.errors import UsageError
 from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import delimited, json_lines

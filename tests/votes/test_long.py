@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.layouts import long
 

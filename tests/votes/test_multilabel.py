@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from graphs import votes_apart
-from pate_cli.errors import ParameterError, UsageError
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Voting
 from pate_cli.votes import open_votes
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.ranges import Stretch, cut
-from pate_cli.words import Voting
 from refusals import refusal as refused
 
 QUERIES, TEACHERS, LABELS = 24, 6, 3

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pate_cli.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.names import names_of
 from refusals import refusal

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import Layout, open_votes
 
 NAMES = ("no", "yes", "perhaps")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.errors import ParameterError, VoteError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.ranges import PIECES_OF_A_GROUP, Stretch, cut, spans
 

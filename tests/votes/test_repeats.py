@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes, repeats
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources import parquet as parquet_module

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import Layout, open_votes
 
 QUERIES, TEACHERS, CLASSES = 30, 7, 4

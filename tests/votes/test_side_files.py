@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import StudentPredictions, load_predictions
 from pate_cli.votes.beside.truth import UNKNOWN, Truth, load_truth

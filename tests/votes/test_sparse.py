@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pate_cli.arrays import DENSE_CLASSES, SparseCounts, stacked
-from pate_cli.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts, stacked
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.passes import FilePasses
+from pate_cli.run.passes import FilePasses
 from pate_cli.votes import Layout, TeacherGroups, open_votes
 
 MANY = DENSE_CLASSES + 30

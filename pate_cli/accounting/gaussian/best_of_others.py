@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.gaussian.three_outcomes import Lattice
-from pate_cli.arrays import Counts, Floats, Ints
+from pate_cli.core.arrays import Counts, Floats, Ints
 
 __all__ = ["BestOfOthers", "Touched"]
 

@@ -41,8 +41,8 @@ from pate_cli.accounting.gaussian.three_outcomes import (
     moved_vote,
     rounded_up,
 )
-from pate_cli.arrays import Counts, Floats, Ints
-from pate_cli.checks import (
+from pate_cli.core.arrays import Counts, Floats, Ints
+from pate_cli.core.checks import (
     check_counts,
     check_distances,
     check_ensemble,
@@ -50,7 +50,7 @@ from pate_cli.checks import (
     check_order,
     check_positive,
 )
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "Balls",

@@ -35,9 +35,17 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from pate_cli.arrays import DENSE_CLASSES, Counts, Floats, Histograms, Ints, SparseCounts, row_width
-from pate_cli.checks import check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import (
+    DENSE_CLASSES,
+    Counts,
+    Floats,
+    Histograms,
+    Ints,
+    SparseCounts,
+    row_width,
+)
+from pate_cli.core.checks import check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = [
     "LOWEST_SCORE",

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from pate_cli.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints
 
 __all__ = ["NEGLECTED", "Lattice", "Table", "endless", "lone_vote", "moved_vote", "rounded_up"]
 

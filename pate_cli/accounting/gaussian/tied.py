@@ -55,14 +55,14 @@ from pate_cli.accounting.gaussian.three_outcomes import (
     moved_vote,
     rounded_up,
 )
-from pate_cli.arrays import Counts, Floats, Ints
-from pate_cli.checks import (
+from pate_cli.core.arrays import Counts, Floats, Ints
+from pate_cli.core.checks import (
     check_distances,
     check_nonnegative,
     check_order,
     check_positive,
 )
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
 

@@ -25,9 +25,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised
-from pate_cli.arrays import Counts, Floats, Ints
-from pate_cli.checks import check_counts, check_distances, check_order, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Counts, Floats, Ints
+from pate_cli.core.checks import check_counts, check_distances, check_order, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["check_two_class_size", "two_class_states_rdp"]
 

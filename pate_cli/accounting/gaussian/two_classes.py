@@ -34,8 +34,8 @@ from pate_cli.accounting.gaussian.cone_excess import (
     cell_bounds,
     round_off,
 )
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
 
 __all__ = ["two_class_rdp"]
 

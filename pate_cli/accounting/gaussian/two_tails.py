@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_expit, log_ndtr, ndtri_exp
 
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["two_tail_rdp", "two_tail_rdp_directions"]
 

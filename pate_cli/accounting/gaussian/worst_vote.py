@@ -37,8 +37,8 @@ from pate_cli.accounting.gaussian.cone_excess import (
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
 
 __all__ = ["worst_argmax_rdp"]
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
-from pate_cli.arrays import Floats
+from pate_cli.core.arrays import Floats
 
 __all__ = ["LOG_ERROR", "cell_bounds", "larger_chi"]
 

@@ -41,9 +41,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import renyi_divergence
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
-from pate_cli.errors import ParameterError
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
+from pate_cli.core.errors import ParameterError
 
 __all__ = ["laplace_max_rdp", "laplace_max_rdp_directions", "randomised_response_rdp"]
 

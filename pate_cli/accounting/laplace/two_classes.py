@@ -26,8 +26,8 @@ from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.noisy_max import two_class_log_q
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
 
 __all__ = ["gap_of_score", "laplace_edge_rdp", "laplace_two_class_rdp"]
 

@@ -41,8 +41,8 @@ from pate_cli.accounting.divergence import renyi_divergence
 from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
-from pate_cli.arrays import Floats
-from pate_cli.checks import check_orders, check_positive
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_orders, check_positive
 
 __all__ = ["three_way_log_outcomes", "worst_laplace_max_rdp"]
 

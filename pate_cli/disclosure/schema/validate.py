@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from pate_cli.errors import quoted
+from pate_cli.core.errors import quoted
 
 __all__ = ["faults"]
 

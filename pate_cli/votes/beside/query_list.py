@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.beside.side_files import (
     SideRows,
     read_side,

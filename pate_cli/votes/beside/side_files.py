@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Floats, Ints
-from pate_cli.errors import VoteError, quoted, shortened
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.errors import VoteError, quoted, shortened
+from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.columns import QUERY
-from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.files import locate
 from pate_cli.votes.sources.footers import chunks_of
-from pate_cli.votes.sources.formats import Format
+from pate_cli.votes.sources.formats import Format, Part
 
 MOST_BYTES = 1 << 32
 """Of a side file, each number counted as 8 of them."""

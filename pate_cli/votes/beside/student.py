@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Floats
-from pate_cli.errors import VoteError
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import VoteError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
     as_floats,
@@ -23,7 +24,6 @@ from pate_cli.votes.beside.side_files import (
     side_by_side,
     understood,
 )
-from pate_cli.words import Voting
 
 __all__ = ["StudentPredictions", "YesProbabilities", "check_predictions", "load_predictions"]
 

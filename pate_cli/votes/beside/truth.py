@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
     check_label_set,
@@ -23,7 +24,6 @@ from pate_cli.votes.beside.side_files import (
     understood,
 )
 from pate_cli.votes.columns import LABEL, is_text
-from pate_cli.words import Voting
 
 __all__ = ["UNKNOWN", "PairTruth", "Truth", "load_truth", "truth_of"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pate_cli.errors import ParameterError, VoteError
-from pate_cli.multilabel import LabelSet
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Layout, Voting
 from pate_cli.votes.layouts.multilabel import (
     Answers,
     Ballots,
@@ -23,10 +22,6 @@ from pate_cli.votes.reading import (
 from pate_cli.votes.sources.npy import NpyCube
 from pate_cli.votes.told import Told
 from pate_cli.votes.vote_file import VoteFile
-from pate_cli.words import Layout, Voting
-
-if TYPE_CHECKING:
-    pass
 
 
 def from_cube(cube: NpyCube, told: Told) -> VoteFile:

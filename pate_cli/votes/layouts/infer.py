@@ -37,10 +37,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
 from pate_cli.votes.checks import ABSENT
-from pate_cli.words import Layout
 
 DISTINCT = 8
 SAMPLE_ENTRIES = 1 << 18

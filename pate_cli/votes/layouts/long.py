@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pate_cli.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, TEACHER, is_text

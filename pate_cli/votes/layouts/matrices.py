@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pate_cli.arrays import DENSE_CLASSES
-from pate_cli.errors import UsageError, VoteError, quoted
+from pate_cli.core.arrays import DENSE_CLASSES
+from pate_cli.core.errors import UsageError, VoteError, quoted
+from pate_cli.core.words import Layout
 from pate_cli.votes.checks import LARGEST, check_counts, first_bad
 from pate_cli.votes.layouts.cubes import counted_yes, from_cube
 from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
@@ -21,7 +22,6 @@ from pate_cli.votes.reading import (
 from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.told import Told, batch_size
 from pate_cli.votes.vote_file import VoteFile
-from pate_cli.words import Layout
 
 if TYPE_CHECKING:
     from pate_cli.votes.columns import Columns

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Counts, Ints
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import Counts, Ints
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.checks import (
     ABSENT,
     LARGEST,

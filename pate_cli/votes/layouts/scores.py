@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
 from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
 from pate_cli.votes.sources.npy import NpyCube

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from pate_cli.arrays import DENSE_CLASSES, Ints, SparseCounts
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import DENSE_CLASSES, Ints, SparseCounts
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
 from pate_cli.votes.columns import COUNT, LABEL
 from pate_cli.votes.entries import ids_of, numbers, plain_ids

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import is_text
 from pate_cli.votes.sources.arrow_messages import unpacked_sizes
-from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.formats import Part
 
 __all__ = ["tables"]
 

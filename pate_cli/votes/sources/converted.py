@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER, is_text
 from pate_cli.votes.sources import arrow_files, delimited, json_lines
 from pate_cli.votes.sources.arrow_files import LONG_TEXTS, MOST_UNPACKED
-from pate_cli.votes.sources.copies import LARGE, Copies, Part, leave_room
-from pate_cli.votes.sources.formats import Format
+from pate_cli.votes.sources.copies import LARGE, Copies, leave_room
+from pate_cli.votes.sources.formats import Format, Part
 
 __all__ = ["converted"]
 

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pate_cli.errors import VoteError, shortened
+from pate_cli.core.errors import VoteError, shortened
 from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
 from pate_cli.votes.sources.formats import Format, refuse_closed
 from pate_cli.votes.sources.text import Rows
 
-__all__ = ["LARGE", "Copies", "Part", "Wanted", "begun_with", "leave_room"]
+__all__ = ["LARGE", "Copies", "Wanted", "begun_with", "leave_room"]
 
 LARGE = 1 << 30
 """Bytes up to which a copy may grow whatever it came in, and however little room is left."""
@@ -57,15 +57,6 @@ _DAMAGED = (
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ROOM = "make room, or set TMPDIR to a folder that has some"
 _CODECS = {Format.GZIP: "gzip", Format.ZSTD: "zstd", Format.BZIP2: "bz2"}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One file: a local path, or a path on a pyarrow filesystem; `name` is for messages."""
-
-    name: str
-    path: str
-    filesystem: Any = None
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
-from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.text import refuse_other_bytes
 
 __all__ = ["tables"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pate_cli.errors import VoteError, quoted
+from pate_cli.core.errors import VoteError, quoted
 from pate_cli.files.addresses import (
     filesystem_of,
     is_address,
@@ -26,8 +26,15 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
-from pate_cli.votes.sources.copies import Copies, Part, Wanted, begun_with
-from pate_cli.votes.sources.formats import HEAD, Format, format_of, plain_suffix, suffix_format
+from pate_cli.votes.sources.copies import Copies, Wanted, begun_with
+from pate_cli.votes.sources.formats import (
+    HEAD,
+    Format,
+    Part,
+    format_of,
+    plain_suffix,
+    suffix_format,
+)
 
 __all__ = ["Located", "locate"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 import enum
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 
-__all__ = ["HEAD", "Format", "format_of", "plain_suffix", "refuse_closed", "suffix_format"]
+__all__ = ["HEAD", "Format", "Part", "format_of", "plain_suffix", "refuse_closed", "suffix_format"]
 
 HEAD = 1 << 12
 """Bytes that tell a format."""
@@ -28,6 +29,15 @@ class Format(enum.Enum):
     GZIP = "gzip"
     ZSTD = "zstd"
     BZIP2 = "bzip2"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: a local path, or a path on a pyarrow filesystem; `name` is for messages."""
+
+    name: str
+    path: str
+    filesystem: Any = None
 
 
 _MAGIC = {

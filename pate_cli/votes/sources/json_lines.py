@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.json as pjson
 import pyarrow.types as t
 
-from pate_cli.errors import VoteError, quoted
+from pate_cli.core.errors import VoteError, quoted
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.text import refuse_other_bytes
 
 __all__ = ["tables"]

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.footers import Chunk, chunks_of
+from pate_cli.votes.sources.formats import Part
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more

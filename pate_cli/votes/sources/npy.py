@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
 from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import row_numbers
-from pate_cli.words import Layout
 
 # How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
 _SIDES = {

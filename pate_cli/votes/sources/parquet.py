@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pate_cli.arrays import Ints
-from pate_cli.errors import VoteError, shortened
+from pate_cli.core.arrays import Ints
+from pate_cli.core.errors import VoteError, shortened
+from pate_cli.core.words import Layout
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns, find_columns, is_text
 from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, strays
@@ -22,10 +23,9 @@ from pate_cli.votes.ranges import Stretch, spans
 from pate_cli.votes.reading import row_numbers
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources import pages
-from pate_cli.votes.sources.copies import Part
 from pate_cli.votes.sources.footers import Chunk, entries_of
+from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.kept_open import KeptOpen, OpenFile, readable
-from pate_cli.words import Layout
 
 _IDS_AT_ONCE = 1 << 18
 MOST_ENTRIES = 1 << 24

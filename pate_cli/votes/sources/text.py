@@ -5,19 +5,15 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pate_cli.errors import VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.sources.formats import HEAD, Format, format_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pate_cli.votes.sources.copies import Part
+from pate_cli.votes.sources.formats import HEAD, Format, Part, format_of
 
 __all__ = ["Rows", "refuse_other_bytes"]
 

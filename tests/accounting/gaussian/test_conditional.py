@@ -21,7 +21,7 @@ from pate_cli.accounting.gaussian.conditional import (
 )
 from pate_cli.accounting.gaussian.three_outcomes import Lattice, lone_vote, moved_vote
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 HISTOGRAMS = [
     [127, 71, 10, 9, 7, 6, 6, 5, 5, 4],

@@ -20,7 +20,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
     scores,
     worst_scores,
 )
-from pate_cli.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 
 
 def one(counts, sigma, **options):

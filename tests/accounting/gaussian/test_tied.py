@@ -16,7 +16,7 @@ from laws import gaussian_argmax_law, three_outcome_law
 from pate_cli.accounting.gaussian import conditional, tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 
 def cost(histograms, *, distances=(0,), threshold, sigma1, argmax_cap=1e6, **query):

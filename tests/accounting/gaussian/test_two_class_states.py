@@ -13,7 +13,7 @@ from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.threshold import chain_rdp, pass_moments
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 DISTANCES = np.array([0, 1, 2, 5, 9, 30])
 # σ2, then T and σ1 of the test or nothing.

@@ -21,7 +21,7 @@ from pate_cli.accounting.laplace.noisy_max import (
     laplace_scores,
     two_class_log_q,
 )
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 
 
 def expanded_log_q(counts, scale, digits):

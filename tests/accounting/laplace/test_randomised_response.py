@@ -22,7 +22,7 @@ from pate_cli.accounting.laplace.two_classes import (
     laplace_two_class_rdp,
 )
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
-from pate_cli.errors import ParameterError
+from pate_cli.core.errors import ParameterError
 from pate_cli.published import laplace_rdp as published_rdp
 
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])

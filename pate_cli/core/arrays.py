@@ -1,0 +1,241 @@
+"""The arrays that functions take and return, by what is in them, and the label that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.errors import ParameterError
+
+__all__ = [
+    "DENSE_CLASSES",
+    "NO_LABEL",
+    "SOURCES",
+    "Counts",
+    "Floats",
+    "Histograms",
+    "Ints",
+    "LabelArray",
+    "SparseCounts",
+    "dense",
+    "largest_two",
+    "row_width",
+    "settled",
+    "stacked",
+    "winners",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+"""Real numbers: costs in nats, scores, orders."""
+
+Ints: TypeAlias = NDArray[np.int64]
+"""Whole numbers: rows, cells, distances."""
+
+Counts: TypeAlias = NDArray[np.int64]
+"""Vote histograms [queries, classes]. SECRET."""
+
+LabelArray: TypeAlias = NDArray[np.int32]
+"""One class a query, or NO_LABEL."""
+
+NO_LABEL: Final = -1
+"""Label of a query that was refused."""
+
+SOURCES: Final = ("teachers", "student", "none")
+"""Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody."""
+
+DENSE_CLASSES = 10_000
+"""Histograms of more classes are kept by the classes that have votes, whatever file they are from.
+
+The number of classes is public, so it may decide how noise is drawn; the votes may not.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCounts:
+    """Vote histograms by the classes that have votes. SECRET.
+
+    The same rows cut elsewhere may be wider or narrower: entries beyond a row's own are padding.
+
+    Attributes:
+        labels: classes with votes, ascending in each row, then `classes` as padding; [queries,
+            entries], int64, at least one entry and at most `classes`.
+        counts: their votes, ≥ 1, and 0 as padding; of the same shape.
+        classes: m, public.
+
+    Raises:
+        ParameterError: arrays that do not fit this description.
+    """
+
+    labels: Ints
+    counts: Counts
+    classes: int
+    voted: Ints = field(init=False, repr=False)
+    """How many classes have votes, [queries]."""
+
+    def __post_init__(self) -> None:
+        labels, counts = self.labels, self.counts
+        if labels.ndim != 2 or labels.shape != counts.shape:
+            raise ParameterError(
+                "labels and counts must be [queries, entries] both, got shapes "
+                f"{labels.shape} and {counts.shape}"
+            )
+        if not 1 <= labels.shape[1] <= self.classes:
+            raise ParameterError(
+                f"histograms of {self.classes} classes have 1 to {self.classes} entries, got "
+                f"{labels.shape[1]}"
+            )
+        there = labels < self.classes
+        steps = np.diff(labels, axis=1)
+        bad = (labels < 0).any(axis=1) | ((counts > 0) != there).any(axis=1)
+        bad |= ((steps <= 0) & there[:, 1:]).any(axis=1) | (steps < 0).any(axis=1)
+        bad |= (labels > self.classes).any(axis=1) | (counts < 0).any(axis=1)
+        if bad.any():
+            raise ParameterError(
+                f"row {int(np.argmax(bad))} is no sparse histogram: labels ascend, and every one "
+                "has a count of at least 1"
+            )
+        object.__setattr__(self, "voted", there.sum(axis=1))
+
+    @classmethod
+    def of(cls, counts: Counts) -> Self:
+        """Those of dense histograms [queries, classes]."""
+        rows, labels = np.nonzero(counts)
+        return cls.of_entries(rows, labels, counts[rows, labels], counts.shape)
+
+    @classmethod
+    def of_votes(cls, votes: Ints, classes: int, weights: Ints | None = None) -> Self:
+        """Those of labels [queries, teachers] below `classes`; negative where there is no vote.
+
+        With `weights` [teachers], ≥ 1, a vote counts for that many.
+        """
+        order = np.argsort(votes, axis=1, kind="stable")
+        ordered = np.take_along_axis(votes, order, axis=1)
+        each = np.ones_like(order) if weights is None else weights[order]
+        upto = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        first = ordered >= 0
+        first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+        rows, at = np.nonzero(first)
+        # Votes are ascending, so those of a label end where the next one of the row begins.
+        ends = np.append(at[1:], 0)
+        last = np.append(rows[1:] != rows[:-1], True)
+        ends[last] = votes.shape[1]
+        counts = upto[rows, ends[: rows.size]] - upto[rows, at]
+        return cls.of_entries(rows, ordered[rows, at], counts, (len(votes), classes))
+
+    @classmethod
+    def of_entries(cls, rows: Ints, labels: Ints, counts: Counts, shape: tuple[int, ...]) -> Self:
+        """Entries one by one: rows and, within a row, labels ascending; [entries] each.
+
+        `shape` is (queries, classes).
+        """
+        voted = np.bincount(rows, minlength=shape[0])
+        width = max(1, int(voted.max(initial=0)))
+        place = np.arange(rows.size) - np.repeat(np.cumsum(voted) - voted, voted)
+        padded = np.full((shape[0], width), shape[1], dtype=np.int64)
+        found = np.zeros((shape[0], width), dtype=np.int64)
+        padded[rows, place], found[rows, place] = labels, counts
+        return cls(padded, found, shape[1])
+
+    @property
+    def entries(self) -> tuple[Ints, Counts]:
+        """(labels, counts)."""
+        return self.labels, self.counts
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(queries, classes), as of dense histograms."""
+        return len(self.labels), self.classes
+
+    @property
+    def ndim(self) -> int:
+        """2."""
+        return 2
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> SparseCounts:
+        return SparseCounts(self.labels[rows], self.counts[rows], self.classes)
+
+    @property
+    def zeros(self) -> Ints:
+        """How many classes have no vote, [queries]."""
+        return self.classes - self.voted
+
+    def without_votes(self, place: Ints) -> Ints:
+        """The j-th class without a vote per row, from 0 and j < `zeros`, [queries].
+
+        Below the class ℓ that is the i-th with votes there are ℓ − i without: so many of those
+        with votes stand before the j-th without as have ℓ − i ≤ j.
+        """
+        before = self.labels - np.arange(self.labels.shape[1]) <= place[:, None]
+        before &= self.labels < self.classes
+        return np.asarray(place + before.sum(axis=1), dtype=np.int64)
+
+    def dense(self) -> Counts:
+        """[queries, classes]."""
+        found = np.zeros((len(self), self.classes + 1), dtype=np.int64)
+        np.put_along_axis(found, self.labels, self.counts, axis=1)
+        return np.ascontiguousarray(found[:, :-1])
+
+
+Histograms: TypeAlias = Counts | SparseCounts
+"""Vote histograms in either form. SECRET."""
+
+
+def settled(histograms: Histograms) -> Histograms:
+    """Dense histograms of more than DENSE_CLASSES classes as sparse ones; others as they are."""
+    if isinstance(histograms, SparseCounts) or histograms.shape[1] <= DENSE_CLASSES:
+        return histograms
+    return SparseCounts.of(histograms)
+
+
+def dense(histograms: Histograms) -> Counts:
+    """[queries, classes], for what looks at classes one by one."""
+    return histograms.dense() if isinstance(histograms, SparseCounts) else histograms
+
+
+def stacked(parts: Sequence[Histograms]) -> Histograms:
+    """The rows of several, at least one, all in the same form."""
+    sparse = [part for part in parts if isinstance(part, SparseCounts)]
+    if not sparse:
+        return np.concatenate([dense(part) for part in parts]).astype(np.int64)
+    width = max(part.labels.shape[1] for part in sparse)
+    classes = sparse[0].classes
+
+    def padded(array: Ints, value: int) -> Ints:
+        missing = ((0, 0), (0, width - array.shape[1]))
+        return np.pad(array, missing, constant_values=value)
+
+    return SparseCounts(
+        np.concatenate([padded(part.labels, classes) for part in sparse]),
+        np.concatenate([padded(part.counts, 0) for part in sparse]),
+        classes,
+    )
+
+
+def row_width(histograms: Histograms) -> int:
+    """Numbers that a row takes: classes, or entries of sparse histograms."""
+    counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
+    return counts.shape[-1]
+
+
+def largest_two(histograms: Histograms) -> Counts:
+    """The second largest and the largest count per query, [queries, 2], of two classes or more."""
+    counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
+    if counts.shape[1] < 2:  # entries of few sparse rows: some class has no vote
+        return np.pad(counts, ((0, 0), (1, 0)))
+    return np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
+
+
+def winners(histograms: Histograms) -> Ints:
+    """The class with most votes per query, the first of several, [queries]."""
+    if not isinstance(histograms, SparseCounts):
+        return np.asarray(np.argmax(histograms, axis=1), dtype=np.int64)
+    best = np.argmax(histograms.counts, axis=1)[:, None]
+    found = np.take_along_axis(histograms.labels, best, axis=1)[:, 0]
+    return np.where(histograms.voted > 0, found, 0)

@@ -1,0 +1,110 @@
+"""The one error tree: every class carries the exit code the command line returns for it.
+
+What messages show of files and of what users say is escaped and shortened here: a name may hold a
+line feed, a command to the terminal, or thousands of letters.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+_LONGEST_NAME: Final = 60
+_LONGEST_MESSAGE: Final = 600
+
+
+def quoted(value: object) -> str:
+    """A name, or whatever stands in its place, as messages show it: its repr, but never long."""
+    return shortened(repr(value))
+
+
+def shortened(text: str, most: int = _LONGEST_NAME) -> str:
+    """A text of at most so many characters: of a longer one its beginning and its end."""
+    tail = most // 3
+    return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
+
+
+def printable(text: str) -> str:
+    """A text on one line: whatever would break it or command a terminal is spelled out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+class PateError(Exception):
+    """Anything `pate` refuses to do; the message is one line and says what to do about it.
+
+    Whatever it is given, the line is printable and ends.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(printable(message), _LONGEST_MESSAGE))
+
+
+class UsageError(PateError):
+    """A flag or a combination of flags that makes no sense."""
+
+    exit_code = 2
+
+
+class ParameterError(UsageError, ValueError):
+    """A number outside its admissible range; the message echoes it and names the range."""
+
+
+class VoteError(PateError):
+    """The vote file cannot be read as votes; messages cite rows, never votes."""
+
+    exit_code = 3
+
+
+class LedgerError(PateError):
+    """A ledger file that is truncated, foreign, newer than this tool, or does not fit others."""
+
+    exit_code = 3
+
+
+class ReportError(PateError):
+    """A file that is no report of this tool, or one it cannot read."""
+
+    exit_code = 3
+
+
+class MismatchError(PateError):
+    """A report that does not agree with itself, or with the labels it came with."""
+
+    exit_code = 10
+
+
+class UncheckedError(PateError):
+    """A report of which all holds that can be checked from outside, and not all can be."""
+
+    exit_code = 11
+
+
+class ValidityError(PateError):
+    """An assumption of a theorem fails, so the number it would give cannot be trusted."""
+
+    exit_code = 4
+
+
+class UnreachableError(PateError):
+    """A privacy target below what the settings can reach, or a budget that is exhausted."""
+
+    exit_code = 5
+
+
+class OutputError(PateError):
+    """An output exists already or cannot be written."""
+
+    exit_code = 6
+
+
+class SpentError(PateError):
+    """The ledger was released before; a second draw would have to be paid for."""
+
+    exit_code = 7
+
+
+class EngineError(PateError):
+    """The work cannot be done where it should be: no workers, cluster or random numbers."""
+
+    exit_code = 9

@@ -1,0 +1,578 @@
+"""The ledger: what runs have spent on the votes they saw, and the record of what was released.
+
+The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
+them would itself cost privacy; `release` is the only way from a ledger to a number fit for
+publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and associative, with
+`Ledger.zero` as identity.
+
+Every sanitized draw from a ledger costs privacy, and so does every attempt at a target. The spend
+record remembers the rounds of each release and the public parameters of its draw, so that a second
+draw from the same votes is refused, or charged; and each attempt with its outcome. It holds nothing
+secret about votes, but the ids of rounds belong with the ledgers: the command line keeps it beside
+them (`record_beside`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from pate_cli.accounting.gnss import gnss_rdp
+from pate_cli.core.arrays import Floats
+from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.entropy import random_name
+from pate_cli.core.errors import LedgerError, ParameterError, VoteError, quoted, shortened
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import PublicFact
+from pate_cli.files.inputs import note
+from pate_cli.files.results import Result
+from pate_cli.files.sealed_json import Form, content_of, named
+from pate_cli.votes import Group
+
+__all__ = [
+    "Attempt",
+    "Draw",
+    "Ledger",
+    "Outcome",
+    "PastRelease",
+    "Round",
+    "SpendRecord",
+    "record_beside",
+]
+
+_T = TypeVar("_T")
+
+_MOST_ROWS: Final = 2**63 - 1
+_LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=2, unsealed=(1,))
+_RECORD: Final = Form(
+    "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
+)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The public parameters of one sanitized draw; its cost at any order follows from them.
+
+    Attributes:
+        beta: smoothness β > 0 per vote.
+        sigma: standard deviation in smooth sensitivities, > 0.
+        shift: κ ≥ 0 in smooth sensitivities.
+    """
+
+    beta: float
+    sigma: float
+    shift: float
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ), nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is public about one run of a mechanism.
+
+    Attributes:
+        id: random name of the run, so that no run is charged twice or forgotten.
+        mechanism: the mechanism's public parameters.
+        queries: k1, how many rows were asked.
+        max_answers: k2, the public cap on answers (k1 where there was none).
+        answers: how many labels were released.
+        draws: sanitized values that the run itself published; a later release pays for them.
+        read_off: facts that are taken as public and were read off the votes: no statement holds.
+        groups: of the teachers, where they count differently; none where they do not.
+        label_set: the labels of a query, where it has several; with binary voting the rows, caps
+            and answers are then of pairs of a query and a label.
+    """
+
+    id: str
+    mechanism: Mapping[str, Any]
+    queries: int
+    max_answers: int
+    answers: int
+    draws: tuple[Draw, ...] = ()
+    read_off: tuple[PublicFact, ...] = ()
+    groups: tuple[Group, ...] = ()
+    label_set: LabelSet | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.answers <= self.max_answers <= self.queries:
+            raise LedgerError(
+                f"round {shortened(self.id)}: answers, max_answers and queries must satisfy "
+                f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
+            )
+        moved = max((group.votes_per_record for group in self.groups), default=None)
+        if moved not in (None, self.teachers_per_record):
+            raise LedgerError(
+                f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
+                f"but it was charged for {shortened(str(self.teachers_per_record))}"
+            )
+
+    @property
+    def teachers_per_record(self) -> int:
+        """How many teachers one record may have trained, as the round was charged."""
+        found: int = self.mechanism.get("teachers_per_record", 1)
+        return found
+
+    @property
+    def votes_together(self) -> bool:
+        """Whether these are the votes of one teacher, as the round was charged."""
+        found: bool = self.mechanism.get("votes_together", False)
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ledger(Result):
+    """Rényi costs and local sensitivities per order, and the public facts of every round.
+
+    Attributes:
+        analysis: `tight` or `paper`.
+        delta: δ the rounds were run for.
+        orders: Rényi orders, [orders].
+        rdp: total cost at each order, [orders], nats.
+        sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
+        ceiling: a bound on LS_d for every d that no vote can change, [orders], nats.
+        rounds: one entry a run, sorted by id.
+        private: False when some labels were drawn from a fixed seed.
+    """
+
+    analysis: str
+    delta: float
+    orders: Floats
+    rdp: Floats
+    sensitivity: Floats
+    ceiling: Floats
+    rounds: tuple[Round, ...]
+    private: bool = True
+
+    def __post_init__(self) -> None:
+        if self.analysis not in ("tight", "paper"):
+            raise LedgerError(
+                f"unknown analysis {quoted(self.analysis)}; this tool knows tight and paper"
+            )
+        try:
+            check_delta(self.delta)
+            check_orders(self.orders)
+        except ParameterError as error:
+            raise LedgerError(f"the ledger is damaged: {error}") from None
+        shapes_agree = (
+            self.orders.ndim == 1
+            and self.rdp.shape == self.ceiling.shape == self.orders.shape
+            and self.sensitivity.ndim == 2
+            and self.sensitivity.shape[0] == self.orders.size
+        )
+        if not shapes_agree:
+            raise LedgerError("the ledger is damaged: its curves do not match its orders")
+        for values in (self.rdp, self.sensitivity, self.ceiling):
+            if not np.all(np.isfinite(values) & (values >= 0.0)):
+                raise LedgerError("the ledger is damaged: a cost is negative or not finite")
+        names = [done.id for done in self.rounds]
+        if len(set(names)) != len(names):
+            raise LedgerError("a round is given twice; give every ledger once")
+        # What one record costs at k teachers says nothing of what it costs at another k.
+        charged = sorted({str(done.teachers_per_record) for done in self.rounds})
+        if len(charged) > 1:
+            raise LedgerError(
+                "rounds charged for different `teachers_per_record` "
+                f"({shortened(', '.join(charged))}) have "
+                "no common cost; release each by itself"
+            )
+        if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
+            raise LedgerError(
+                "rounds of teachers in different `groups` have no common neighbours; release each "
+                "by itself"
+            )
+
+    @classmethod
+    def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
+        """Nothing spent: the identity of `+` among ledgers with these orders."""
+        orders = check_orders(orders)
+        nothing = np.zeros(orders.size)
+        return cls(
+            analysis=analysis,
+            delta=delta,
+            orders=orders,
+            rdp=nothing,
+            sensitivity=np.zeros((orders.size, 0)),
+            ceiling=nothing,
+            rounds=(),
+        )
+
+    @property
+    def queries(self) -> int:
+        """Rows asked in all rounds."""
+        return sum(done.queries for done in self.rounds)
+
+    @property
+    def answers(self) -> int:
+        """Labels released in all rounds."""
+        return sum(done.answers for done in self.rounds)
+
+    def __add__(self, other: Ledger) -> Ledger:
+        """The ledger of both. Costs and sensitivities add at each order.
+
+        With charges that depend on the votes and rounds chosen on earlier labels the sum is an
+        ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
+
+        Raises:
+            LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
+                round in both.
+        """
+        for what, mine, theirs in (
+            ("analysis", self.analysis, other.analysis),
+            ("delta", self.delta, other.delta),
+            ("orders", self.orders.tolist(), other.orders.tolist()),
+        ):
+            if mine != theirs:
+                raise LedgerError(
+                    f"ledgers can be added only with the same {what}, got {mine} and {theirs}"
+                )
+        distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
+        return Ledger(
+            analysis=self.analysis,
+            delta=self.delta,
+            orders=self.orders,
+            rdp=self.rdp + other.rdp,
+            sensitivity=self._extended(distances) + other._extended(distances),
+            ceiling=self.ceiling + other.ceiling,
+            rounds=tuple(sorted(self.rounds + other.rounds, key=lambda done: done.id)),
+            private=self.private and other.private,
+        )
+
+    def _extended(self, distances: int) -> Floats:
+        """The sensitivity curves over more distances; past its own, a ledger knows its ceiling."""
+        missing = distances - self.sensitivity.shape[1]
+        tail = np.repeat(self.ceiling[:, None], missing, axis=1)
+        return np.concatenate([self.sensitivity, tail], axis=1)
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """Every sanitized value that the rounds themselves published."""
+        return tuple(draw for done in self.rounds for draw in done.draws)
+
+    def with_draw(self, draw: Draw) -> Ledger:
+        """This ledger of a single round, after the round published a sanitized value."""
+        (only,) = self.rounds
+        return replace(self, rounds=(replace(only, draws=(*only.draws, draw)),))
+
+    def row(self, order: float) -> int:
+        """Index of an order in the ledger.
+
+        Raises:
+            LedgerError: the order was not charged.
+        """
+        found = np.flatnonzero(np.isclose(self.orders, order, rtol=1e-12, atol=0.0))
+        if found.size == 0:
+            held = ", ".join(f"{value:g}" for value in self.orders)
+            raise LedgerError(f"order {order:g} was not charged; this ledger holds {held}")
+        return int(found[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the ledger file holds."""
+        return {
+            "releasable": False,
+            "analysis": self.analysis,
+            "delta": self.delta,
+            "private": self.private,
+            "rounds": [
+                {
+                    "id": done.id,
+                    "mechanism": dict(done.mechanism),
+                    "queries": done.queries,
+                    "max_answers": done.max_answers,
+                    "answers": done.answers,
+                    "draws": [asdict(draw) for draw in done.draws],
+                    "read_off": [fact.value for fact in done.read_off],
+                    **({"groups": [asdict(group) for group in done.groups]} if done.groups else {}),
+                    **({} if done.label_set is None else {"label_set": done.label_set.facts()}),
+                }
+                for done in self.rounds
+            ],
+            "orders": self.orders.tolist(),
+            "rdp": self.rdp.tolist(),
+            "ceiling": self.ceiling.tolist(),
+            "sensitivity": self.sensitivity.tolist(),
+        }
+
+    def to_json(self) -> str:
+        """The ledger file, to be written with mode 0600."""
+        return _LEDGER.text(self.to_dict())
+
+    def columns(self) -> dict[str, Floats]:
+        """What was spent by order."""
+        return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
+
+    def headline(self) -> str:
+        """How many rounds, and at which orders."""
+        held = ", ".join(f"{order:g}" for order in self.orders)
+        return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Ledger:
+        """The ledger in a file; LedgerError, naming the file, where there is none."""
+        note("one of the ledgers", (path, None))
+        with named(path):
+            return cls.from_json(content_of(path))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Ledger:
+        """Read a ledger file.
+
+        Raises:
+            LedgerError: truncated, foreign, damaged, or written by a newer schema.
+        """
+        data = _LEDGER.fields(text)
+        try:
+            return cls(
+                analysis=data["analysis"],
+                delta=float(_numbers(data["delta"])),
+                orders=_numbers(data["orders"]),
+                rdp=_numbers(data["rdp"]),
+                sensitivity=_numbers(data["sensitivity"]),
+                ceiling=_numbers(data["ceiling"]),
+                rounds=tuple(_round_from(entry) for entry in data["rounds"]),
+                private=_of_type(bool, data["private"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
+
+
+@dataclass(frozen=True)
+class PastRelease:
+    """One draw that was made.
+
+    Attributes:
+        rounds: ids of the rounds whose cost it released.
+        draw: its public parameters.
+        id: random name of the draw, so that records which both tell of it count it once.
+    """
+
+    rounds: tuple[str, ...]
+    draw: Draw
+    id: str = ""
+
+
+class Outcome(enum.StrEnum):
+    """How an attempt at a target ended; one that never ended counts as passed."""
+
+    PENDING = "pending"
+    PASSED = "passed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run at a target stated in advance.
+
+    Attributes:
+        id: random name of the run.
+        epsilon: what passing costs, nats.
+        delta: what the attempt costs whatever comes out.
+        refusal_epsilon: what a refusal costs, nats.
+        outcome: how it ended.
+    """
+
+    id: str
+    epsilon: float
+    delta: float
+    refusal_epsilon: float
+    outcome: Outcome
+
+    @property
+    def cost(self) -> float:
+        """ε that it counts for, nats."""
+        return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
+
+
+@dataclass(frozen=True)
+class SpendRecord:
+    """All releases and all attempts at a target so far, oldest first.
+
+    Attempts add up, ε and δ each, passes at their target and refusals at their η, even if each was
+    chosen on the outcomes before (accounting/THEORY.md, section 10.5).
+    """
+
+    releases: tuple[PastRelease, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """(ε, δ) of all attempts: sums of the decimals that they were given as."""
+        return (
+            _decimal_sum(attempt.cost for attempt in self.attempts),
+            _decimal_sum(attempt.delta for attempt in self.attempts),
+        )
+
+    def attempted(self, attempt: Attempt) -> SpendRecord:
+        """The record with an attempt, in place of what it held under the same id."""
+        others = tuple(known for known in self.attempts if known.id != attempt.id)
+        return replace(self, attempts=(*others, attempt))
+
+    def without(self, attempt: Attempt) -> SpendRecord:
+        """The record of all other attempts."""
+        return replace(
+            self, attempts=tuple(known for known in self.attempts if known.id != attempt.id)
+        )
+
+    def touching(self, ledger: Ledger) -> tuple[PastRelease, ...]:
+        """Past releases that drew from a round of this ledger."""
+        mine = {done.id for done in ledger.rounds}
+        return tuple(past for past in self.releases if mine & set(past.rounds))
+
+    def after(self, ledger: Ledger, draw: Draw | None) -> SpendRecord:
+        """The record with one more release; without a draw nothing is spent by releasing."""
+        if draw is None:
+            return self
+        names = tuple(done.id for done in ledger.rounds)
+        past = PastRelease(names, draw, random_name(16))
+        return replace(self, releases=(*self.releases, past))
+
+    def __or__(self, other: SpendRecord) -> SpendRecord:
+        """What either tells of; a release or attempt of both counts once."""
+        more = Counter(other.releases) - Counter(self.releases)
+        attempts = {attempt.id: attempt for attempt in (*self.attempts, *other.attempts)}
+        return SpendRecord((*self.releases, *more.elements()), tuple(attempts.values()))
+
+    def to_json(self) -> str:
+        """The record file."""
+        releases: Sequence[dict[str, Any]] = [
+            {
+                "id": past.id,
+                "rounds": list(past.rounds),
+                "beta": past.draw.beta,
+                "sigma_release": past.draw.sigma,
+                "shift": past.draw.shift,
+            }
+            for past in self.releases
+        ]
+        attempts = [asdict(attempt) for attempt in self.attempts]
+        return _RECORD.text({"releases": releases, "attempts": attempts})
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> SpendRecord:
+        """The record in a file, nothing where there is no such file; LedgerError, naming it."""
+        with named(path):
+            if Path(path).exists() and not Path(path).is_file():
+                raise LedgerError("is no regular file, so it cannot keep a record")
+        with named(path), contextlib.suppress(FileNotFoundError):
+            return cls.from_json(content_of(path))
+        return cls()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> SpendRecord:
+        """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
+        data = _RECORD.fields(text)
+        try:
+            releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
+            # Version 1 knew of no targets.
+            tried = [] if data["schema_version"] == 1 else _of_type(list, data["attempts"])
+            attempts = tuple(_attempt_from(attempt) for attempt in tried)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise LedgerError("the record of releases is damaged") from None
+        return cls(releases, attempts)
+
+
+def _decimal_sum(numbers: Iterable[float]) -> float:
+    """.1 and .2 make .3, neither more nor less."""
+    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
+
+
+def record_beside(ledger: str | PathLike[str]) -> Path:
+    """Where the record of a ledger's releases is kept: `<ledger>.spent.json` beside the ledger.
+
+    Links are followed, so that another name of the ledger has no record of its own.
+
+    Raises:
+        LedgerError: a pipe or a device, beside which nothing can be kept.
+    """
+    path = Path(ledger)
+    with named(path):
+        if path.exists() and not path.is_file():
+            raise LedgerError("no regular file, so no record of releases goes beside it")
+        try:
+            at = path.resolve()
+        except (RuntimeError, ValueError):  # links in a circle; a null
+            raise LedgerError("is no name of a file") from None
+        if at.is_symlink():  # in a circle, from Python 3.13 on
+            raise LedgerError("is no name of a file")
+    return at.with_name(f"{at.name}.spent.json")
+
+
+def _round_from(data: Mapping[str, Any]) -> Round:
+    """A round of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
+    draws = tuple(Draw(**draw) for draw in data["draws"])
+    for draw in draws:
+        draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    facts = tuple(PublicFact(fact) for fact in _of_type(list, data.get("read_off", [])))
+    _of_type(str, data["id"])
+    _of_type(dict, data["mechanism"])
+    for count in ("queries", "max_answers", "answers"):
+        if _of_type(int, data[count]) > _MOST_ROWS:
+            raise OverflowError("more rows than any file has")
+    groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
+    several = None
+    if "label_set" in data:
+        several = LabelSet.from_facts(_of_type(dict, data["label_set"]))
+    read = {"draws": draws, "read_off": facts, "groups": groups, "label_set": several}
+    return Round(**{**data, **read})
+
+
+def _group_from(data: dict[str, Any]) -> Group:
+    """A group of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
+    for name, value in _of_type(dict, data).items():
+        _of_type(str if name == "group" else int, value)
+    try:
+        return Group(**data)
+    except VoteError as error:
+        raise ValueError("a damaged group") from error
+
+
+def _past_from(data: dict[str, Any]) -> PastRelease:
+    """A release of a record file; KeyError, TypeError or a ParameterError when it is damaged."""
+    names = _of_type(list, data["rounds"])
+    if not names:
+        raise TypeError("a release of no round")
+    beta, sigma, shift = (data[field] for field in ("beta", "sigma_release", "shift"))
+    for number in (beta, sigma, shift):
+        if type(number) not in (int, float):
+            raise TypeError("not a number")
+    draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
+    draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
+    return PastRelease(
+        tuple(_of_type(str, name) for name in names), draw, _of_type(str, data.get("id", ""))
+    )
+
+
+def _attempt_from(data: dict[str, Any]) -> Attempt:
+    """An attempt of a record file; KeyError, TypeError or ValueError when it is damaged."""
+    epsilon, delta, eta = (
+        float(_numbers(data[name])) for name in ("epsilon", "delta", "refusal_epsilon")
+    )
+    if not all(0.0 < number < math.inf for number in (epsilon, delta, eta)) or delta >= 1.0:
+        raise ValueError("out of range")
+    return Attempt(_of_type(str, data["id"]), epsilon, delta, eta, Outcome(data["outcome"]))
+
+
+def _numbers(value: Any) -> Floats:
+    """JSON numbers as float64; TypeError or ValueError for text, booleans and ragged lists."""
+    found = np.asarray(value)
+    if found.dtype.kind not in "iuf":
+        raise TypeError("not numbers")
+    return found.astype(np.float64)
+
+
+def _of_type(kind: type[_T], value: Any) -> _T:
+    """The value, if JSON gave it this very type (a boolean is no whole number)."""
+    if type(value) is not kind:
+        raise TypeError(f"not {kind.__name__}")
+    return value

@@ -1,0 +1,154 @@
+"""What the verbs return: frozen values with a table, a file and a few words on themselves."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import LabelFormat
+from pate_cli.files.addresses import public_name
+from pate_cli.files.draft import Sink
+from pate_cli.files.transaction import Outputs
+
+__all__ = ["Result", "encode_columns", "row_columns"]
+
+
+class Result(ABC):
+    """A result: JSON-ready facts, and a table of whatever it holds many of."""
+
+    @property
+    def releasable(self) -> bool:
+        """False for what describes the votes; its files are its owner's alone."""
+        return False
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Facts, ready for JSON, in a stable order of keys."""
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The table: columns of one length by name."""
+
+    @abstractmethod
+    def headline(self) -> str:
+        """A few words on it."""
+
+    def to_json(self) -> str:
+        """Indented JSON with a final newline; never NaN or Infinity."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow.Table."""
+        return _arrow(self.columns())
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas.DataFrame.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise UsageError("pandas is not installed; to_arrow() needs nothing more") from None
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.
+
+        Args:
+            path: where to; mode 0600 unless the result may be published, and only then an address
+                of a store.
+            force: replace what is there, whatever it is: a result that may be published does not
+                know which files it was made from, as the command line does.
+
+        Raises:
+            OutputError: the file exists already, or cannot be written.
+            UsageError: another suffix.
+        """
+        with Outputs(force=force) as out:
+            out.reserve(path, mode=0o644 if self.releasable else 0o600)
+            with out.open(path) as file:
+                self.write(file, public_name(os.fspath(path)))
+
+    def encode(self, path: str | os.PathLike[str]) -> bytes:
+        """The content of a file of this name."""
+        file = io.BytesIO()
+        self.write(file, path)
+        return file.getvalue()
+
+    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+        """Write the content of a file named `path` to the binary file object `file`."""
+        if PurePath(path).suffix.lower() == ".json":
+            file.write(self.to_json().encode())
+        else:
+            file.write(encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path))))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}{'' if self.releasable else '; SECRET'}>"
+
+    def preview(self) -> Iterable[tuple[object, ...]]:
+        """A few rows of cells for a notebook, below the headline."""
+        return ()
+
+    def _repr_html_(self) -> str:
+        # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
+        rows = "".join(map(_html_row, self.preview())) if self.releasable else ""
+        table = f"<table>{rows}</table>" if rows else ""
+        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p>{table}"
+
+
+def _html_row(cells: tuple[object, ...]) -> str:
+    shown = (f"<td style='text-align:left'>{html.escape(str(cell))}</td>" for cell in cells)
+    return f"<tr>{''.join(shown)}</tr>"
+
+
+def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    """Columns of dataclass instances of one type; a missing number is NaN."""
+    names = [field.name for field in fields(rows[0])] if rows else []
+    values = {name: [getattr(row, name) for row in rows] for name in names}
+    return {
+        name: np.array([np.nan if value is None else value for value in column])
+        for name, column in values.items()
+    }
+
+
+def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
+    """A pyarrow.Table, with null for NaN."""
+    import pyarrow as pa
+
+    return pa.table(
+        {name: pa.array(np.asarray(c), from_pandas=True) for name, c in columns.items()}
+    )
+
+
+def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelFormat) -> bytes:
+    """A file with one row per entry; every column has the same length, a NaN is missing.
+
+    Raises:
+        UsageError: a format that cannot hold named columns.
+    """
+    if table_format is LabelFormat.NPY:
+        raise UsageError("a table with named columns cannot be NPY; use .parquet, .csv or .jsonl")
+    table = _arrow(columns)
+    if table_format is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    from pyarrow import csv, parquet
+
+    sink = io.BytesIO()
+    if table_format is LabelFormat.CSV:
+        csv.write_csv(table, sink)
+    else:
+        parquet.write_table(table, sink, write_page_checksum=True)
+    return sink.getvalue()

@@ -1,0 +1,115 @@
+"""What a file of labels says of itself: rows, answers of the teachers, and public parameters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from pate_cli.core.errors import VoteError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import LabelFormat, Voting
+from pate_cli.files.digest import opened, parts_of
+
+__all__ = ["LabelCounts", "count_labels"]
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Counts in units of the report, and the metadata of a Parquet file.
+
+    Attributes:
+        queries: rows that were asked: queries, or pairs of a query and a label.
+        answers: how many of them the teachers answered; None where the file does not tell theirs
+            from a student's.
+        labelled: how many have a label.
+        metadata: texts, and `label_names` a list of them; None where the format has none.
+    """
+
+    queries: int
+    answers: int | None
+    labelled: int
+    metadata: dict[str, Any] | None
+
+
+def count_labels(
+    path: str | PathLike[str], label_format: LabelFormat, label_set: LabelSet | None
+) -> LabelCounts:
+    """Those of a file or a folder of parts.
+
+    Raises:
+        VoteError: it cannot be read as labels of this format.
+    """
+    found = [_counted(part, label_format, label_set) for part in parts_of(path) or [fspath(path)]]
+    if any(one.metadata != found[0].metadata for one in found):
+        raise VoteError("the parts of the labels carry different parameters")
+    answers = [one.answers for one in found if one.answers is not None]
+    return LabelCounts(
+        sum(one.queries for one in found),
+        sum(answers) if len(answers) == len(found) else None,
+        sum(one.labelled for one in found),
+        found[0].metadata,
+    )
+
+
+def _counted(part: str, label_format: LabelFormat, label_set: LabelSet | None) -> LabelCounts:
+    import pyarrow as pa
+
+    try:
+        with opened(part) as file:
+            if label_format is LabelFormat.NPY:
+                return _of_array(np.lib.format.read_array(file, allow_pickle=False), label_set)
+            return _of_table(_table(file, label_format), label_set)
+    except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException):
+        raise VoteError(f"the labels cannot be read as {label_format}") from None
+
+
+def _table(file: Any, label_format: LabelFormat) -> Any:
+    if label_format is LabelFormat.PARQUET:
+        from pyarrow import parquet
+
+        return parquet.read_table(file)
+    if label_format is LabelFormat.CSV:
+        from pyarrow import csv
+
+        # An id may hold line ends.
+        return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
+    import pyarrow as pa
+
+    columns: dict[str, list[Any]] = {}
+    for line in file:
+        for name, value in json.loads(line).items():
+            columns.setdefault(name, []).append(None if value is None else value)
+    return pa.table({name: columns[name] for name in columns if name != "query_id"})
+
+
+def _of_array(labels: Any, label_set: LabelSet | None) -> LabelCounts:
+    said = labels >= 0
+    if label_set is not None and label_set.voting is Voting.POWERSET:
+        said = said.all(axis=1)
+    return LabelCounts(said.size, None, int(np.count_nonzero(said)), None)
+
+
+def _of_table(table: Any, label_set: LabelSet | None) -> LabelCounts:
+    raw = (table.schema.metadata or {}).get(b"pate")
+    metadata = None if raw is None else dict(json.loads(raw))
+    rows = table.num_rows
+    each = 1 if label_set is None or label_set.voting is Voting.BINARY else label_set.count
+    if "unanswered" in table.column_names and label_set is not None:
+        from pyarrow import compute
+
+        lengths = np.asarray(compute.list_value_length(table["unanswered"]))
+        if each > 1:
+            return LabelCounts(rows, None, int(np.count_nonzero(lengths == 0)), metadata)
+        pairs = rows * label_set.count
+        return LabelCounts(pairs, None, pairs - int(lengths.sum()), metadata)
+    sources = np.asarray(table["source"].to_pylist())
+    return LabelCounts(
+        rows // each,
+        int(np.count_nonzero(sources == "teachers")) // each,
+        int(np.count_nonzero(sources != "none")) // each,
+        metadata,
+    )

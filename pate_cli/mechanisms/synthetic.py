@@ -1,0 +1,112 @@
+"""Synthetic teacher ensembles: public stand-ins for votes, to tune and test on.
+
+Nothing here comes from real teachers. A query has a true class, drawn with the given imbalance,
+and a difficulty: the chance that a teacher gets it right is Beta-distributed with the given mean.
+Wrong votes go to the other classes by a Dirichlet draw with small weights, so that a query is
+confused with a few classes rather than with all of them. Teachers err independently given the
+query, hence a multinomial histogram.
+
+Of many classes the Dirichlet weights are never drawn. Wrong votes by them, one after the other,
+are those of an urn: with weight α on each of w classes, the next after i wrong votes repeats one of
+them, each equally often, with chance i/(i + α w), and else goes to any of the w classes. That is
+the same law (Blackwell and MacQueen 1973), in memory that grows with the teachers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, Ints, SparseCounts
+from pate_cli.core.checks import check_nonnegative, check_positive
+from pate_cli.core.errors import ParameterError
+
+__all__ = ["SyntheticEnsemble"]
+
+
+@dataclass(frozen=True)
+class SyntheticEnsemble:
+    """A recipe for vote histograms.
+
+    Attributes:
+        teachers: τ ≥ 1.
+        classes: m ≥ 2.
+        queries: number of histograms, ≥ 1.
+        agreement: mean chance that a teacher votes for the true class, in (0, 1).
+        spread: how much queries differ: 0 makes all alike, towards 1 splits them into easy and
+            hopeless ones; in [0, 1).
+        confusion: Dirichlet weight per wrong class, > 0; small values confuse with few classes.
+        imbalance: Zipf exponent of the class frequencies, ≥ 0; 0 is balanced.
+    """
+
+    teachers: int
+    classes: int
+    queries: int
+    agreement: float = 0.85
+    spread: float = 0.3
+    confusion: float = 0.3
+    imbalance: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.teachers < 1 or self.classes < 2 or self.queries < 1:
+            raise ParameterError(
+                "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1, got "
+                f"{self.teachers}, {self.classes} and {self.queries}"
+            )
+        if not 0.0 < self.agreement < 1.0:
+            raise ParameterError(f"agreement must be between 0 and 1, got {self.agreement}")
+        if not 0.0 <= self.spread < 1.0:
+            raise ParameterError(f"spread must be at least 0 and below 1, got {self.spread}")
+        check_positive("confusion", self.confusion)
+        check_nonnegative("imbalance", self.imbalance)
+
+    def draw(self, seed: int) -> tuple[Histograms, Ints]:
+        """(histograms [queries, classes], true classes [queries]) for a seed ≥ 0.
+
+        The histograms of more than DENSE_CLASSES classes are sparse.
+        """
+        random = np.random.default_rng(seed)
+        weights = np.arange(1, self.classes + 1, dtype=np.float64) ** -self.imbalance
+        truth = random.choice(self.classes, size=self.queries, p=weights / weights.sum())
+        right = np.full(self.queries, self.agreement)
+        if self.spread > 1e-12:  # below, the Beta draw would overflow, and nobody could tell
+            concentration = (1.0 - self.spread) / self.spread
+            right = random.beta(
+                self.agreement * concentration,
+                (1.0 - self.agreement) * concentration,
+                size=self.queries,
+            )
+        if self.classes > DENSE_CLASSES:
+            return self._by_urn(random, truth, right), truth
+        wrong = random.dirichlet(np.full(self.classes - 1, self.confusion), size=self.queries)
+        # Very small weights can underflow to an all-zero draw; spread it evenly then.
+        wrong = np.where(np.isfinite(wrong), wrong, 1.0 / (self.classes - 1))
+        chances = np.empty((self.queries, self.classes))
+        rows = np.arange(self.queries)
+        others = np.ones_like(chances, dtype=bool)
+        others[rows, truth] = False
+        chances[rows, truth] = right
+        chances[others] = ((1.0 - right)[:, None] * wrong).ravel()
+        chances /= chances.sum(axis=1, keepdims=True)
+        return random.multinomial(self.teachers, chances).astype(np.int64), truth
+
+    def _by_urn(self, random: np.random.Generator, truth: Ints, right: Floats) -> SparseCounts:
+        """Votes teacher by teacher: who errs repeats an earlier error or makes a fresh one."""
+        rows = np.arange(self.queries)
+        others = self.classes - 1
+        fresh = random.integers(others, size=(self.queries, self.teachers))
+        errs = random.random((self.queries, self.teachers)) >= right[:, None]
+        errors = np.zeros((self.queries, self.teachers), dtype=np.int64)
+        made = np.zeros(self.queries, dtype=np.int64)
+        votes = np.empty((self.queries, self.teachers), dtype=np.int64)
+        for teacher in range(self.teachers):
+            # A place among the errors so far, or, as often as all fresh ones weigh, beyond them.
+            place = random.random(self.queries) * (made + self.confusion * others)
+            earlier = errors[rows, np.minimum(place, self.teachers - 1).astype(np.int64)]
+            other = np.where(place < made, earlier, fresh[:, teacher])
+            errors[rows, made] = other
+            made += errs[:, teacher]
+            # Numbered without the true class, which they pass over.
+            votes[:, teacher] = np.where(errs[:, teacher], other + (other >= truth), truth)
+        return SparseCounts.of_votes(votes, self.classes)

@@ -1,0 +1,210 @@
+"""A run that was cut short goes on where it was: its key and what was finished. SECRET.
+
+Since all noise follows from the run's key (`core.noise`), a run that is started again under the
+same key gives the same labels and the same report: nothing is drawn, published or charged twice.
+What is kept of finished rows only spares the work. Whoever reads the folder knows the noise, so it
+is its owner's alone, and goes when the run has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pate_cli.core.entropy import random_name
+from pate_cli.core.errors import OutputError, UsageError
+from pate_cli.core.noise import RunKey
+from pate_cli.files.addresses import refuse_address
+from pate_cli.files.transaction import Outputs
+from pate_cli.files.undisturbed import undisturbed
+from pate_cli.files.unfinished import CREATE
+
+__all__ = ["Checkpoint"]
+
+_KIND: Final = "pate-checkpoint"
+_VERSION: Final = 1
+_RUN: Final = "run.json"
+_PIECE: Final = "piece-{}-{}.bin"
+_OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
+_SEAL: Final = 32
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is kept of one run.
+
+    Attributes:
+        folder: where; of mode 0700, and no other run's.
+        key: what all noise of the run follows from.
+    """
+
+    folder: Path
+    key: RunKey
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str], run: str, *, seed: int | None) -> Checkpoint:
+        """That of a run: the one that is there, or a new one.
+
+        Args:
+            folder: where it is kept.
+            run: everything that decides what comes out, votes included, in few words.
+            seed: of the noise; None draws a fresh key, once.
+
+        Raises:
+            UsageError: the folder belongs to a run with other settings or other votes, or is on an
+                object store.
+            OutputError: it is not empty and no checkpoint, is open to others, or cannot be made.
+        """
+        refuse_address(folder)
+        place = Path(folder)
+        with _writable(place):
+            place.mkdir(mode=0o700, exist_ok=True)
+            known = place / _RUN
+            new = not known.exists()
+            if new and any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
+                raise OutputError(
+                    f"{place} is not empty and no checkpoint; give a folder of its own"
+                )
+            _refuse_shared(place)
+            if new:
+                key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
+                with Outputs() as out:
+                    out.reserve(known, mode=0o600)
+                    out.write(known, _encoded(run, key))
+                return cls(place, key)
+            return cls(place, _decoded(known.read_bytes(), run, place))
+
+    def pieces(self, number: int) -> Pieces:
+        """What is kept of a pass over the votes."""
+        return Pieces(self, number)
+
+    def end(self) -> None:
+        """Forget the run: it has ended, and all that it promised is in place.
+
+        OutputError where something cannot be removed; the key is the last to go.
+        """
+        try:
+            # Without the key nobody could tell what the rest belongs to.
+            entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
+            ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
+            with undisturbed():
+                for entry in ours:
+                    entry.unlink(missing_ok=True)
+                # Whatever else was put here, such as the labels, stays.
+                if len(ours) == len(entries):
+                    self.folder.rmdir()
+        except FileNotFoundError:
+            pass  # another process has ended the same run
+        except OSError as error:
+            raise OutputError(
+                f"cannot remove {self.folder}: {error.strerror or error}; the run has ended and "
+                "its labels stand, so remove what is left, which is secret"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Finished ranges of one pass, each sealed under the run's key."""
+
+    checkpoint: Checkpoint
+    number: int
+
+    def has(self, start: int) -> bool:
+        """Whether anything was kept of the range that starts at a row."""
+        return self._path(start).exists()
+
+    def find(self, start: int) -> Any:
+        """What was kept; None where that is not whole."""
+        try:
+            data = self._path(start).read_bytes()
+        except FileNotFoundError:
+            return None
+        seal, content = data[:_SEAL], data[_SEAL:]
+        if not secrets.compare_digest(seal, self._sealed(start, content)):
+            return None  # cut short, or not ours
+        return pickle.loads(content)  # noqa: S301 - sealed under the run's key
+
+    def keep(self, start: int, found: Any) -> None:
+        """Keep what was found; OutputError where that cannot be written."""
+        content = pickle.dumps(found)
+        path = self._path(start)
+        with _writable(path):
+            # Two processes that go on with one run never share a draft.
+            draft = path.with_suffix(f".{random_name(8)}.tmp")
+            descriptor = os.open(draft, CREATE, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(self._sealed(start, content))
+                file.write(content)
+            draft.replace(path)
+
+    def _path(self, start: int) -> Path:
+        return self.checkpoint.folder / _PIECE.format(self.number, start)
+
+    def _sealed(self, start: int, content: bytes) -> bytes:
+        return hashlib.blake2b(
+            content,
+            digest_size=_SEAL,
+            key=self.checkpoint.key.secret,
+            person=b"pate piece",
+            salt=self.number.to_bytes(8, "little") + start.to_bytes(8, "little"),
+        ).digest()
+
+
+def _encoded(run: str, key: RunKey) -> bytes:
+    content = {
+        "kind": _KIND,
+        "schema_version": _VERSION,
+        "run": run,
+        "secret": key.secret.hex(),
+        "seed": key.seed,
+    }
+    return json.dumps(content).encode()
+
+
+def _decoded(content: bytes, run: str, place: Path) -> RunKey:
+    try:
+        data = json.loads(content)
+        kind = data["kind"], data["schema_version"]
+        known, key = data["run"], RunKey(bytes.fromhex(data["secret"]), data["seed"])
+    except (ValueError, KeyError, TypeError):
+        kind = None
+    if kind != (_KIND, _VERSION):
+        raise OutputError(
+            f"{place} holds no checkpoint that this version of pate reads; give another folder"
+        )
+    if known != run:
+        raise UsageError(
+            f"the checkpoint in {place} is of a run with other flags or other votes; go on with "
+            "those, or give another folder"
+        )
+    return key
+
+
+def _refuse_shared(place: Path) -> None:
+    """OutputError unless the folder is its owner's alone."""
+    found = place.stat()
+    if hasattr(os, "getuid") and (
+        found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077
+    ):
+        raise OutputError(
+            f"{place} is open to others, and a checkpoint holds the run's key; make it yours alone "
+            f"(chmod 700 {place})"
+        )
+
+
+@contextlib.contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,309 @@
+"""Passes over the rows that are asked, range by range, on whatever engine there is.
+
+The ranges follow from the file alone, so that sums over them are the same to the last bit wherever
+they are done, and so are labels, whose noise belongs to rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.score_grid import ScoreGrid
+from pate_cli.core.arrays import Histograms, SparseCounts
+from pate_cli.core.errors import VoteError
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.run.checkpoint import Checkpoint, Pieces
+from pate_cli.run.engine import HERE, Engine
+from pate_cli.votes import VoteBatch, VoteFile
+
+__all__ = [
+    "CountsPasses",
+    "FilePasses",
+    "Gather",
+    "Look",
+    "OnCounts",
+    "Passes",
+    "TallyCells",
+    "nothing_seen",
+]
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+_Whole = TypeVar("_Whole")
+
+Look = Callable[[Any, VoteBatch], _Found]
+"""What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
+
+_Ranged: TypeAlias = tuple[list[_Found], bytes]
+"""What was found in the batches of a range, and a digest of its votes."""
+
+# Entries of histograms or labels in a range: some seconds of work at most, half a second for few
+# classes.
+_ENTRIES: Final = 1 << 21
+
+
+def nothing_seen(rows: int, of: int | None = None, /) -> None:
+    """Progress that nobody follows."""
+
+
+class Gather(Protocol[_Whole]):
+    """What is made of a whole range where it was worked on; it pickles."""
+
+    def __call__(self, rows: tuple[int, int], found: list[Any]) -> _Whole:
+        """From what was found in the batches of rows start ≤ i < stop."""
+        ...
+
+    def stands(self, known: _Whole) -> bool:
+        """Whether what an earlier process made of a range is still there."""
+        ...
+
+
+class Passes(Protocol):
+    """The rows that are asked; read once or more, always the same ones."""
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """What `look` makes of every batch, in order.
+
+        Args:
+            mechanism: bound to the rows of each batch before `look` sees it.
+            look: applied to (mechanism, batch).
+            progress: called with the number of rows of each finished range.
+            in_order: `look` must see the batches one after the other, in this process.
+
+        Raises:
+            VoteError: at the first row that is no vote, or where votes have changed since an
+                earlier pass.
+        """
+        ...
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """Work on what the passes found, done where they were; results in the order of items."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CountsPasses:
+    """Histograms in memory, as one batch whose ids are row numbers.
+
+    Attributes:
+        counts: [queries, classes].
+    """
+
+    counts: Histograms
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """See Passes."""
+        del in_order
+        batch = VoteBatch(0, np.arange(len(self.counts)), self.counts)
+        yield look(mechanism.for_rows(batch.ids, 0), batch)
+        progress(len(self.counts))
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return map(task, items)
+
+
+@dataclass(frozen=True)
+class OnCounts(Generic[_Found]):
+    """A look at histograms alone.
+
+    Attributes:
+        of: applied to the mechanism bound to the rows and the histograms.
+    """
+
+    of: Callable[[Any, Histograms], _Found]
+
+    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Found:
+        """What is made of a batch."""
+        return self.of(mechanism, batch.counts)
+
+
+@dataclass(frozen=True)
+class TallyCells:
+    """From histograms to their cells, counted.
+
+    Attributes:
+        grid: columns of the lattice.
+    """
+
+    grid: ScoreGrid
+
+    def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
+        """The tally of a batch."""
+        return mechanism.tally(counts, self.grid)
+
+
+@dataclass(eq=False)
+class FilePasses:
+    """The first rows of a file.
+
+    Attributes:
+        file: where they are.
+        queries: how many, fixed before any vote was seen.
+        engine: where the work is done.
+        checkpoint: where finished ranges are kept, if anywhere.
+    """
+
+    file: VoteFile
+    queries: int
+    engine: Engine = HERE
+    checkpoint: Checkpoint | None = None
+    _passes: int = field(default=0, init=False, repr=False)
+    _fingerprint: str | None = field(default=None, init=False, repr=False)
+    _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
+
+    def over(
+        self,
+        mechanism: Mechanism,
+        look: Look[_Found],
+        *,
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Found]:
+        """See Passes."""
+        return self._over(self.ranges, mechanism, look, None, progress=progress, in_order=in_order)
+
+    def gathered(
+        self,
+        mechanism: Mechanism,
+        look: Look[Any],
+        gather: Gather[_Whole],
+        *,
+        ranges: Sequence[tuple[int, int]],
+        progress: Callable[[int], None] = nothing_seen,
+        in_order: bool = False,
+    ) -> Iterator[_Whole]:
+        """What `gather` makes of every one of these ranges; see `over`."""
+        return self._over(ranges, mechanism, look, gather, progress=progress, in_order=in_order)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Rows that are worked on together, in order."""
+        return self.file.ranges(limit=self.queries, entries=_ENTRIES)
+
+    def _over(
+        self,
+        ranges: Sequence[tuple[int, int]],
+        mechanism: Mechanism,
+        look: Look[Any],
+        gather: Gather[Any] | None,
+        *,
+        progress: Callable[[int], None],
+        in_order: bool,
+    ) -> Iterator[Any]:
+        task = _OneRange(self.file, mechanism, look, gather)
+        # What hangs on the rows before it cannot be taken up in the middle.
+        kept = None if in_order or self.checkpoint is None else self._next_pieces()
+        missing = [rows for rows in ranges if kept is None or not kept.has(rows[0])]
+        fresh = (HERE if in_order else self._engine).map(task, missing)
+        for start, stop in ranges:
+            found, digest = self._taken(kept, fresh, task, (start, stop))
+            if self._seen.setdefault(start, digest) != digest:
+                raise VoteError(f"{self.file.name}: rows {start} to {stop - 1} changed while read")
+            yield from found
+            progress(stop - start)
+
+    def _taken(
+        self,
+        kept: Pieces | None,
+        fresh: Iterator[_Ranged[Any]],
+        task: _OneRange,
+        rows: tuple[int, int],
+    ) -> _Ranged[Any]:
+        """What was found in the next range, kept before or found now."""
+        if kept is None:
+            return next(fresh)
+        if not kept.has(rows[0]):
+            found = next(fresh)
+            kept.keep(rows[0], found)
+            return found
+        known: _Ranged[Any] | None = kept.find(rows[0])
+        if known is None or (task.gather and not task.gather.stands(known[0][0])):
+            return task(rows)
+        return known
+
+    def _next_pieces(self) -> Pieces | None:
+        self._passes += 1
+        return None if self.checkpoint is None else self.checkpoint.pieces(self._passes)
+
+    def fingerprint(
+        self, mechanism: Mechanism, *, progress: Callable[[int], None] = nothing_seen
+    ) -> str:
+        """A digest of the votes that are asked; passes refuse to see others from now on.
+
+        Every row is then known to be a vote, and one that the mechanism can be bound to, and
+        nothing else was made of it. Once is enough.
+
+        Raises:
+            VoteError: at the first row that is not.
+        """
+        if self._fingerprint is None:
+            ranges, whole = self.ranges, hashlib.blake2b(digest_size=16)
+            task = _OneRange(self.file, mechanism, _nothing, None)
+            for (start, stop), (_, digest) in zip(ranges, self.share(task, ranges), strict=True):
+                self._seen[start] = digest
+                whole.update(digest)
+                progress(stop - start)
+            self._fingerprint = whole.hexdigest()
+        return self._fingerprint
+
+    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+        """See Passes."""
+        return self._engine.map(task, items)
+
+    @property
+    def _engine(self) -> Engine:
+        """Where the work is worth its way there."""
+        if self.queries * min(self.file.classes, self.file.reader.width) < self.engine.worth:
+            return HERE
+        if not self.file.portable:
+            return HERE
+        return self.engine
+
+
+@dataclass(frozen=True)
+class _OneRange:
+    """The work on one range."""
+
+    file: VoteFile
+    mechanism: Mechanism
+    look: Look[Any]
+    gather: Gather[Any] | None
+
+    def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
+        start, stop = rows
+        found: list[Any] = []
+        digest = hashlib.blake2b(digest_size=16)
+        for batch in self.file.batches(start=start, limit=stop - start):
+            ids = batch.ids
+            counts = batch.counts
+            for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+                digest.update(np.ascontiguousarray(array).data)
+            digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
+            found.append(self.look(self.mechanism.for_rows(ids, batch.first_row), batch))
+        gathered = found if self.gather is None else [self.gather(rows, found)]
+        return gathered, digest.digest()
+
+
+def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
+    """Nothing is made of a batch."""

@@ -1,0 +1,125 @@
+"""Numbers out of range are refused with the number in the text, wherever they come in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pate_cli.accounting import conversion, gnss
+from pate_cli.accounting.gaussian import noisy_max
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
+from pate_cli.core import checks
+from pate_cli.core.errors import ParameterError
+from refusals import refusal
+
+NOT_POSITIVE = [0.0, -0.0, -1.5, float("nan"), float("inf"), float("-inf")]
+NO_ORDER = [1.0, 0.5, 0.0, -2.0, float("nan"), float("inf")]
+NO_DELTA = [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")]
+ONE, TEN = np.zeros(1), np.array([10.0])
+SIGMA = {
+    "two tails": lambda s: two_tail_rdp(ONE, sigma=s, orders=TEN),
+    "two classes": lambda s: two_class_rdp(ONE, sigma=s, orders=TEN),
+    "scores": lambda s: noisy_max.scores(np.array([[3, 1, 0]]), sigma=s),
+    "lipschitz": noisy_max.score_lipschitz,
+    "range": lambda s: noisy_max.score_range(teachers=5, classes=3, sigma=s),
+    "threshold": lambda s: threshold_rdp(ONE, threshold=3.0, sigma=s, orders=TEN),
+    "w1": lambda s: worst_threshold_rdp(teachers=5, threshold=3.0, sigma=s, orders=TEN),
+    "moments": lambda s: pass_moments(ONE, threshold=3.0, sigma=s, order=10.0),
+    "w2": lambda s: worst_argmax_rdp(sigma=s, classes=3, orders=TEN),
+    "w2 of two": lambda s: worst_argmax_rdp(sigma=s, classes=2, orders=TEN),
+    "gnss": lambda s: gnss.gnss_rdp(beta=0.01, sigma=s, order=10.0),
+    "beta": lambda b: gnss.gnss_rdp(beta=b, sigma=10.0, order=10.0),
+    "largest order": gnss.largest_order,
+    "mu": lambda m: conversion.gaussian_epsilon(mu=m, delta=1e-5),
+    "mu of delta": lambda m: conversion.gaussian_delta(mu=m, epsilon=1.0),
+}
+ORDER = {
+    "two tails": lambda o: two_tail_rdp(ONE, sigma=9.0, orders=np.array([2.0, o])),
+    "two classes": lambda o: two_class_rdp(ONE, sigma=9.0, orders=np.array([2.0, o])),
+    "threshold": lambda o: threshold_rdp(ONE, threshold=3.0, sigma=9.0, orders=np.array([o])),
+    "moments": lambda o: pass_moments(ONE, threshold=3.0, sigma=9.0, order=o),
+    "w2": lambda o: worst_argmax_rdp(sigma=9.0, classes=3, orders=np.array([2.0, o])),
+    "gnss": lambda o: gnss.gnss_rdp(beta=0.01, sigma=9.0, order=o),
+    "largest beta": gnss.largest_beta,
+    "conversion": lambda o: conversion.conversion_cost(np.array([2.0, o]), delta=1e-5),
+    "best order": lambda o: conversion.best_order(ONE, orders=np.array([o]), delta=1e-5),
+}
+DELTA = {
+    "conversion": lambda d: conversion.conversion_cost(TEN, delta=d),
+    "best order": lambda d: conversion.best_order(ONE, orders=TEN, delta=d),
+    "gaussian": lambda d: conversion.gaussian_epsilon(mu=1.0, delta=d),
+}
+
+
+@pytest.mark.parametrize("value", NOT_POSITIVE)
+@pytest.mark.parametrize("entry", SIGMA)
+def test_what_must_be_positive(entry, value):
+    text = refusal(ParameterError, SIGMA[entry], value)
+    assert text.endswith(f"must be positive and finite, got {value}")
+
+
+@pytest.mark.parametrize("value", NO_ORDER)
+@pytest.mark.parametrize("entry", ORDER)
+def test_orders_above_one(entry, value):
+    assert (
+        refusal(ParameterError, ORDER[entry], value)
+        == f"a Renyi order must be finite and above 1, got {value}"
+    )
+
+
+@pytest.mark.parametrize("entry", ORDER)
+def test_orders_that_overflow_are_refused(entry):
+    assert "a Renyi order must be at most" in refusal(ParameterError, ORDER[entry], 1e308)
+
+
+@pytest.mark.parametrize("value", NO_DELTA)
+@pytest.mark.parametrize("entry", DELTA)
+def test_deltas_between_zero_and_one(entry, value):
+    assert (
+        refusal(ParameterError, DELTA[entry], value)
+        == f"delta must be between 0 and 1, both excluded, got {value}"
+    )
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_the_shift_of_a_release(value):
+    with pytest.raises(ParameterError, match=r"shift must be at least 0 and finite, got"):
+        gnss.gnss_rdp(beta=0.01, sigma=10.0, order=10.0, shift=value)
+    assert checks.check_nonnegative("shift", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_thresholds_are_finite(value):
+    with pytest.raises(ParameterError, match=f"threshold must be finite, got {value}"):
+        threshold_rdp(ONE, threshold=value, sigma=9.0, orders=TEN)
+    with pytest.raises(ParameterError, match=f"threshold must be finite, got {value}"):
+        pass_moments(ONE, threshold=value, sigma=9.0, order=10.0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 2)])
+def test_orders_are_a_vector(shape):
+    with pytest.raises(ParameterError) as caught:
+        checks.check_orders(np.full(shape, 2.0))
+    assert str(caught.value) == f"orders must be a non-empty vector, got shape {shape}"
+
+
+def test_the_first_bad_order_is_named():
+    with pytest.raises(ParameterError, match=r"got 0\.25"):
+        checks.check_orders([2.0, 0.25, 0.5])
+    np.testing.assert_array_equal(checks.check_orders(3), [3.0])
+
+
+@pytest.mark.parametrize("shape", [(3,), (4, 1), (2, 3, 3)])
+def test_counts_have_at_least_two_classes(shape):
+    with pytest.raises(ParameterError) as caught:
+        noisy_max.scores(np.ones(shape, dtype=np.int64), sigma=2.0)
+    assert "at least 2 classes" in str(caught.value)
+    assert str(shape) in str(caught.value)
+
+
+def test_scores_that_are_no_numbers():
+    with pytest.raises(ParameterError, match="got nan"):
+        two_tail_rdp(np.array([-1.0, np.nan]), sigma=9.0, orders=TEN)

@@ -1,0 +1,827 @@
+"""Noise: the map from words to draws against mpmath, the streams against exact null laws.
+
+Every random assertion is a test at level ALPHA, exact under the null hypothesis or conservative.
+At most 40 of them run on operating-system entropy, so a correct program fails this file with a
+probability below 40 * ALPHA = 1e-6.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import itertools
+import multiprocessing
+import os
+import pickle
+import re
+import struct
+import subprocess
+import sys
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from typer.testing import CliRunner
+
+import pate_cli as pate
+from pate_cli.accounting.conversion import round_up
+from pate_cli.cli.app import app
+from pate_cli.core.errors import EngineError, ParameterError, UsageError
+from pate_cli.core.noise import (
+    CELL,
+    COARSE_CELL,
+    NARROWEST,
+    RELEASES,
+    TAIL_MASS,
+    Noise,
+    RunKey,
+    best_normal_from_words,
+    fine_normal_from_words,
+    laplace_from_words,
+    normal_from_words,
+    place_from_words,
+    smallest_delta,
+)
+from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.plan import ReleasePlan
+
+ALPHA = 2.5e-8
+DRAWS = 400_000
+WORDS = st.integers(min_value=0, max_value=2**64 - 1)
+
+
+def words_of(*values: int):
+    return np.array(values, dtype=np.uint64)
+
+
+def exact_tail(word: int) -> mpmath.mpf:
+    return (mpmath.mpf(word >> 1) + 0.5) / mpmath.mpf(2) ** 64
+
+
+# ---------------------------------------------------------------- from words to draws
+
+
+@given(word=WORDS)
+def test_normal_is_the_quantile_of_the_upper_tail(word):
+    with mpmath.workdps(50):
+        exact = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
+        exact = -exact if word & 1 else exact
+        assert normal_from_words(words_of(word))[0] == pytest.approx(
+            float(exact), rel=1e-14, abs=5e-16
+        )
+
+
+@given(word=WORDS)
+def test_laplace_is_the_quantile_of_the_upper_tail(word):
+    with mpmath.workdps(50):
+        exact = -mpmath.log(2 * exact_tail(word))
+        exact = -exact if word & 1 else exact
+        assert laplace_from_words(words_of(word))[0] == pytest.approx(
+            float(exact), rel=1e-14, abs=5e-16
+        )
+
+
+@given(words=st.tuples(WORDS, WORDS), small=st.integers(0, 63))
+def test_a_fine_draw_is_off_by_a_few_units_in_the_last_place(words, small):
+    """By 2^-53 (8|x| + 2) at most, as THEORY.md 12.4 takes it."""
+    first, second = words[0] >> small, words[1]
+    found = fine_normal_from_words(words_of(first, second).reshape(1, 2))[0]
+    assert (found < 0) == bool(first & 1)
+    with mpmath.workdps(60):
+        u = (mpmath.mpf(first >> 1) + (mpmath.mpf(second) + 0.5) / 2**64) / 2**64
+        size = abs(mpmath.mpf(float(found)))
+        off = abs(mpmath.erfc(size / mpmath.sqrt(2)) / 2 - u) / mpmath.npdf(size)
+        assert off <= 2.0**-53 * (8 * size + 2)
+
+
+def test_a_fine_draw_reaches_13_sigmas_and_starts_with_the_plain_one():
+    assert fine_normal_from_words(words_of(0, 0).reshape(1, 2))[0] == pytest.approx(
+        13.1086261744802
+    )
+    words = np.random.default_rng(3).integers(0, 2**64, (1000, 2), dtype=np.uint64)
+    np.testing.assert_allclose(
+        fine_normal_from_words(words), normal_from_words(words[:, 0]), rtol=1e-13, atol=1e-15
+    )
+    key = RunKey.from_seed(4)
+    assert key.aside("release").fine_normal() == pytest.approx(key.aside("release").normal(1)[0])
+
+
+@given(word=WORDS, number=st.integers(1, 2**24))
+def test_the_best_of_several_normal_draws_is_their_quantile(word, number):
+    found = best_normal_from_words(words_of(word), np.array([number]))[0]
+    with mpmath.workdps(60):
+        v = exact_tail(word) if word & 1 else 1 - exact_tail(word)
+        # How far off the tails of the draw are, in units of the smaller one.
+        below = mpmath.erfc(-mpmath.mpf(float(found)) / mpmath.sqrt(2)) / 2
+        assert abs(below**number - v) <= 2.0**-53 * 4_000 * min(v, 1 - v)
+
+
+@given(word=WORDS)
+def test_the_best_of_one_is_a_draw_and_of_none_is_below_everything(word):
+    one, none = best_normal_from_words(words_of(word, word), np.array([1, 0]))
+    assert one == pytest.approx(normal_from_words(words_of(word))[0], rel=1e-13, abs=1e-15)
+    assert none == -np.inf
+
+
+@given(words=st.lists(WORDS, min_size=2, max_size=6), number=st.integers(1, 2**24))
+def test_the_best_draw_rises_with_its_uniform_number(words, number):
+    order = sorted(words, key=lambda word: word >> 1 if word & 1 else 2**64 - (word >> 1))
+    found = best_normal_from_words(words_of(*order), np.full(len(order), number))
+    assert (np.diff(found) >= -1e-14).all()
+    assert np.isfinite(found).all()
+
+
+@given(word=WORDS, number=st.integers(1, 2**32 - 1))
+def test_a_place_is_the_upper_half_of_a_product(word, number):
+    found = place_from_words(words_of(word), np.array([number]))
+    assert found[0] == word * number >> 64
+
+
+@pytest.mark.parametrize("draw", [normal_from_words, laplace_from_words])
+@pytest.mark.parametrize("word", [0, 2, 2**53, 2**63, 2**64 - 2**12, 2**64 - 2**10, 2**64 - 2])
+def test_the_law_is_exactly_symmetric_without_zeros_or_infinities(draw, word):
+    plus, minus = draw(words_of(word, word + 1))
+    assert plus == -minus
+    assert 0 < plus < np.inf
+
+
+def test_the_tails_end_at_nine_sigmas_and_44_scales():
+    # mpmath: sqrt(2) erfinv(1 - 2^-64) and 64 log 2
+    assert normal_from_words(words_of(0, 1)) == pytest.approx([9.15529377268607, -9.15529377268607])
+    assert laplace_from_words(words_of(0, 1)) == pytest.approx(
+        [44.3614195558365, -44.3614195558365]
+    )
+
+
+def test_the_mass_beyond_the_largest_draw_is_the_documented_one():
+    largest = float(normal_from_words(words_of(0))[0])
+    assert float(mpmath.erfc(largest / mpmath.sqrt(2))) == pytest.approx(TAIL_MASS, rel=1e-9)
+    assert float(mpmath.exp(-laplace_from_words(words_of(0))[0])) == pytest.approx(TAIL_MASS)
+
+
+@pytest.mark.parametrize("draw", [normal_from_words, laplace_from_words])
+def test_magnitudes_fall_as_the_word_rises(draw):
+    ladder = np.unique(np.linspace(0, 2**63 - 2**12, 5001).astype(np.uint64)) << np.uint64(1)
+    deep = np.arange(200, dtype=np.uint64) << np.uint64(1)
+    assert np.all(np.diff(draw(ladder)) < 0)
+    assert np.all(np.diff(draw(deep)) < 0)
+
+
+# ---------------------------------------------------------------- streams
+
+
+def seeded(seed):
+    return RunKey.from_seed(seed).rows(0, 1)
+
+
+def fresh():
+    return RunKey.fresh().rows(0, 1)
+
+
+SECRET = bytes(range(32))
+
+
+@functools.lru_cache(maxsize=64)
+def shake_block(secret, purpose, block):
+    """1024 words as the module's text has them: SHAKE-256(key, purpose, block)."""
+    message = secret + struct.pack("<Q", block) + b"pate noise 1 " + purpose.encode("utf-8")
+    return struct.unpack("<1024Q", hashlib.shake_256(message).digest(8192))
+
+
+def shake_words(secret, purpose, start, count):
+    return np.array(
+        [shake_block(secret, purpose, w // 1024)[w % 1024] for w in range(start, start + count)],
+        dtype=np.uint64,
+    )
+
+
+class Words:
+    """Words that were written down before."""
+
+    def __init__(self, words):
+        self.words, self.place = words, 0
+
+    def __call__(self, count):
+        self.place += count
+        return self.words[self.place - count : self.place]
+
+
+@pytest.mark.parametrize("kind", ["normal", "laplace"])
+@given(
+    first=st.integers(0, 40),
+    second=st.integers(0, 40),
+    classes=st.integers(1, 7),
+    seed=st.integers(0, 2**70),
+)
+def test_two_batches_equal_one(kind, first, second, classes, seed):
+    split, whole = seeded(seed), seeded(seed)
+    parts = [getattr(split, kind)((rows, classes)) for rows in (first, second)]
+    np.testing.assert_array_equal(
+        np.concatenate(parts), getattr(whole, kind)((first + second, classes))
+    )
+
+
+def test_two_batches_equal_one_across_inner_chunks():
+    split, whole = seeded(1), seeded(1)
+    parts = [split.normal((rows, 3)) for rows in (50_000, 1, 33_333)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole.normal((83_334, 3)))
+
+
+def test_normal_and_laplace_consume_one_word_each():
+    mixed, plain = seeded(5), seeded(5)
+    mixed.laplace(7)
+    plain.normal(7)
+    np.testing.assert_array_equal(mixed.normal((2, 3)), plain.normal((2, 3)))
+
+
+@pytest.mark.parametrize("kind", ["normal", "laplace"])
+def test_key_and_seed_share_one_path(kind):
+    keyed, given_words = (
+        getattr(noise, kind)((70_000, 2))
+        for noise in (
+            RunKey(SECRET).rows(0, 2),
+            Noise(Words(shake_words(SECRET, "labels", 0, 140_000)), private=True),
+        )
+    )
+    np.testing.assert_array_equal(keyed, given_words)
+    seeds, philox = (
+        getattr(noise, kind)((70_000, 2))
+        for noise in (seeded(2**80), Noise(np.random.Philox(2**80).random_raw, private=False))
+    )
+    np.testing.assert_array_equal(seeds, philox)
+
+
+def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
+    real, sizes = os.urandom, []
+    monkeypatch.setattr(os, "urandom", lambda size: sizes.append(size) or real(size))
+    RunKey.fresh().rows(0, 3).normal((100_000, 3))
+    assert sizes == [32]
+
+
+def test_words_are_asked_for_in_bounded_pieces_one_a_draw():
+    sizes, stream = [], np.random.Philox(4)
+    noise = Noise(lambda count: sizes.append(count) or stream.random_raw(count), private=False)
+    noise.normal((100_000, 3))
+    assert sum(sizes) == 300_000
+    assert max(sizes) <= 1 << 17
+
+
+def test_a_seeded_stream_never_changes():
+    # Published labels are reproduced from their seed, so these values are a promise. Oracle: the
+    # raw Philox words mapped through mpmath, not this module.
+    with mpmath.workdps(50):
+        expected = []
+        for word in np.random.Philox(2018).random_raw(6).tolist():
+            magnitude = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
+            expected.append(float(-magnitude if word & 1 else magnitude))
+    np.testing.assert_allclose(seeded(2018).normal((2, 3)).ravel(), expected, rtol=1e-13)
+    assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
+
+
+def test_seeds_differ_and_repeat():
+    assert np.all(seeded(1).normal(10) == seeded(1).normal(10))
+    assert not np.any(seeded(1).normal(10) == seeded(2).normal(10))
+
+
+def test_entropy_does_not_repeat():
+    # 20 words of 64 bits: a repeat has probability below 2^-60 per pair of draws
+    assert not np.any(fresh().normal(20) == fresh().normal(20))
+
+
+def test_only_entropy_is_private():
+    assert fresh().private is True
+    assert seeded(0).private is False
+    with pytest.raises(AttributeError):
+        seeded(0).private = True
+
+
+@pytest.mark.parametrize("shape", [(), 0, 5, (0, 3), (2, 3), (2, 3, 4), np.int64(4)])
+def test_shapes(shape):
+    draws = seeded(0).normal(shape)
+    assert draws.dtype == np.float64
+    assert draws.shape == np.empty(shape).shape
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -3), 1.5, (2, "3"), None])
+def test_bad_shapes(shape):
+    with pytest.raises(ParameterError, match="shape must be whole numbers >= 0, not "):
+        seeded(0).laplace(shape)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, "7", None])
+def test_bad_seeds_are_usage_errors(seed):
+    with pytest.raises(UsageError) as caught:
+        RunKey.from_seed(seed)
+    assert str(caught.value) == f"seed must be a whole number >= 0, not {seed!r}"
+    assert caught.value.exit_code == 2
+
+
+# ---------------------------------------------------------------- keys
+
+KEYS = st.binary(min_size=32, max_size=32)
+# Far from, at and beside the borders of blocks, and far beyond any file.
+PLACES = st.one_of(
+    st.integers(0, 50),
+    st.builds(lambda block, off: 1024 * block + off, st.integers(1, 2**40), st.integers(-2, 2)),
+    st.integers(0, 2**45),
+)
+
+
+@given(
+    key=KEYS,
+    row=PLACES,
+    draws=st.integers(1, 30),
+    counts=st.lists(st.integers(0, 1500), max_size=5),
+)
+def test_words_depend_on_key_and_place_alone(key, row, draws, counts):
+    noise = RunKey(key).rows(row, draws)
+    wanted = shake_words(key, "labels", row * draws, sum(counts))
+    found = [noise.normal(count) for count in counts]
+    np.testing.assert_array_equal(np.concatenate([[], *found]), normal_from_words(wanted))
+
+
+@given(
+    key=st.one_of(KEYS.map(RunKey), st.integers(0, 2**70).map(RunKey.from_seed)),
+    draws=st.integers(1, 12),
+    row=st.integers(0, 1200),
+    rows=st.integers(1, 400),
+)
+def test_noise_from_a_row_on_is_the_end_of_the_noise_of_all(key, draws, row, rows):
+    whole = key.rows(0, draws).laplace((row + rows, draws))
+    np.testing.assert_array_equal(key.rows(row, draws).laplace((rows, draws)), whole[row:])
+
+
+@pytest.mark.parametrize("purpose", ["coin", "release", "reference", "labels ", "étiquettes"])
+def test_what_is_drawn_once_has_a_stream_of_its_own(purpose):
+    found = RunKey(SECRET).aside(purpose).normal(2500)
+    np.testing.assert_array_equal(found, normal_from_words(shake_words(SECRET, purpose, 0, 2500)))
+
+
+def test_no_two_purposes_keys_or_seeds_share_a_draw():
+    # 24 streams of 3000 words of 64 bits: two fixed ones are equal with probability 2^-31 or less.
+    keys = [RunKey(SECRET), RunKey(SECRET[::-1]), *map(RunKey.from_seed, (0, 1, 256, 2**64))]
+    draws = [
+        source.normal(3000)
+        for key in keys
+        for source in (key.rows(0, 3), *map(key.aside, ("coin", "coins", "release")))
+    ]
+    assert np.unique(np.concatenate(draws)).size > 24 * 3000 - 3
+
+
+def test_a_coin_and_a_release_are_the_same_wherever_labels_stand():
+    for key in (RunKey(SECRET), RunKey.from_seed(7)):
+        before = key.aside("coin").normal(5)
+        key.rows(0, 4).normal((999, 4))
+        np.testing.assert_array_equal(key.aside("coin").normal(5), before)
+
+
+def test_a_key_shows_no_secret():
+    key = RunKey.fresh()
+    for shown in (repr(key), str(key), f"{key}", repr([key]), repr(key.rows(0, 1))):
+        assert key.secret.hex() not in shown
+        assert repr(key.secret) not in shown
+        assert "secret" not in shown
+    with pytest.raises(AttributeError):
+        key.secret = bytes(32)
+
+
+@pytest.mark.parametrize("key", [RunKey(SECRET), RunKey.from_seed(2**66)], ids=["key", "seed"])
+def test_a_key_pickles(key):
+    other = pickle.loads(pickle.dumps(key))  # noqa: S301 - made here
+    assert other == key
+    assert other.private is key.private
+    for one, two in ((key.rows(700, 3), other.rows(700, 3)), (key.aside("x"), other.aside("x"))):
+        np.testing.assert_array_equal(one.normal(900), two.normal(900))
+
+
+def test_names_belong_to_a_run_and_a_purpose():
+    keys, purposes = [RunKey(SECRET), RunKey(SECRET[::-1])], ["round", "file", "rounds"]
+    names = [key.name(purpose) for key in keys for purpose in purposes]
+    assert len(set(names)) == 6
+    assert names == [key.name(purpose) for key in keys for purpose in purposes]
+    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
+
+
+def test_a_name_tells_nothing():
+    """It is no part of the key nor of any words that are drawn."""
+    key = RunKey(SECRET)
+    name = bytes.fromhex(key.name("round"))
+    assert name not in key.secret
+    for purpose in ("labels", "round", "coin", "release"):
+        for block in range(3):
+            assert name not in struct.pack("<1024Q", *shake_block(SECRET, purpose, block))
+
+
+def test_runs_of_one_seed_have_names_of_their_own():
+    assert RunKey.from_seed(5).name("round") != RunKey.from_seed(5).name("round")
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33])
+def test_a_key_has_256_bits(size):
+    with pytest.raises(ParameterError) as caught:
+        RunKey(bytes(size))
+    assert str(caught.value) == f"a run's key has 32 bytes, not {size}"
+
+
+# ---------------------------------------------------------------- failures, forks, threads
+
+
+def _no_file(size):
+    raise OSError(errno.ENOENT, "No such file or directory: '/dev/urandom'")
+
+
+def _no_source(size):
+    raise NotImplementedError("no entropy source")
+
+
+@pytest.mark.parametrize("failing", [_no_file, _no_source])
+def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeypatch, tmp_path):
+    votes, out = tmp_path / "votes.npy", tmp_path / "labels.csv"
+    np.save(votes, np.array([[9, 1], [4, 6]]))
+    drawn = []
+    monkeypatch.setattr(os, "urandom", failing)
+    monkeypatch.setattr(RunKey, "_noise", lambda *_: drawn.append(True))
+    text = (
+        "the operating system gives no random numbers (/dev/urandom or its like), without which "
+        "no noise is private; run where it does"
+    )
+    for make in (RunKey.fresh, lambda: RunKey.from_seed(1)):
+        with pytest.raises(EngineError) as caught:
+            make()
+        assert str(caught.value) == text
+    words = ["aggregate", str(votes), "--layout", "counts", "--delta", "1e-5", "-o", str(out)]
+    told = CliRunner().invoke(app, words, prog_name="pate")
+    assert told.exit_code == EngineError.exit_code == 9
+    assert [line for line in told.stderr.splitlines() if "random" in line] == [f"pate: {text}"]
+    assert "Traceback" not in told.stderr
+    assert told.stdout == ""
+    assert drawn == []
+    assert [path.name for path in tmp_path.iterdir()] == ["votes.npy"]
+
+
+ROWS = np.full((300, 4), 10)
+"""Ties: two runs with noise of their own agree on all of them with probability 4^-300."""
+
+
+def labelled(**given):
+    done = pate.aggregate(
+        ROWS, "lnmax", laplace_scale=5.0, delta=1e-5, layout="counts", release="none", **given
+    )
+    return done.labels.labels
+
+
+def _child(pipe):
+    key = RunKey.fresh()
+    pipe.send((key.secret, key.name("round"), labelled().tobytes()))
+    pipe.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_forks_of_a_process_that_has_run_share_nothing():
+    before = (RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes())
+    fork = multiprocessing.get_context("fork")
+    found = [before]
+    children = []
+    for _ in range(2):
+        here, there = fork.Pipe(duplex=False)
+        child = fork.Process(target=_child, args=(there,))
+        child.start()
+        children.append((child, here))
+    for child, here in children:
+        assert here.poll(60)
+        found.append(here.recv())
+        child.join(60)
+        assert child.exitcode == 0
+    found.append((RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes()))
+    for each in zip(*found, strict=True):
+        assert len(set(each)) == 4
+
+
+def test_runs_in_threads_have_keys_of_their_own_and_their_own_labels():
+    seeds = [3, None, 4, None, 3, None, 4, None]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda seed: labelled(seed=seed).tobytes(), seeds))
+    alone = {seed: labelled(seed=seed).tobytes() for seed in (3, 4)}
+    assert [label for seed, label in zip(seeds, found, strict=True) if seed] == [
+        alone[seed] for seed in seeds if seed
+    ]
+    assert len(set(found)) == 2 + 4
+
+
+def test_one_key_in_many_threads_gives_every_row_its_own_noise():
+    key = RunKey(SECRET)
+    whole = key.rows(0, 3).normal((4000, 3))
+    with ThreadPoolExecutor(4) as threads:
+        parts = threads.map(lambda row: key.rows(row, 3).normal((100, 3)), range(0, 4000, 100))
+    np.testing.assert_array_equal(np.concatenate(list(parts)), whole)
+
+
+def test_a_pickled_key_gives_workers_the_rows_of_the_whole():
+    key = RunKey(SECRET)
+    program = (
+        "import pickle, sys; key = pickle.load(sys.stdin.buffer); assert key.private;"
+        "sys.stdout.buffer.write(key.rows(500, 3).normal((500, 3)).tobytes())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(key), capture_output=True, check=True
+    )
+    whole = key.rows(0, 3).normal((1000, 3))
+    assert found.stdout == whole[500:].tobytes()
+
+
+PURPOSES = ("labels", "release", "coin", "reference", "name of round", "round")
+
+
+@given(key=KEYS, places=st.lists(PLACES, min_size=2, max_size=6, unique=True))
+def test_purposes_never_share_a_word(key, places):
+    """Every 64-bit word of 6 uses at 6 places of 3 words each; equal by chance with 2^-50."""
+    run = RunKey(key)
+    seen = defaultdict(set)
+    for use, place in itertools.product(PURPOSES, places):
+        noise = run.rows(place, 1) if use == "labels" else run._noise(use, place)
+        for offset, word in enumerate(noise.words(3).tolist()):
+            seen[word].add((use, place + offset))
+    for purpose in ("round", "labels", "release"):
+        for word in struct.unpack("<2Q", bytes.fromhex(run.name(purpose))):
+            seen[word].add(("a name", purpose))
+    assert all(len(uses) == 1 for uses in seen.values())
+
+
+@pytest.mark.parametrize("purpose", ["", "labels"])
+def test_nothing_else_is_drawn_from_the_stream_of_the_labels(purpose):
+    for key in (RunKey(SECRET), RunKey.from_seed(1)):
+        with pytest.raises(ParameterError, match="is no purpose of its own"):
+            key.aside(purpose)
+
+
+@pytest.mark.parametrize("row", [2**62 + 5, np.int64(2**62 + 5)], ids=["plain", "numpy"])
+def test_places_past_2_to_the_63_words_do_not_wrap_around(row):
+    place = (2**62 + 5) * 12
+    assert place > 2**63
+    found = RunKey(SECRET).rows(row, np.int64(12)).words(4)
+    np.testing.assert_array_equal(found, shake_words(SECRET, "labels", place, 4))
+    stream = np.random.Philox(9).advance(place // 4)
+    np.testing.assert_array_equal(RunKey.from_seed(9).rows(row, 12).words(4), stream.random_raw(4))
+
+
+def test_places_end_at_2_to_the_74_words():
+    last = RunKey(SECRET).rows(2**73 - 1, 2)
+    np.testing.assert_array_equal(last.words(2), shake_words(SECRET, "labels", 2**74 - 2, 2))
+    for noise in (last, RunKey(SECRET).rows(2**80, 1), RunKey(SECRET).rows(-1, 1)):
+        with pytest.raises(ParameterError, match=re.escape("noise ends after 2^74 words")):
+            noise.words(1)
+
+
+# ---------------------------------------------------------------- a number that is published
+
+
+STEP = Fraction(1, 10_000)
+
+
+@given(
+    value=st.one_of(
+        st.floats(0, 12), st.floats(0, 2e5), st.integers(0, 10**9).map(lambda k: k / 1e4)
+    )
+)
+def test_rounding_up_gives_the_least_decimal_that_is_not_below(value):
+    """So that a step is an interval of what is rounded: the set of v with d(k - 1) < v <= d(k)."""
+    found = round_up(value)
+    k = round(Fraction(found) / STEP)
+    assert found == k / 1e4
+    assert (k - 1) / 1e4 < value <= found or k == 0
+
+
+def first_word_at(reached, *, bits=128):
+    """The least number of so many bits from which on `reached` holds; it is monotone here."""
+    low, high = 0, 1 << bits
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle + 1, high)
+    return low
+
+
+def fine_draw(place):
+    """The draw at a place in the order of the draws, 0 to 2^128 - 1."""
+    half = 1 << 127
+    sign, k = (0, 2 * half - 1 - place) if place >= half else (1, place)
+    first, second = (k >> 64) << 1 | sign, k & (2**64 - 1)
+    return float(fine_normal_from_words(words_of(first, second).reshape(1, 2))[0])
+
+
+def ideal_below(point):
+    return mpmath.erfc(-point / mpmath.sqrt(2)) / 2
+
+
+RELEASED = [
+    # f, S, kappa/sigma, sigma, beyond which the tail is looked at
+    (0.7, 0.004, 4.75, 9.0, -9.0),
+    (0.7, 0.004, 4.75, 9.0, 11.0),
+    (0.7, 0.004, 4.75, 9.0, 0.0),
+    (3.1, 1e-12, 4.75, 20.0, 0.0),
+    (2.2, 0.5, 0.0, 40.0, 3.0),
+    (2.2, 0.5, 0.0, 40.0, 6.5),
+]
+
+
+@pytest.mark.parametrize(("f", "smooth", "ratio", "sigma", "at"), RELEASED)
+def test_the_law_of_a_published_epsilon_is_the_ideal_one(f, smooth, ratio, sigma, at):
+    """Mass of steps, counted on the lattice of 2^128 draws, against that of the normal law.
+
+    As THEORY.md 12.4 has it: within a share eta of it and 2^-127. The mass that round-off could
+    move beyond a place where the computed map is not monotone is far below that.
+    """
+    plan = ReleasePlan(ReleaseKind.UNBIASED, 1e-5, 3.0, 0.01, sigma)
+    shift, overhead = ratio * sigma, plan.overhead
+    scale = max(smooth, NARROWEST / sigma)
+
+    def published(place):
+        # `upper` has a shift that follows from its delta; any is added before the draw is.
+        return round_up(max(plan.value(f + scale * shift, smooth, fine_draw(place)), 0.0))
+
+    sd = scale * sigma
+    middle = f + scale * shift + overhead + at * sd
+    size = f + overhead + scale * (shift + 14 * sigma)
+    eta = 3.6e-15 * size * (2e4 + 15 / sd)
+    assert eta < 2.5e-5
+    first = max(int(middle * 1e4), 1)
+    with mpmath.workdps(60):
+        ends = []
+        for k in range(first, first + 3):
+            edge = k / 1e4
+            actual = mpmath.mpf(first_word_at(lambda place, e=edge: published(place) > e))
+            exact = f + mpmath.mpf(scale) * mpmath.mpf(shift) + mpmath.mpf(overhead)
+            point = (mpmath.mpf(edge) - exact) / (mpmath.mpf(scale) * mpmath.mpf(sigma))
+            ends.append((actual / mpmath.mpf(2) ** 128, ideal_below(point)))
+        for (low, below), (high, above) in itertools.pairwise(ends):
+            actual, ideal = high - low, above - below
+            assert abs(actual - ideal) <= eta * ideal + mpmath.mpf(2) ** -127
+
+
+def test_one_word_would_not_do_for_a_wide_release():
+    """In the far tail a step of a wide release is finer than the cells of one word."""
+    sd = 20.0
+    step = mpmath.npdf(8.5) * 1e-4 / sd
+    assert step < 0.1 * CELL
+    assert step > 2.0**20 * 2.0**-127
+    # All of its steps could be told apart, and are more than there was room for.
+    assert 2 * 9.15 * sd * 1e4 > RELEASES
+
+
+def test_no_release_is_narrower_than_round_off_allows():
+    plan = ReleasePlan(ReleaseKind.UPPER, 1e-5, 3.0, 0.01, 8.0)
+    for smooth in (0.0, 1e-300, 1e-9):
+        spread = plan.value(1.0, smooth, 1.0) - plan.value(1.0, smooth, 0.0)
+        assert spread == pytest.approx(NARROWEST, rel=1e-8)
+    assert plan.value(1.0, 0.01, 1.0) - plan.value(1.0, 0.01, 0.0) == pytest.approx(0.08)
+
+
+# ---------------------------------------------------------------- the laws
+
+
+def two_sided(cdf: float, survival: float) -> float:
+    return min(1.0, 2 * min(cdf, survival))
+
+
+def p_values(draws, law: str) -> dict[str, float]:
+    """P-values of `draws` under the exact law: each is at most uniform when the law holds."""
+    flat = draws.ravel()
+    count = flat.size
+    magnitude = np.abs(flat)
+    survival = stats.norm.sf if law == "normal" else lambda x: np.exp(-x) / 2
+    found = {"kolmogorov": stats.kstest(flat, "norm" if law == "normal" else "laplace").pvalue}
+    positive = int(np.count_nonzero(flat > 0))
+    found["sign"] = stats.binomtest(positive, count).pvalue
+    for tail in (1e-2, 1e-4):  # two-sided mass: 4000 and 40 expected draws
+        edge = stats.norm.isf(tail / 2) if law == "normal" else -np.log(tail)
+        beyond = int(np.count_nonzero(magnitude > edge))
+        assert 2 * survival(edge) == pytest.approx(tail)
+        found[f"tail {tail}"] = stats.binomtest(beyond, count, tail).pvalue
+    near = int(np.count_nonzero(magnitude < 1e-3))
+    found["centre"] = stats.binomtest(near, count, 1 - 2 * float(survival(1e-3))).pvalue
+    if law == "normal":
+        # the sum is N(0, n), the sum of squares chi-squared with n degrees of freedom
+        found["mean"] = 2 * stats.norm.sf(abs(flat.sum()) / np.sqrt(count))
+        energy = stats.chi2(count)
+        squares = float(np.square(flat).sum())
+        found["variance"] = two_sided(energy.cdf(squares), energy.sf(squares))
+        # given the even draws, the sum of products with their neighbours is normal
+        even, odd = flat[0::2], flat[1::2]
+        found["lag"] = 2 * stats.norm.sf(abs(even @ odd) / np.linalg.norm(even))
+    else:
+        # the magnitudes are exponential, their sum Gamma(n); given them, the signs are fair
+        # coins and Hoeffding bounds the signed sum
+        energy = stats.gamma(count)
+        total = float(magnitude.sum())
+        found["scale"] = two_sided(energy.cdf(total), energy.sf(total))
+        found["mean"] = min(1.0, 2 * np.exp(-(flat.sum() ** 2) / (2 * (flat @ flat))))
+        agree = int(np.count_nonzero(flat[0::2] * flat[1::2] > 0))
+        found["lag"] = stats.binomtest(agree, count // 2).pvalue
+    return found
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize("source", ["seed", "entropy"])
+def test_the_law_of_a_stream(source, law):
+    noise = fresh() if source == "entropy" else seeded(20180224)
+    found = p_values(getattr(noise, law)((DRAWS // 10, 10)), law)
+    rejected = {name: p for name, p in found.items() if p < ALPHA}
+    assert len(found) <= 8
+    assert not rejected
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda x: 1.02 * x,
+        lambda x: x + 0.02,
+        lambda x: np.clip(x, -3, 3),
+        lambda x: np.repeat(x[::2], 2),
+        np.round,
+    ],
+    ids=["scaled", "shifted", "clipped", "repeated", "rounded"],
+)
+def test_the_tests_reject_a_spoiled_stream(law, spoil):
+    draws = getattr(seeded(20180224), law)(DRAWS)
+    assert min(p_values(spoil(draws), law).values()) < ALPHA
+
+
+def test_columns_are_independent():
+    # Given one column, its inner product with another is normal: exact levels for all pairs.
+    draws = fresh().normal((100_000, 4))
+    for i, j in [(0, 1), (1, 2), (2, 3), (0, 3)]:
+        score = abs(draws[:, i] @ draws[:, j]) / np.linalg.norm(draws[:, i])
+        assert 2 * stats.norm.sf(score) > ALPHA
+
+
+def test_the_argmax_of_equal_counts_is_uniform():
+    # What the noise is for: with nothing to tell the classes apart, each wins as often.
+    winners = np.argmax(fresh().normal((100_000, 5)), axis=1)
+    for wins in np.bincount(winners, minlength=5).tolist():
+        assert stats.binomtest(wins, 100_000, 0.2).pvalue > ALPHA
+
+
+# ---------------------------------------------------------------- what is left of the ideal law
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_the_tails_are_the_ideal_ones_up_to_a_factor_and_a_cell(law):
+    """|G(c) - F(c)| <= eta F(c) + CELL at draws of all sizes, in 50 digits.
+
+    G at a draw counts words: those of the same sign with at most its k, and half of all for c = 0.
+    """
+    draw = normal_from_words if law == "normal" else laplace_from_words
+    eta = 2.0**-53 * 500.0
+    ks = [0, 1, 2, 3, 10, 2**10, 2**20, 2**40, 2**52, 2**53, 2**60, 2**62, 2**63 - 2**9 - 1]
+    with mpmath.workdps(50):
+        for k in ks:
+            c = mpmath.mpf(float(draw(words_of(k << 1))[0]))
+            ideal = mpmath.erfc(c / mpmath.sqrt(2)) / 2 if law == "normal" else mpmath.exp(-c) / 2
+            for count in (k, k + 1):  # strictly beyond c, and beyond or at c
+                actual = mpmath.mpf(count) / 2**64
+                assert abs(actual - ideal) <= eta * ideal + CELL
+        # The cell is needed: at the last draw the law stops.
+        last = mpmath.mpf(float(draw(words_of(0))[0]))
+        ideal = mpmath.erfc(last / mpmath.sqrt(2)) / 2 if law == "normal" else mpmath.exp(-last) / 2
+        assert ideal > 0.4 * CELL
+
+
+def test_the_smallest_delta_is_ten_times_what_the_cells_add():
+    for draws, cell in ((0, CELL), (11_000, CELL), (1_812_000, CELL), (11_000, COARSE_CELL)):
+        with mpmath.workdps(30):
+            added = (draws * mpmath.mpf(cell) + RELEASES * mpmath.mpf(2) ** -64) * (
+                1 + mpmath.exp(10)
+            )
+            least = smallest_delta(draws, cell=cell)
+            assert 10 * added <= least <= 11.1 * added
+        assert least == float(f"{least:.1e}")
+
+
+def coin_of(*words):
+    return Noise(lambda count: np.array(words[:count], dtype=np.uint64), private=True)
+
+
+def test_a_coin_compares_all_its_bits():
+    half = (0, 0, 0, 2**63)  # exactly 2^255 of 2^256
+    assert not coin_of(*half).comes_up(np.log(0.5))
+    assert coin_of(2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63 - 1).comes_up(np.log(0.5))
+    most = coin_of(*[2**64 - 1] * 4)
+    assert most.comes_up(0.0)
+    assert not most.comes_up(np.log1p(-1e-15))
+    # However unlikely, it can happen; at most what underflows cannot.
+    assert coin_of(0, 0, 0, 0).comes_up(-700.0)
+    assert not coin_of(1, 0, 0, 0).comes_up(-700.0)
+
+
+@pytest.mark.parametrize("chance", [0.004, 0.3, 0.85])
+def test_a_coin_comes_up_as_often_as_it_should(chance):
+    noise, tosses = fresh(), 20_000
+    ups = sum(noise.comes_up(float(np.log(chance))) for _ in range(tosses))
+    assert stats.binomtest(ups, tosses, chance).pvalue > ALPHA

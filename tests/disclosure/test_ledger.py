@@ -1,0 +1,595 @@
+"""Ledgers add up, survive their file exactly, and refuse anything that is not one.
+
+So does the record of releases: damage never reads as nothing spent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.core.errors import LedgerError
+from pate_cli.disclosure.ledger import (
+    Attempt,
+    Draw,
+    Ledger,
+    Outcome,
+    PastRelease,
+    SpendRecord,
+    record_beside,
+)
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from refusals import refusal
+from runs import charged, round_of
+
+ORDERS = np.array([2.0, 7.5])
+MECHANISM = GNMax(20, 3, sigma2=4.0)
+DAMAGED = "the ledger is damaged: "
+NOT_FINITE = "the file is damaged: it holds a number that is not finite; restore it from a copy"
+MALFORMED = DAMAGED + "a field is missing or malformed"
+
+
+def make(name, *, seed=0, distances=4, private=True, delta=1e-5, orders=ORDERS, draws=()):
+    random = np.random.default_rng(seed)
+    curve = np.cumsum(random.exponential(size=(len(orders), distances)), axis=1)
+    return Ledger(
+        analysis="tight",
+        delta=delta,
+        orders=np.asarray(orders),
+        rdp=random.exponential(size=len(orders)),
+        sensitivity=curve,
+        ceiling=(curve[:, -1] if distances else np.zeros(len(orders))) + 1.0,
+        rounds=(round_of(MECHANISM, queries=10, max_answers=8, answers=5, name=name, draws=draws),),
+        private=private,
+    )
+
+
+def assert_same(a, b, *, rtol=0.0):
+    assert (a.analysis, a.delta, a.private, a.rounds) == (b.analysis, b.delta, b.private, b.rounds)
+    for field in ("orders", "rdp", "sensitivity", "ceiling"):
+        np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=0)
+        assert getattr(a, field).shape == getattr(b, field).shape
+
+
+def unsealed(data, version=1):
+    """A file of fields, as versions wrote it that had no checksum."""
+    return json.dumps(data | {"schema_version": version})
+
+
+@st.composite
+def three_ledgers(draw):
+    return [
+        make(
+            name,
+            seed=draw(st.integers(0, 2**31)),
+            distances=draw(st.integers(1, 6)),
+            private=draw(st.booleans()),
+        )
+        for name in "abc"
+    ]
+
+
+@given(three_ledgers())
+@settings(max_examples=100)
+def test_ledgers_are_a_commutative_monoid(ledgers):
+    a, b, c = ledgers
+    zero = Ledger.zero(analysis="tight", delta=1e-5, orders=ORDERS)
+    assert_same(a + zero, a)
+    assert_same(zero + a, a)
+    assert_same(a + b, b + a)
+    assert_same((a + b) + c, a + (b + c), rtol=1e-14)
+    assert_same(c + a + b, a + b + c, rtol=1e-14)
+    total = a + b + c
+    assert total.private == (a.private and b.private and c.private)
+    assert (total.queries, total.answers, len(total.rounds)) == (30, 15, 3)
+
+
+def test_rounds_of_different_records_do_not_add():
+    """A sum would claim the largest k for costs that were charged at the smallest."""
+    one = make("a")
+    shared = round_of(
+        GNMax(20, 3, sigma2=4.0, teachers_per_record=5),
+        queries=10,
+        max_answers=8,
+        answers=5,
+        name="b",
+    )
+    five = replace(make("b"), rounds=(shared,))
+    words = "different `teachers_per_record` (1, 5) have no common cost"
+    assert words in refusal(LedgerError, one.__add__, five)
+    # Nor does a file that holds such a sum already.
+    data = json.loads((one + make("c")).to_json())
+    data["rounds"][0]["mechanism"]["teachers_per_record"] = 5
+    assert words in refusal(LedgerError, Ledger.from_json, unsealed(data))
+    assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
+
+
+def test_a_shorter_curve_goes_on_at_its_ceiling():
+    short, long = make("a", distances=2), make("b", seed=1, distances=5)
+    total = short + long
+    np.testing.assert_allclose(
+        total.sensitivity[:, :2], short.sensitivity + long.sensitivity[:, :2]
+    )
+    np.testing.assert_allclose(
+        total.sensitivity[:, 2:], short.ceiling[:, None] + long.sensitivity[:, 2:]
+    )
+
+
+@given(st.integers(0, 2**31), st.integers(0, 5), st.booleans())
+@settings(max_examples=50)
+def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
+    draws = [Draw(beta=0.02, sigma=9.1, shift=3.0)] if seed % 2 else []
+    ledger = make("a", seed=seed, distances=distances, private=private, draws=draws)
+    text = ledger.to_json()
+    assert json.loads(text)["releasable"] is False
+    assert_same(Ledger.from_json(text), ledger)
+    assert Ledger.from_json(text.encode()).to_json() == text
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, 0.5, -2])
+def test_a_truncated_file_is_refused(cut):
+    text = make("a").to_json()
+    end = int(len(text) * cut) if isinstance(cut, float) else cut
+    assert (
+        refusal(LedgerError, Ledger.from_json, text[:end])
+        == "not a ledger, or a truncated one: it is not valid JSON"
+    )
+
+
+def test_a_number_too_large_to_be_finite_is_refused():
+    text = make("a").to_json().replace('"delta": 1e-05', '"delta": 1e999')
+    assert refusal(LedgerError, Ledger.from_json, text) == NOT_FINITE
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
+def test_what_is_no_json_is_refused(text):
+    assert (
+        refusal(LedgerError, Ledger.from_json, text)
+        == "not a ledger, or a truncated one: it is not valid JSON"
+    )
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '"pate-ledger"', '{"kind": "report"}'])
+def test_foreign_json_is_refused(text):
+    assert (
+        refusal(LedgerError, Ledger.from_json, text)
+        == "not a ledger: give a file that pate wrote with `ledger`"
+    )
+
+
+@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5, True])
+def test_another_schema_is_refused(version):
+    data = json.loads(make("a").to_json()) | {"schema_version": version}
+    assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
+        f"the ledger has schema version {version}, this tool reads 2; "
+        "use the version of pate that wrote it, or a newer one"
+    )
+
+
+def with_round(**fields):
+    return {"rounds": [json.loads(make("a").to_json())["rounds"][0] | fields]}
+
+
+COST = DAMAGED + "a cost is negative or not finite"
+CURVES = DAMAGED + "its curves do not match its orders"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rdp": [0.1, float("nan")]}, NOT_FINITE),
+        ({"rdp": [0.1, -1e-9]}, COST),
+        ({"ceiling": [float("inf"), 1.0]}, NOT_FINITE),
+        ({"rdp": [0.1]}, CURVES),
+        ({"rdp": 0.1}, CURVES),
+        ({"sensitivity": [0.1, 0.2]}, CURVES),
+        ({"sensitivity": [[0.1]]}, CURVES),
+        ({"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]}, CURVES),
+        ({"orders": [2.0, 1.0]}, DAMAGED + "a Renyi order must be finite and above 1, got 1.0"),
+        (
+            {"orders": [1e16, 3.0]},
+            DAMAGED + "a Renyi order must be at most 1000000000000000.0, got 1e+16",
+        ),
+        ({"orders": []}, DAMAGED + "orders must be a non-empty vector, got shape (0,)"),
+        (
+            {"delta": 0},
+            DAMAGED + "delta must be between 0 and 1, both excluded, got 0.0",
+        ),
+        ({"delta": "1e-5"}, MALFORMED),
+        ({"delta": True}, MALFORMED),
+        ({"delta": None}, MALFORMED),
+        ({"delta": [1e-5, 2e-5]}, MALFORMED),
+        ({"delta": 10**400}, MALFORMED),
+        ({"rdp": ["0.1", "0.2"]}, MALFORMED),
+        ({"rdp": [True, False]}, MALFORMED),
+        ({"rdp": [10**400, 1]}, MALFORMED),
+        ({"rdp": None}, MALFORMED),
+        ({"rdp": {"a": 1}}, MALFORMED),
+        ({"sensitivity": [[0.1], [0.1, 0.2]]}, MALFORMED),
+        ({"private": "false"}, MALFORMED),
+        ({"private": 1}, MALFORMED),
+        ({"private": None}, MALFORMED),
+        ({"rounds": None}, MALFORMED),
+        ({"rounds": ["a"]}, MALFORMED),
+        ({"rounds": {"id": "a"}}, MALFORMED),
+        ({"analysis": "loose"}, "unknown analysis 'loose'; this tool knows tight and paper"),
+        ({"analysis": ["tight"]}, "unknown analysis ['tight']; this tool knows tight and paper"),
+        (with_round(queries="10"), MALFORMED),
+        (with_round(queries=10.5), MALFORMED),
+        (with_round(answers=True), MALFORMED),
+        (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
+        (with_round(id=7), MALFORMED),
+        (with_round(mechanism="gnmax"), MALFORMED),
+        (with_round(draws=[{"beta": 0.1}]), MALFORMED),
+        (with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]), MALFORMED),
+        (with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]), MALFORMED),
+        (with_round(draws=3), MALFORMED),
+        (with_round(extra=1), MALFORMED),
+        (
+            with_round(answers=9),
+            "round a: answers, max_answers and queries must satisfy 0 <= 9 <= 8 <= 10",
+        ),
+        (
+            with_round(answers=-1),
+            "round a: answers, max_answers and queries must satisfy 0 <= -1 <= 8 <= 10",
+        ),
+    ],
+    ids=str,
+)
+def test_damaged_fields_are_refused(change, message):
+    data = json.loads(make("a").to_json()) | change
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == message
+
+
+@pytest.mark.parametrize(
+    "field", ["analysis", "delta", "private", "rounds", "orders", "rdp", "ceiling", "sensitivity"]
+)
+def test_missing_fields_are_refused(field):
+    data = json.loads(make("a").to_json())
+    del data[field]
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
+
+
+@pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers"])
+def test_missing_fields_of_a_round_are_refused(field):
+    data = json.loads(make("a").to_json())
+    del data["rounds"][0][field]
+    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
+
+
+NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_random_damage_is_refused_or_changes_nothing(data):
+    """Of a record it would let a second draw through, of a ledger it would change what is said."""
+    read, whole = data.draw(
+        st.sampled_from(
+            [
+                (Ledger.from_json, make("a", draws=[Draw(0.02, 9.1, 3.0)])),
+                (SpendRecord.from_json, RECORD.attempted(TRIED)),
+            ]
+        )
+    )
+    text = whole.to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
+    try:
+        found = read(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+    except LedgerError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+    else:
+        assert found.to_json() == text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(("releases",), []), (("attempts",), []), (("attempts", 0, "epsilon"), 0.1)],
+)
+def test_a_record_that_parses_and_is_not_as_written_is_refused(path, value):
+    data = json.loads(RECORD.attempted(TRIED).to_json())
+    *inside, last = path
+    place = data
+    for key in inside:
+        place = place[key]
+    assert place[last] != value
+    place[last] = value
+    assert record_refused(json.dumps(data)) == f"the record of releases {NOT_AS_WRITTEN}"
+
+
+def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
+    data = json.loads(make("a").to_json())
+    data["rounds"][0]["answers"] = 0
+    text = json.dumps(data)
+    assert refusal(LedgerError, Ledger.from_json, text) == f"the ledger {NOT_AS_WRITTEN}"
+
+
+def test_a_device_that_never_ends_is_no_ledger():
+    assert "more than any file of its kind" in refusal(LedgerError, Ledger.read, "/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            make("b", delta=1e-6),
+            "ledgers can be added only with the same delta, got 1e-05 and 1e-06",
+        ),
+        (
+            make("b", orders=[2.0, 8.0]),
+            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]",
+        ),
+        (make("a", seed=3), "a round is given twice; give every ledger once"),
+    ],
+    ids=["delta", "orders", "twice"],
+)
+def test_ledgers_that_do_not_fit_are_not_added(other, message):
+    with pytest.raises(LedgerError) as caught:
+        _ = make("a") + other
+    assert str(caught.value) == message
+
+
+def test_ledgers_of_two_analyses_are_not_added():
+    paper = Ledger.zero(analysis="paper", delta=1e-5, orders=ORDERS)
+    with pytest.raises(LedgerError) as caught:
+        _ = make("a") + paper
+    assert str(caught.value) == (
+        "ledgers can be added only with the same analysis, got tight and paper"
+    )
+
+
+def test_an_order_that_was_not_charged():
+    assert make("a").row(7.5) == 1
+    assert make("a").row(np.nextafter(7.5, 8.0)) == 1
+    with pytest.raises(LedgerError) as caught:
+        make("a").row(3.0)
+    assert str(caught.value) == "order 3 was not charged; this ledger holds 2, 7.5"
+
+
+def test_a_draw_is_remembered_by_the_round_that_made_it():
+    draw = Draw(beta=0.02, sigma=9.1, shift=3.0)
+    ledger = make("a").with_draw(draw)
+    assert ledger.draws == (draw,)
+    assert (ledger + make("b")).draws == (draw,)
+    assert Ledger.from_json(ledger.to_json()).draws == (draw,)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [MECHANISM, ConfidentGNMax(20, 3, threshold=14.0, sigma1=9.0, sigma2=4.0)], ids=str
+)
+def test_charging_is_additive_over_queries(mechanism):
+    """Two runs cost what one run over all their rows costs."""
+    counts = np.random.default_rng(4).multinomial(20, [0.7, 0.2, 0.1], size=60)
+
+    def ledger(part, name):
+        return charged(mechanism, part, [7.5, 2.0], distances=9, answers=3, name=name)
+
+    whole = ledger(counts, "whole")
+    parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
+    assert whole.orders.tolist() == [2.0, 7.5]
+    assert (whole.queries, parts.queries) == (60, 60)
+    for field in ("rdp", "ceiling", "sensitivity"):
+        np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
+    cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)
+    np.testing.assert_allclose(whole.rdp, cost, rtol=3e-6)
+    worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
+    np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
+    assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
+
+
+# ---------------------------------------------------------------- the record of releases
+
+DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
+
+
+def spent(*names):
+    one = np.array([0.5])
+    return Ledger(
+        analysis="tight",
+        delta=1e-5,
+        orders=np.array([4.0]),
+        rdp=one,
+        sensitivity=one[None],
+        ceiling=one,
+        rounds=tuple(round_of(MECHANISM, queries=10, answers=5, name=name) for name in names),
+    )
+
+
+def test_any_common_round_counts_and_none_else():
+    record = SpendRecord().after(spent("a", "b"), DRAWN).after(spent("c"), DRAWN)
+    assert [past.rounds for past in record.releases] == [("a", "b"), ("c",)]
+    assert [past.rounds for past in record.touching(spent("b", "x"))] == [("a", "b")]
+    assert [past.rounds for past in record.touching(spent("b", "c"))] == [("a", "b"), ("c",)]
+    assert record.touching(spent("x")) == ()
+    assert record.releases[0].draw == DRAWN
+
+
+def test_releasing_without_a_draw_spends_nothing():
+    record = SpendRecord()
+    assert record.after(spent("a"), None) is record
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.text(max_size=4), min_size=1, max_size=3),
+            st.floats(1e-6, 3.0),
+            st.floats(1e-3, 1e6),
+            st.floats(0.0, 1e3),
+        ),
+        max_size=4,
+    )
+)
+@settings(max_examples=40)
+def test_a_record_comes_back_from_its_file(releases):
+    record = SpendRecord(
+        tuple(PastRelease(tuple(names), Draw(*numbers)) for names, *numbers in releases)
+    )
+    assert SpendRecord.from_json(record.to_json()) == record
+    assert SpendRecord.from_json(record.to_json().encode()) == record
+
+
+def test_records_together_count_a_draw_once_and_another_one_like_it_again():
+    one = SpendRecord().after(spent("a"), DRAWN)
+    other = SpendRecord().after(spent("a"), DRAWN)
+    assert one | one == one
+    assert one | SpendRecord() == one == SpendRecord() | one
+    both = one | other
+    assert both.releases == (*one.releases, *other.releases)
+    assert both | other == both
+    assert len((other | both).releases) == 2
+    # Records without names, as they once were: as many draws as the longer one tells of.
+    nameless = PastRelease(("a",), DRAWN)
+    twice = SpendRecord((nameless, nameless))
+    assert SpendRecord((nameless,)) | twice == twice == twice | SpendRecord((nameless,))
+
+
+def test_a_record_without_names_is_read():
+    data = json.loads(RECORD.to_json())
+    del data["releases"][0]["id"]
+    assert SpendRecord.from_json(unsealed(data, 2)).releases == (PastRelease(("a",), DRAWN),)
+
+
+def test_nothing_is_kept_beside_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = refusal(LedgerError, record_beside, tmp_path / "pipe")
+    assert text == f"{tmp_path}/pipe: no regular file, so no record of releases goes beside it"
+    assert record_beside(tmp_path / "a.json") == tmp_path / "a.json.spent.json"
+
+
+RECORD = SpendRecord().after(spent("a"), DRAWN)
+TRIED = Attempt("f00d", 1.5, 1e-5, 0.75, Outcome.PENDING)
+
+
+def test_attempts_count_their_target_unless_they_were_refused():
+    record = RECORD.attempted(TRIED)
+    assert record.spent == (1.5, 1e-5)
+    refused = record.attempted(replace(TRIED, outcome=Outcome.REFUSED))
+    assert refused.spent == (0.75, 1e-5)
+    more = refused.attempted(Attempt("cafe", 2.0, 1e-6, 1.0, Outcome.PASSED))
+    assert more.spent == (2.75, pytest.approx(1.1e-5))
+    assert more.without(TRIED).spent == (2.0, 1e-6)
+    assert SpendRecord.from_json(more.to_json()) == more
+    assert more.after(spent("b"), DRAWN).attempts == more.attempts
+    assert (record | more).attempts == more.attempts  # the later word on the same attempt
+    assert RECORD.releases == more.releases
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epsilon": 0.0},
+        {"delta": 1.0},
+        {"refusal_epsilon": -0.1},
+        {"outcome": "void"},
+        {"outcome": None},
+        {"id": 7},
+    ],
+)
+def test_a_damaged_attempt_is_refused(damage):
+    data = json.loads(RECORD.attempted(TRIED).to_json())
+    data["attempts"][0] |= damage
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+
+
+def test_a_record_is_kept_in_a_file(tmp_path):
+    assert "no regular file" in refusal(LedgerError, SpendRecord.read, os.devnull)
+    assert "no regular file" in refusal(LedgerError, SpendRecord.read, tmp_path)
+    assert SpendRecord.read(tmp_path / "none.json") == SpendRecord()
+
+
+def test_records_from_before_there_were_targets_are_read():
+    data = json.loads(RECORD.to_json()) | {"schema_version": 1}
+    del data["attempts"]
+    assert SpendRecord.from_json(json.dumps(data)) == RECORD
+
+
+def record_refused(text):
+    return refusal(LedgerError, SpendRecord.from_json, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", RECORD.to_json()[:-9], "\xff", b"\xff\xfe", "[" * 100_000]
+)
+def test_a_truncated_record_is_refused(text):
+    assert (
+        record_refused(text) == "not a record of releases, or a truncated one: it is not valid JSON"
+    )
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '"x"', '{"kind": "pate-ledger"}'])
+def test_foreign_json_is_no_record(text):
+    assert (
+        record_refused(text) == "not a record of releases: give a file that pate wrote with `spend`"
+    )
+
+
+def test_a_newer_record_is_refused():
+    data = json.loads(RECORD.to_json()) | {"schema_version": 4}
+    assert record_refused(json.dumps(data)) == (
+        "the record of releases has schema version 4, this tool reads 3; "
+        "use the version of pate that wrote it, or a newer one"
+    )
+
+
+def changed_record(**fields):
+    data = json.loads(RECORD.to_json())
+    data["releases"][0] |= fields
+    return unsealed(data, 2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"beta": -1.0},
+        {"sigma_release": 0.0},
+        {"sigma_release": "x"},
+        {"sigma_release": None},
+        {"shift": -0.1},
+        {"rounds": None},
+        {"rounds": 3},
+        {"rounds": "ab"},
+        {"rounds": [1]},
+        {"rounds": []},
+        {"id": 3},
+        {"id": None},
+        {"beta": True},
+        {"beta": "0.05"},
+    ],
+    ids=str,
+)
+def test_damaged_fields_of_a_record_are_refused(fields):
+    assert record_refused(changed_record(**fields)) == "the record of releases is damaged"
+
+
+@pytest.mark.parametrize("field", ["rounds", "beta", "sigma_release", "shift"])
+def test_missing_fields_of_a_record_are_refused(field):
+    data = json.loads(RECORD.to_json())
+    del data["releases"][0][field]
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+
+
+@pytest.mark.parametrize("releases", [None, 3, {}, {"a": 1}, ["x"], [None], "text"], ids=str)
+def test_a_damaged_list_of_releases_is_refused(releases):
+    data = json.loads(RECORD.to_json()) | {"releases": releases}
+    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_random_damage_gives_a_record_or_one_line(data):
+    text = RECORD.to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
+    try:
+        SpendRecord.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+    except LedgerError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right

@@ -1,0 +1,106 @@
+"""Made-up ensembles: shapes, moments, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pate_cli.core.errors import ParameterError
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+
+NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"
+
+
+@given(
+    st.integers(1, 60),
+    st.integers(2, 12),
+    st.integers(1, 40),
+    st.floats(0.001, 0.999),
+    st.floats(0.0, 0.999),
+    st.floats(1e-6, 1e3),
+    st.floats(0.0, 50.0),
+    st.integers(0, 2**40),
+)
+@settings(max_examples=150)
+def test_every_recipe_gives_histograms(
+    teachers, classes, queries, agreement, spread, confusion, imbalance, seed
+):
+    ensemble = SyntheticEnsemble(
+        teachers, classes, queries, agreement, spread, confusion, imbalance
+    )
+    counts, truth = ensemble.draw(seed)
+    assert counts.shape == (queries, classes)
+    assert counts.dtype == np.int64
+    assert np.all(counts >= 0)
+    assert np.all(counts.sum(axis=1) == teachers)
+    assert truth.shape == (queries,)
+    assert np.all((truth >= 0) & (truth < classes))
+    again, true_again = ensemble.draw(seed)
+    np.testing.assert_array_equal(again, counts)
+    np.testing.assert_array_equal(true_again, truth)
+
+
+def share_right(ensemble, seed=5):
+    counts, truth = ensemble.draw(seed)
+    return counts[np.arange(len(truth)), truth] / ensemble.teachers
+
+
+def test_agreement_is_the_mean_share_of_right_votes():
+    for agreement in (0.3, 0.75, 0.95):
+        for spread in (0.0, 0.3, 0.8):
+            right = share_right(SyntheticEnsemble(200, 7, 4000, agreement, spread))
+            # Var of a share is at most a(1−a)(spread + 1/τ); five standard errors.
+            error = 5.0 * math.sqrt(agreement * (1 - agreement) * (spread + 0.005) / 4000)
+            assert right.mean() == pytest.approx(agreement, abs=error)
+
+
+def test_spread_is_the_share_of_variance_between_queries():
+    for spread in (0.1, 0.5, 0.9):
+        right = share_right(SyntheticEnsemble(2000, 3, 20_000, 0.7, spread))
+        assert right.var() == pytest.approx(0.21 * (spread + (1 - spread) / 2000), rel=0.06)
+    alike = share_right(SyntheticEnsemble(2000, 3, 20_000, 0.7, 0.0))
+    assert alike.var() == pytest.approx(0.21 / 2000, rel=0.06)
+
+
+def test_small_confusion_weights_concentrate_wrong_votes():
+    def largest_wrong_share(confusion):
+        counts, truth = SyntheticEnsemble(500, 6, 2000, 0.5, 0.0, confusion).draw(1)
+        counts[np.arange(2000), truth] = 0
+        return (counts.max(axis=1) / counts.sum(axis=1)).mean()
+
+    assert largest_wrong_share(0.01) > 0.95
+    assert largest_wrong_share(100.0) < 0.3
+
+
+def test_imbalance_follows_a_power_law():
+    _, truth = SyntheticEnsemble(1, 4, 100_000, imbalance=1.0).draw(2)
+    wanted = np.array([1.0, 1 / 2, 1 / 3, 1 / 4])
+    found = np.bincount(truth, minlength=4) / len(truth)
+    np.testing.assert_allclose(found, wanted / wanted.sum(), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"teachers": 0}, f"{NEEDS}, got 0, 3 and 5"),
+        ({"classes": 1}, f"{NEEDS}, got 10, 1 and 5"),
+        ({"queries": 0}, f"{NEEDS}, got 10, 3 and 0"),
+        ({"agreement": 0.0}, "agreement must be between 0 and 1, got 0.0"),
+        ({"agreement": 1.0}, "agreement must be between 0 and 1, got 1.0"),
+        ({"agreement": math.nan}, "agreement must be between 0 and 1, got nan"),
+        ({"spread": -0.1}, "spread must be at least 0 and below 1, got -0.1"),
+        ({"spread": 1.0}, "spread must be at least 0 and below 1, got 1.0"),
+        ({"spread": math.nan}, "spread must be at least 0 and below 1, got nan"),
+        ({"confusion": 0.0}, "confusion must be positive and finite, got 0.0"),
+        ({"imbalance": -1.0}, "imbalance must be at least 0 and finite, got -1.0"),
+        ({"imbalance": math.inf}, "imbalance must be at least 0 and finite, got inf"),
+    ],
+)
+def test_recipes_out_of_range(change, message):
+    with pytest.raises(ParameterError) as caught:
+        SyntheticEnsemble(**({"teachers": 10, "classes": 3, "queries": 5} | change))
+    assert str(caught.value) == message

@@ -1,0 +1,143 @@
+"""What a target's account asks of its coin: no more than the labels could cost, and no less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from laws import gaussian_argmax_law
+from many_rows import hockey_stick_of_rows
+from pate_cli.accounting.tested_budget import passing_coin
+from pate_cli.core.errors import VoteError
+from pate_cli.core.noise import Noise, RunKey
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.run.accounts import TargetAccount
+from pate_cli.run.passes import CountsPasses
+from refusals import refusal
+
+GNMAX = GNMax(40, 2, sigma2=10.0)
+# Nearly all pass the test, which costs next to nothing.
+CONFIDENT = ConfidentGNMax(40, 2, threshold=-100.0, sigma1=60.0, sigma2=10.0)
+PLAN = TargetPlan(1.0, 1e-3, 0.5)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The chances of refusal that coins were asked for, in logarithms."""
+    found = []
+
+    def comes_up(self, log_chance):
+        found.append(log_chance)
+        return False
+
+    monkeypatch.setattr(Noise, "comes_up", comes_up)
+    return found
+
+
+def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, max_answers=None):
+    """A run's test of these votes."""
+    rows = len(counts) if queries is None else queries
+    account = TargetAccount(
+        mechanism,
+        plan,
+        bound=bound,
+        queries=rows,
+        max_answers=rows if max_answers is None else max_answers,
+    )
+    return account.test(CountsPasses(counts), RunKey.from_seed(1))
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Files of ties, whose labels cost all that labels can, and their neighbours.
+
+    Attributes:
+        mechanism: whose labels they are.
+        rows: so many that at ε they are dozens of δ apart.
+    """
+
+    mechanism: ScoredMechanism
+    rows: int
+
+    @property
+    def files(self):
+        return [np.tile(row, (self.rows, 1)) for row in ([20, 20], [19, 21])]
+
+    def apart(self, epsilon):
+        """The hockey-stick of a file and its neighbour."""
+        counts = np.array([[20, 20], [19, 21]])
+        laws = gaussian_argmax_law(counts, self.mechanism.sigma2)
+        if isinstance(self.mechanism, ConfidentGNMax):
+            margin = (counts.max(axis=1) - self.mechanism.threshold) / self.mechanism.sigma1
+            laws = np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + laws])
+        return hockey_stick_of_rows(*laws, self.rows, epsilon)
+
+
+TIES = [Ties(GNMAX, 36), Ties(CONFIDENT, 36)]
+
+
+@pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
+@pytest.mark.parametrize("bound", list(Bound))
+def test_what_all_votes_cost_at_most_is_no_less_than_they_do(ties, bound, asked):
+    """Where ties stand, the ceiling is what is charged; with half of it they would pass."""
+    assert ties.apart(PLAN.epsilon) > 25.0 * PLAN.delta
+    for counts in ties.files:
+        drawn(ties.mechanism, counts, bound=bound)
+    here, there = (-np.expm1(log_refuse) for log_refuse in asked)
+    labels = here * ties.apart(PLAN.epsilon + np.log(there / here))
+    assert labels <= PLAN.delta * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
+@pytest.mark.parametrize("max_answers", [None, 15])
+def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, max_answers, asked):
+    drawn(ties.mechanism, ties.files[0], max_answers=max_answers)
+    answers = ties.rows if max_answers is None else max_answers
+    profile = VoteProfile(
+        states_for(Bound.TWO_TAIL, ties.mechanism, highest_order=float(PLAN.orders[-1]))
+    )
+    profile.add(ties.mechanism, ties.files[0])
+    ceiling = ties.mechanism.worst_rdp(queries=ties.rows, answers=answers, orders=PLAN.orders)
+    curve = np.stack([profile.at(order) for order in PLAN.orders.tolist()])
+    assert np.all(curve[:, 20] >= ceiling * (1.0 - 1e-9))
+    wanted = passing_coin(
+        np.minimum(curve, ceiling[:, None]),
+        orders=PLAN.orders,
+        epsilon=PLAN.epsilon - 1e-9,
+        delta=PLAN.delta * (1.0 - 1e-6),
+        refusal_epsilon=PLAN.refusal_epsilon - 1e-9,
+    )
+    assert asked == [pytest.approx(wanted.log_refuse, rel=1e-12)]
+
+
+@pytest.mark.parametrize("mechanism", [GNMAX, CONFIDENT], ids=lambda mechanism: mechanism.name)
+def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(mechanism):
+    def account(epsilon):
+        return TargetAccount(
+            mechanism,
+            TargetPlan.of(epsilon, delta=1e-3),
+            bound=Bound.TWO_TAIL,
+            queries=60,
+            max_answers=60,
+        )
+
+    most = account(50.0).public.epsilon
+    assert not account(most).needed
+    for share in (0.999_999, 0.9, 0.6, 0.4):
+        assert account(share * most).needed
+
+
+@pytest.mark.parametrize("queries", [59, 61, 600])
+def test_no_coin_is_drawn_over_another_number_of_rows_than_was_priced(queries, asked):
+    counts = np.tile([40, 0], (60, 1))
+    message = refusal(VoteError, drawn, GNMAX, counts, queries=queries)
+    assert message == f"expected {queries} queries, the votes hold 60"
+    assert asked == []

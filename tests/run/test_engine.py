@@ -1,0 +1,142 @@
+"""Work in other processes: in order, tried again where a process dies, ended with the parent."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pate_cli.core.errors import EngineError, ParameterError, VoteError
+from pate_cli.run import engine
+from pate_cli.run.engine import HERE, Processes
+from refusals import refusal
+from tasks import Dying, refused, squared
+
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def two():
+    with Processes(2) as processes:
+        yield processes
+
+
+@pytest.mark.parametrize("items", [0, 1, 2, 3, 12])
+def test_results_come_in_the_order_of_the_work(two, items):
+    found = list(two.map(squared, range(items)))
+    assert [square for square, _ in found] == [n * n for n in range(items)]
+    processes = {process for _, process in found}
+    # One item is not worth the way.
+    assert (os.getpid() in processes) == (items == 1)
+    assert len(processes) <= 2
+
+
+def test_one_worker_is_this_process():
+    with Processes(1) as one:
+        assert {process for _, process in one.map(squared, range(6))} == {os.getpid()}
+    assert {process for _, process in HERE.map(squared, range(6))} == {os.getpid()}
+
+
+def test_a_large_task_stays_here(two, monkeypatch):
+    monkeypatch.setattr(engine, "_LARGEST_TASK", 10)
+    assert {process for _, process in two.map(squared, range(6))} == {os.getpid()}
+
+
+def test_work_is_taken_from_the_list_as_it_is_done(two):
+    """Whoever stops listening leaves the rest undone, and the workers to others."""
+    results = two.map(squared, range(10**6))
+    assert [next(results)[0] for _ in range(5)] == [0, 1, 4, 9, 16]
+    results.close()
+    assert [square for square, _ in two.map(squared, range(3))] == [0, 1, 4]
+
+
+def test_two_tasks_at_once(two):
+    one, other = two.map(squared, range(8)), two.map(abs, range(-8, 0))
+    pairs = list(zip(one, other, strict=True))
+    assert [(square, size) for (square, _), size in pairs] == [(n * n, 8 - n) for n in range(8)]
+
+
+def test_what_a_task_raises_arrives_as_itself(two):
+    results = two.map(refused, range(10))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(VoteError) as caught:
+        next(results)
+    assert str(caught.value) == "row 3 is no vote"
+    assert caught.value.exit_code == 3
+    assert list(two.map(refused, [5, 6])) == [5, 6]
+
+
+@pytest.mark.parametrize("item", [0, 4, 7])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_task_is_tried_again_where_its_process_died(tmp_path, item, times):
+    with Processes(2) as processes:
+        found = list(processes.map(Dying(tmp_path, item, times), range(8)))
+    assert found == [n * n for n in range(8)]
+    assert len(list(tmp_path.iterdir())) == times
+
+
+def test_a_task_that_kills_its_process_again_and_again_is_given_up(tmp_path):
+    with Processes(2) as processes:
+        results = processes.map(Dying(tmp_path, 3, 10), range(8))
+        message = refusal(EngineError, list, results)
+        assert len(list(tmp_path.iterdir())) == 3
+        assert message == (
+            "a worker process was killed, and again when its rows were tried again; is there "
+            "enough memory? Give fewer `workers`"
+        )
+        # The engine itself can still be used.
+        assert [square for square, _ in processes.map(squared, range(4))] == [0, 1, 4, 9]
+    assert EngineError("").exit_code == 9
+
+
+def unlocked(path):
+    """Whether nobody holds the file: its process has ended, reaped or not."""
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def until(holds):
+    """Wait for it; a minute would be too long."""
+    deadline = time.monotonic() + 60.0
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pate_cli.run.engine import Processes\n"
+        "from tasks import Holding\n"
+        "with Processes(2) as processes:\n"
+        "    list(processes.map(Holding(Path(sys.argv[1])), range(4)))\n"
+    )
+    paths = os.pathsep.join([str(SUPPORT), str(ROOT)])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], env={**os.environ, "PYTHONPATH": paths}
+    )
+    try:
+        until(lambda: sum(file.read_text() == "locked" for file in tmp_path.iterdir()) == 2)
+        assert not any(unlocked(file) for file in tmp_path.iterdir())
+    finally:
+        parent.send_signal(ended)
+    assert parent.wait() == -ended
+    until(lambda: all(unlocked(file) for file in tmp_path.iterdir()))
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2"])
+def test_at_least_one_worker(workers):
+    assert "`workers`" in refusal(ParameterError, Processes, workers)

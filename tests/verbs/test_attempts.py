@@ -1,0 +1,296 @@
+"""Whatever ends an attempt once it is entered leaves it standing: every place is tried."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.accounting.gaussian import conditional
+from pate_cli.core.errors import ParameterError, PateError, VoteError
+from pate_cli.core.noise import Noise, RunKey
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.ledger import Outcome, SpendRecord
+from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
+from pate_cli.disclosure.report import RefusedError
+from pate_cli.run.accounts import TargetAccount
+from pate_cli.verbs.attempts import AttemptBook
+from pate_cli.votes.beside.student import StudentPredictions
+
+PACKAGE = str(Path(pate.__file__).parent)
+COUNTS = np.array([[38, 2], [36, 4]] * 12)
+# The coin comes up for the labels with one, and against them with the other.
+KEYS = {Outcome.PASSED: RunKey(bytes(32)), Outcome.REFUSED: RunKey(bytes(31) + b"\x01")}
+ENDS = (KeyboardInterrupt, MemoryError, VoteError, OSError)
+RECORD = Path("votes.spent.json")
+GIVEN = {"sigma2": 4.0, "layout": "counts", "target_epsilon": 1.5, "delta": 1e-4, "record": RECORD}
+
+
+def ask(votes=COUNTS, mechanism="gnmax", **changes):
+    """One run at a target; its outcome."""
+    asked = GIVEN | {"bound": "conditional", "max_queries": len(COUNTS)} | changes
+    try:
+        done = pate.aggregate(votes, mechanism, **asked)
+    except RefusedError:
+        return Outcome.REFUSED
+    if done.checkpoint is not None:
+        done.checkpoint.end()
+    return Outcome.PASSED
+
+
+def attempts():
+    return SpendRecord.read(RECORD).attempts
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # no power is cut here
+
+
+@pytest.fixture
+def under(monkeypatch):
+    """The key of the next runs."""
+    return lambda key: monkeypatch.setattr(RunKey, "fresh", classmethod(lambda _: key))
+
+
+@cache
+def blocks(path):
+    """By line of a source: the innermost function or block that sees what is raised there."""
+    found = {}
+
+    def visit(node, block):
+        for child in ast.iter_child_nodes(node):
+            within = isinstance(child, ast.FunctionDef | ast.Lambda | ast.Try | ast.With)
+            if isinstance(child, ast.stmt):
+                found.update(dict.fromkeys(range(child.lineno, child.end_lineno + 1), block))
+            visit(child, (child.lineno, child.col_offset) if within else block)
+
+    visit(ast.parse(Path(path).read_text(encoding="utf-8")), None)
+    return found
+
+
+class Walk:
+    """What runs of the package once an attempt is being entered, and a way to break in anywhere.
+
+    A place is the first line that is reached of a function, or of a block in it that catches or
+    cleans up; once while the attempt is entered, once until the coin is drawn, once until that is
+    noted, and once more thereafter.
+    """
+
+    ENTERING, ENTERED, DRAWN, NOTED = range(1, 5)
+
+    def __init__(self, monkeypatch):
+        self.places, self._phase, self._seen, self._at, self._end = [], 0, set(), None, None
+        for owner, name, before, after in (
+            (AttemptBook, "enter", self.ENTERING, self.ENTERED),
+            (Noise, "comes_up", self.ENTERED, self.DRAWN),
+            (AttemptBook, "ended", self.DRAWN, self.NOTED),
+        ):
+            monkeypatch.setattr(owner, name, self._phased(getattr(owner, name), before, after))
+
+    def _phased(self, call, before, after):
+        def phased(*args, **kwargs):
+            self._phase = before
+            found = call(*args, **kwargs)
+            self._phase = after
+            return found
+
+        return phased
+
+    def run(self, at=None, end=None):
+        """The outcome, all places noted; or `end` raised at one of them."""
+        self.places, self._phase, self._seen, self._at, self._end = [], 0, set(), at, end
+        before = sys.gettrace()
+        sys.settrace(self._frame)
+        try:
+            return ask()
+        finally:
+            sys.settrace(before)
+
+    def _frame(self, frame, _event, _argument):
+        name = frame.f_code.co_filename
+        wanted = name.startswith(PACKAGE) if self._at is None else name == self._at[1]
+        return self._line if wanted else None
+
+    def _line(self, frame, event, _argument):
+        name, line = frame.f_code.co_filename, frame.f_lineno
+        place = (self._phase, name, line)
+        if event != "line" or not self._phase or place in self._seen:
+            return self._line
+        self._seen.add(place)
+        if self._at is None:
+            self.places.append(place)
+        elif place == self._at:
+            raise self._end
+        return self._line
+
+    def each(self):
+        """One place of each kind."""
+        kinds = {}
+        for phase, name, line in self.places:
+            kinds.setdefault((phase, name, blocks(name)[line]), (phase, name, line))
+        return list(kinds.values())
+
+
+def survey(walk, outcome, places):
+    """Places from which an attempt goes another way than it should; each is broken into once."""
+    whole, name = RECORD.read_bytes(), KEYS[outcome].name("attempt")
+    pending, noted = [(name, Outcome.PENDING)], [(name, outcome)]
+    for number, place in enumerate(places):
+        RECORD.unlink(missing_ok=True)
+        end = ENDS[(number + number // len(ENDS)) % len(ENDS)]
+        with contextlib.suppress(end, PateError):
+            walk.run(place, end())
+        found = [(one.id, one.outcome) for one in attempts()]
+        allowed = {walk.ENTERING: ([], pending, noted), walk.NOTED: (noted,)}
+        stands = found in allowed.get(place[0], (pending, noted))
+        if stands and number % 4 == 0:
+            # Taken up again it is the same attempt, and the coin comes up as it did.
+            stands = ask() is outcome and RECORD.read_bytes() == whole
+        if not stands:
+            yield place
+
+
+@pytest.mark.parametrize("outcome", KEYS)
+def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch):
+    walk = Walk(monkeypatch)
+    under(KEYS[outcome])
+    assert walk.run() is outcome
+    places = walk.each()
+    assert all(sum(place[0] == phase for place in places) > 40 for phase in range(1, 5))
+    if outcome is Outcome.REFUSED:  # until it is drawn, a coin is like the other
+        places = [place for place in places if place[0] == walk.DRAWN]
+    # Once noted, it is not touched again: some places will do.
+    late = [place for place in places if place[0] == walk.NOTED]
+    places = [place for place in places if place[0] != walk.NOTED] + late[::5]
+    assert list(survey(walk, outcome, places)) == []
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
+    tested = TargetAccount.test
+
+    def test(*args):
+        try:
+            return tested(*args)
+        except end:
+            RECORD.unlink()
+            raise
+
+    monkeypatch.setattr(TargetAccount, "test", test)
+    walk = Walk(monkeypatch)
+    under(KEYS[Outcome.PASSED])
+    walk.run()
+    places = [place for place in walk.each() if place[0] == walk.ENTERED]
+    kept = ("worst_vote", "cone_excess", "branch_and_bound")  # what is found once
+    pricing = [
+        place
+        for place in places
+        if "accounting" in place[1] and not any(name in place[1] for name in kept)
+    ]
+    assert list(survey(walk, Outcome.PASSED, pricing[:8]))
+
+
+def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
+    """Whatever bound, and with no coin at all: they are read, and that they are votes is told."""
+    seen = []
+    for states in (LatticeStates, ConditionalStates):
+
+        def of(self, *args, before=states.of):
+            seen.append(attempts()[0].outcome)
+            return before(self, *args)
+
+        monkeypatch.setattr(states, "of", of)
+    for bound in (Bound.TWO_TAIL, Bound.CONDITIONAL):
+        RECORD.unlink(missing_ok=True)
+        ask(bound=bound)
+    assert seen == [Outcome.PENDING] * 2
+
+
+@pytest.mark.parametrize("target", [1.5, 50.0])
+def test_what_is_no_vote_is_told_before_anything_is_entered(target):
+    """The last row has a vote too many; with 50 there is no coin to draw."""
+    votes = COUNTS.copy()
+    votes[-1, 0] += 1
+    with pytest.raises(VoteError, match="row 23"):
+        ask(votes, target_epsilon=target)
+    assert not RECORD.exists()
+
+
+def test_so_is_a_student_who_has_not_seen_all_rows():
+    student = StudentPredictions(np.full((len(COUNTS) - 1, 2), 0.5))
+    with pytest.raises(VoteError):
+        ask(
+            mechanism="interactive",
+            bound="two-tail",
+            threshold=20.0,
+            sigma1=9.0,
+            predictions=student,
+        )
+    assert not RECORD.exists()
+
+
+def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
+    path = tmp_path / "votes.npy"
+    np.save(path, COUNTS)
+    enter = AttemptBook.enter
+
+    def entering(book):
+        enter(book)
+        np.save(path, COUNTS[::-1])
+
+    monkeypatch.setattr(AttemptBook, "enter", entering)
+    with pytest.raises(VoteError, match="changed while read"):
+        ask(path)
+    assert [one.outcome for one in attempts()] == [Outcome.PENDING]
+
+
+@pytest.mark.parametrize("outcome", KEYS)
+def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under, monkeypatch):
+    under(KEYS[outcome])
+    comes_up, coins = Noise.comes_up, []
+
+    def drawn(noise, log_chance):
+        coins.append(comes_up(noise, log_chance))
+        if len(coins) == 1:
+            raise KeyboardInterrupt
+        return coins[-1]
+
+    monkeypatch.setattr(Noise, "comes_up", drawn)
+    with pytest.raises(KeyboardInterrupt):
+        ask(checkpoint="kept")
+    assert [one.outcome for one in attempts()] == [Outcome.PENDING]
+    # A new run would draw another coin.
+    under(KEYS[Outcome.PASSED if outcome is Outcome.REFUSED else Outcome.REFUSED])
+    assert ask(checkpoint="kept") is outcome
+    assert coins[0] == coins[1]
+    assert [one.outcome for one in attempts()] == [outcome]
+    assert not Path("kept").exists()
+
+
+def test_a_known_outcome_is_not_made_pending_again():
+    given = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5, "budget": 1.0, "name": "a"}
+    one = AttemptBook(RECORD, **given)
+    one.enter()
+    assert [attempt.outcome for attempt in attempts()] == [Outcome.PENDING]
+    one.ended(passed=False)
+    AttemptBook(RECORD, **given).enter()
+    assert [attempt.outcome for attempt in attempts()] == [Outcome.REFUSED]
+
+
+def test_memory_is_refused_to_neighbours_alike(monkeypatch):
+    """Rows with one gap between counts fitted, where those with many did not."""
+    monkeypatch.setattr(conditional, "_MOST_BYTES", 2**24)
+    narrow = np.full((24, 3), 20)
+    wide = np.random.default_rng(1).multinomial(60, [0.6, 0.3, 0.1], size=24)
+    for votes in (narrow, wide):
+        with pytest.raises(ParameterError, match="might need about"):
+            ask(votes)
+        assert not RECORD.exists()

@@ -91,6 +91,15 @@ def test_tests_mirror_the_tree():
     assert folders - whole == set(HEIGHT)
 
 
+def test_a_leading_underscore_says_what_is_private():
+    """`__all__` stands only where a room offers the names of its modules."""
+    assert not [
+        str(path.relative_to(PACKAGE))
+        for path in MODULES.values()
+        if path.name != "__init__.py" and "__all__ =" in path.read_text(encoding="utf-8")
+    ]
+
+
 @pytest.mark.parametrize("name", sorted(set(MODULES) - FACE))
 def test_imports_point_down(name):
     upward = {

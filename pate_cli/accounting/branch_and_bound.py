@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats
 
-__all__ = ["Bounds", "certified_supremum"]
-
 Bounds = Callable[[Floats, float, NDArray[np.bool_]], tuple[Floats, Floats]]
 """(centres [axes, cells], half a side, wanted [orders, cells]) → (values at the centres, upper
 bounds on the cells), both [orders, cells]; what is not wanted may hold anything."""

@@ -35,15 +35,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_nonnegative, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError
 
-__all__ = [
-    "Composition",
-    "Method",
-    "basic_composition",
-    "best_composition",
-    "optimal_composition",
-    "smallest_delta",
-]
-
 Method: TypeAlias = Literal["basic", "optimal"]
 
 _ROUNDING = 1e-9

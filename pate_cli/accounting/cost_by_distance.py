@@ -18,8 +18,6 @@ import numpy as np
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Floats, Ints
 
-__all__ = ["costs_within"]
-
 _CHUNK_CELLS = 2_000_000
 
 CostCells = Callable[[int, int, Ints], Floats]

@@ -25,8 +25,6 @@ from pate_cli.accounting.sensitivity import (
 )
 from pate_cli.core.arrays import Floats, Ints
 
-__all__ = ["CostTable", "Price", "ScoreTable", "Tally"]
-
 _EVERY = slice(None)
 # Costs of cells at distances that are held at once.
 _MOST_COSTS = 4_000_000

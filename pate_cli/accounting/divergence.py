@@ -15,15 +15,6 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats
 
-__all__ = [
-    "bernoulli_excess",
-    "excess_moment",
-    "excess_raised",
-    "renyi_divergence",
-    "weight_raised",
-]
-
-
 _FAR = 50.0
 # Units in the last place that log_ndtr and what is made of it may be off by; and what differences
 # of logs of moderate size lose.

@@ -34,8 +34,6 @@ from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.checks import check_positive
 
-__all__ = ["flip_log_q", "flip_score_lipschitz", "flip_score_range"]
-
 # Scores are clamped here at the latest: e^{−690} is still a normal floating-point number.
 _LOWEST = -690.0
 # On a panel from a to 2a, a ≥ 1/S, terms e^{−Su} fall by e^{−Sa}: where that is much, they are

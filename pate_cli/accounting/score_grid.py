@@ -16,9 +16,6 @@ from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["COARSE", "FINE", "QUICK", "Resolution", "ScoreGrid"]
-
-
 _MOST_NODES = 4_000_000
 
 

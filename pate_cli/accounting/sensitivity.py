@@ -31,14 +31,6 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "distances_for",
-    "local_sensitivity_blocks",
-    "sensitivity_curve",
-    "smooth_sensitivity",
-    "sparse_distances",
-]
-
 CostRows = Callable[[int, int], Floats]
 
 _CHUNK_CELLS = 1_000_000

@@ -34,8 +34,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["DISTANCES", "Coin", "passing_coin", "public_orders"]
-
 DISTANCES = 64
 """m: so many distances lose less than 1% in ε for .5 ≤ ε ≤ 4."""
 

@@ -32,15 +32,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_order, check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "PassMoments",
-    "cell_moments",
-    "chain_rdp",
-    "pass_moments",
-    "threshold_rdp",
-    "worst_threshold_rdp",
-]
-
 # e^{(λ−1)F} is carried through logs beyond this exponent.
 _LARGE = 500.0
 

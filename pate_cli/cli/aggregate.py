@@ -32,7 +32,6 @@ from pate_cli.cli.options import (
 from pate_cli.cli.summary import Handling, print_quote, print_report
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
-from pate_cli.disclosure.report import RefusedError
 from pate_cli.files.addresses import is_address, public_name
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.run.labelling import Aggregation
     from pate_cli.votes import VoteFile
-
-__all__ = ["aggregate"]
 
 
 @spread
@@ -175,7 +172,7 @@ def aggregate(
         asked["record"] = record
     elif target.spend is not None:
         raise UsageError("--spend goes with --target-epsilon")
-    refused: RefusedError | None = None
+    refused: pate.RefusedError | None = None
 
     with contextlib.ExitStack() as undo, output.outputs() as out:
         if "record" in asked:
@@ -230,7 +227,7 @@ def aggregate(
                             **engine.wanted,
                         )
                         undo.push(_unless_done(done))
-                except RefusedError as error:
+                except pate.RefusedError as error:
                     refused = error
         if refused is not None:
             out.write(report_path, refused.report.to_json().encode())

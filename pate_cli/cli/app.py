@@ -25,8 +25,6 @@ from pate_cli.cli.verify import verify
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.core.version import __version__
 
-__all__ = ["app"]
-
 _BROKEN_PIPE = 141
 # Typer's words, and those of what it reads values with, for what is wrong with an option.
 _HOUSE_STYLE = (

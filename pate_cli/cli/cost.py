@@ -25,8 +25,6 @@ from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
 
-__all__ = ["cost"]
-
 
 @dataclass(frozen=True)
 class QuestionOptions:

@@ -12,8 +12,6 @@ import typer
 from pate_cli.cli.terminal import outputs, refuse_closed
 from pate_cli.core.errors import OutputError
 
-__all__ = ["demo"]
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.spent.json")
 _TARGET = 1.5  # which these votes pass but once in 10^11 runs

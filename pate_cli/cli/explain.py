@@ -13,8 +13,6 @@ from pate_cli.cli import terminal
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
 
-__all__ = ["explain"]
-
 _WIDTH = 80
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-__all__ = ["Grid", "ascii_only"]
-
 _GAP: Final = 2
 _BAR: Final = 20
 

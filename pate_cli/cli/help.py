@@ -7,27 +7,6 @@ from typing import Any, Final
 
 from typer.core import TyperCommand
 
-__all__ = [
-    "DATA",
-    "EPSILON",
-    "EVERYDAY",
-    "GOAL",
-    "LARGE",
-    "MECHANISM",
-    "OTHER",
-    "PANELS",
-    "PICTURES",
-    "SEARCH",
-    "SECOND",
-    "SHARED",
-    "SPECIAL",
-    "TARGET",
-    "TESTS",
-    "VOTES",
-    "PanelledCommand",
-    "asks_for_help",
-]
-
 GOAL: Final = "Goal"
 EVERYDAY: Final = "Everyday"
 VOTES: Final = "Votes"

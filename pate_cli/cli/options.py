@@ -61,31 +61,6 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
 
-__all__ = [
-    "AccountOptions",
-    "BookOptions",
-    "Delta",
-    "EngineOptions",
-    "MechanismOptions",
-    "OutputOptions",
-    "Release",
-    "ReleaseOptions",
-    "RenyiOptions",
-    "ReportOptions",
-    "TargetOptions",
-    "TeachersPerRecord",
-    "ViewOptions",
-    "VoteOptions",
-    "Votes",
-    "Without",
-    "flagged",
-    "in_panel",
-    "report_beside",
-    "spread",
-    "stem_of",
-]
-
-
 _KNOWN_SUFFIX = re.compile(
     r"(\.(parquet|parq|pq|npy|npz|csv|tsv|jsonl|ndjson|arrow|feather|ipc))?(\.(gz|zst|bz2))?$",
     re.IGNORECASE,

@@ -19,8 +19,6 @@ from pate_cli.cli.options import (
 from pate_cli.cli.summary import Handling, print_report
 from pate_cli.core.errors import UsageError
 
-__all__ = ["release"]
-
 
 @spread
 def release(

@@ -18,8 +18,6 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.tables import print_smooth
 
-__all__ = ["smooth_sensitivity"]
-
 
 @spread
 def smooth_sensitivity(

@@ -14,8 +14,6 @@ from pate_cli.core.errors import printable
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
 
-__all__ = ["Handling", "print_quote", "print_report"]
-
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30
 _ALL, _NOTHING = "for all votes", "which promises nothing"

@@ -14,15 +14,6 @@ from pate_cli.cli.terminal import printer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "print_accuracy",
-    "print_compare",
-    "print_cost",
-    "print_rule",
-    "print_smooth",
-    "print_tuned",
-]
-
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _NEAR: Final = 5
 

@@ -19,26 +19,6 @@ if TYPE_CHECKING:
 
     from pate_cli.files.transaction import Outputs
 
-__all__ = [
-    "Advance",
-    "Stopped",
-    "aftermath",
-    "command",
-    "exit_code",
-    "interruptible",
-    "noted",
-    "outputs",
-    "printer",
-    "progress",
-    "read_by_person",
-    "refuse_closed",
-    "say",
-    "show",
-    "stoppable",
-    "tolerant",
-]
-
-
 _ENDLESS: Final = 10_000
 
 

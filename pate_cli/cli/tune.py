@@ -36,8 +36,6 @@ from pate_cli.core.words import (
 if TYPE_CHECKING:
     from pate_cli.mechanisms.amounts import Amount
 
-__all__ = ["tune"]
-
 _WARNING = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
     "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"

@@ -10,8 +10,6 @@ from pate_cli.cli import terminal
 from pate_cli.cli.options import ViewOptions, Without, spread
 from pate_cli.core.errors import MismatchError, UncheckedError
 
-__all__ = ["verify"]
-
 
 @spread
 def verify(

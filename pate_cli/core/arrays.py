@@ -11,24 +11,6 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "DENSE_CLASSES",
-    "NO_LABEL",
-    "SOURCES",
-    "Counts",
-    "Floats",
-    "Histograms",
-    "Ints",
-    "LabelArray",
-    "SparseCounts",
-    "dense",
-    "largest_two",
-    "row_width",
-    "settled",
-    "stacked",
-    "winners",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 """Real numbers: costs in nats, scores, orders."""
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from pate_cli.core.errors import UsageError, quoted
 
-__all__ = ["TIME_FORMAT", "now"]
-
 TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 

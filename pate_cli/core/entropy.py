@@ -9,8 +9,6 @@ import os
 
 from pate_cli.core.errors import EngineError
 
-__all__ = ["random_bytes", "random_name"]
-
 
 def random_bytes(size: int) -> bytes:
     """So many, fit for secrets; EngineError where the system has none to give."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Voting
 
-__all__ = ["LARGEST_POWERSET", "UNDECIDED", "LabelSet", "rows_of"]
-
 UNDECIDED: Final = -1
 """A label of a query about which nothing is said."""
 

@@ -8,31 +8,6 @@ from typing import ClassVar, Final, NoReturn
 
 from pate_cli.core.errors import ParameterError, UsageError
 
-__all__ = [
-    "CONFIDENCE",
-    "DELTA",
-    "EXPONENTIAL_SHARE",
-    "LABEL_SUFFIXES",
-    "LAPLACE_SHARE",
-    "MIN_AGREEMENT",
-    "REFUSALS",
-    "SIGMA1_SHARE",
-    "SIGMA2_SHARE",
-    "THRESHOLD_SHARE",
-    "Adjacency",
-    "Analysis",
-    "Bound",
-    "LabelFormat",
-    "LabelsAs",
-    "Layout",
-    "MechanismName",
-    "Objective",
-    "OrderChoice",
-    "PublicFact",
-    "ReleaseKind",
-    "Voting",
-]
-
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 THRESHOLD_SHARE: Final = 0.8
 SIGMA1_SHARE: Final = 0.6

@@ -18,8 +18,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import failure_delta
 
-__all__ = ["SPREADS", "BestRelease", "best_release", "candidate_betas"]
-
 SPREADS = 2.0
 """Standard deviations of the release's noise that count as published on top of the mean."""
 

@@ -7,8 +7,6 @@ from typing import Final
 from pate_cli.disclosure.verdict import HOLLOW
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
-__all__ = ["cautions", "hollow"]
-
 _REMEDY: Final = "Ask fewer queries, find settings with pate tune, or train more teachers."
 
 

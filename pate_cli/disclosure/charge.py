@@ -10,8 +10,6 @@ from typing import Final
 
 from pate_cli.disclosure.report import Report
 
-__all__ = ["CHARGE", "charge_of", "charge_texts"]
-
 CHARGE: Final = ("delta", "target_epsilon", "refusal_epsilon", "bound")
 """The names, of which `delta` alone is said of labels without a target."""
 

@@ -10,8 +10,6 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
 from pate_cli.disclosure.report import Crosscheck, DataIndependent
 
-__all__ = ["crosscheck", "reworded"]
-
 _KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
 
 

@@ -38,19 +38,6 @@ from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.votes import Group
 
-__all__ = [
-    "by_group",
-    "composed_quote",
-    "for_all_votes",
-    "public_quote",
-    "quote",
-    "release",
-    "release_composed",
-    "release_public",
-    "release_tested",
-    "released",
-]
-
 _NONE = External()
 
 

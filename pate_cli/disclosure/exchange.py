@@ -51,8 +51,6 @@ from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 
-__all__ = ["CostCurve", "dp_event", "rdp_curve"]
-
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""
 

@@ -27,8 +27,6 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 
-__all__ = ["Explanation", "Section", "explain"]
-
 # Of a mechanism, what is said of the votes and of the records and not of the noise.
 _SHAPE: Final = frozenset({"teachers", "classes", "teachers_per_record", "votes_together"})
 _SANITIZED: Final = "sanitized.epsilon"

@@ -35,8 +35,6 @@ from pate_cli.core.words import Adjacency
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named, said_once
 
-__all__ = ["CURVE_KIND", "CURVE_VERSION", "External", "ExternalCurve", "ExternalPair", "read_part"]
-
 CURVE_KIND: Final = "pate-rdp-curve"
 CURVE_VERSION: Final = 1
 """What `disclosure.exchange` writes, and what of it is read here."""

@@ -7,8 +7,6 @@ from typing import Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
 
-__all__ = ["factor", "in_a_thousand", "nats", "pair", "shown"]
-
 _EXACT: Final = Context(prec=40, Emax=MAX_EMAX)
 # Beyond it a factor is no number that anybody reads to the last digit.
 _LONGEST: Final = 1_000_000

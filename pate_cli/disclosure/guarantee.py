@@ -10,22 +10,6 @@ from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Statement
 
-__all__ = [
-    "DRAWS",
-    "FIXED",
-    "UNRECORDED",
-    "adjacency",
-    "covers",
-    "gap_of",
-    "met",
-    "read_off_warning",
-    "statements",
-    "summary",
-    "tested_covers",
-    "tested_statements",
-    "tested_summary",
-]
-
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {
     PublicFact.CLASSES: ("the number of classes", "one vote can add a class", "--classes N"),

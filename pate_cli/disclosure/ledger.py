@@ -39,17 +39,6 @@ from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.votes import Group
 
-__all__ = [
-    "Attempt",
-    "Draw",
-    "Ledger",
-    "Outcome",
-    "PastRelease",
-    "Round",
-    "SpendRecord",
-    "record_beside",
-]
-
 _T = TypeVar("_T")
 
 _MOST_ROWS: Final = 2**63 - 1

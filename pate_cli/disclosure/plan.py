@@ -16,8 +16,6 @@ from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, ReleaseKind
 from pate_cli.disclosure.ledger import Draw
 
-__all__ = ["ReleasePlan", "failure_delta"]
-
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
 _FAILURE_SHARE = 0.1

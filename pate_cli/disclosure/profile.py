@@ -15,17 +15,6 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Bound
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
 
-__all__ = [
-    "States",
-    "VoteProfile",
-    "check_states",
-    "coin_orders",
-    "lattice_states",
-    "seconds_for",
-    "settled_bound",
-    "states_for",
-]
-
 # Costs of single states are kept for other prefixes while they are no more numbers than this.
 _MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.

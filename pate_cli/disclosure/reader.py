@@ -39,8 +39,6 @@ from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
 from pate_cli.files.sealed_json import finite, said_once
 
-__all__ = ["ReadReport", "parse_report", "read_report", "report_of"]
-
 _LARGEST: Final = 1 << 26
 """Bytes."""
 _LARGEST_NUMBER: Final = 1 << 63

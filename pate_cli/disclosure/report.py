@@ -24,23 +24,6 @@ from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.files.results import Result
 from pate_cli.votes import Group
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "SINCE",
-    "Crosscheck",
-    "DataIndependent",
-    "GroupGuarantee",
-    "LabelFile",
-    "Outlook",
-    "Quote",
-    "RefusedError",
-    "Report",
-    "Sanitized",
-    "Spent",
-    "Statement",
-    "Tested",
-]
-
 SCHEMA_VERSION: Final = 5
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 

@@ -35,15 +35,6 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
-__all__ = [
-    "REFERENCE_SEED",
-    "check_given",
-    "choose_plan",
-    "choose_plan_for",
-    "reference_ensemble",
-    "reference_histograms",
-]
-
 _HISTOGRAMS = 300
 _AGREEMENT, _SPREAD = 0.75, 0.4
 REFERENCE_SEED = 20180224

@@ -31,8 +31,6 @@ from pate_cli.disclosure.profile import VoteProfile, lattice_states
 from pate_cli.disclosure.rule import reference_histograms
 from pate_cli.mechanisms.base import ScoredMechanism
 
-__all__ = ["LIKELY", "Reference", "TargetPlan", "most_rows"]
-
 LIKELY: Final = 0.977
 """A chance of passing that counts as likely: two standard deviations, one-sided."""
 

@@ -10,8 +10,6 @@ from pate_cli.core.checks import check_delta
 from pate_cli.core.errors import ParameterError
 from pate_cli.disclosure.figures import shown
 
-__all__ = ["HOLLOW", "Verdict", "best_guess", "verdict"]
-
 # Our own words, for what is up to these ε, nats: a matter of opinion, and said to be.
 _BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (10.0, "weak"))
 HOLLOW: Final = _BANDS[-1][0]

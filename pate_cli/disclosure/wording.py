@@ -30,8 +30,6 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
 from pate_cli.votes import Group
 
-__all__ = ["claimed_gap", "rounds_of", "worded"]
-
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 
 

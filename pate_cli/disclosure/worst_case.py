@@ -29,16 +29,6 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ScoredMechanism
 
-__all__ = [
-    "DataIndependentCost",
-    "Spending",
-    "data_independent_cost",
-    "least_delta",
-    "roomy_epsilon",
-    "spendings",
-]
-
-
 _NONE = External()
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth
 # decimal. To three decimals, as a report should show them.

@@ -15,16 +15,6 @@ from urllib.parse import urlsplit
 
 from pate_cli.core.errors import PateError, UsageError
 
-__all__ = [
-    "filesystem_of",
-    "is_address",
-    "is_flat",
-    "listing",
-    "public_name",
-    "reachable",
-    "refuse_address",
-]
-
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _FLAT = {"s3", "gcs", "abfs"}
 _STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")

@@ -20,8 +20,6 @@ from pate_cli.files.draft import CHUNK, Draft
 from pate_cli.files.inputs import note
 from pate_cli.files.part_names import PART
 
-__all__ = ["Digest", "Hashed", "digest_of", "opened", "parts_of", "together"]
-
 _HASH: Final = "sha256"
 
 

@@ -12,8 +12,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pate_cli.core.errors import OutputError
 
-__all__ = ["CHUNK", "Draft", "Held", "Sink", "on_disk", "told"]
-
 CHUNK: Final = 1 << 20
 """Bytes that are held in memory, at most."""
 

@@ -15,18 +15,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-__all__ = [
-    "Inputs",
-    "Place",
-    "current",
-    "note",
-    "note_stream",
-    "places_of_descriptor",
-    "places_of_path",
-    "stored_place",
-    "watched",
-]
-
 Place: TypeAlias = tuple[int, int] | str
 """Device and inode, or a path behind the kind of its filesystem."""
 

@@ -21,8 +21,6 @@ from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE, hidden_folders, sweep
 
-__all__ = ["LocalFolder"]
-
 
 class LocalFolder:
     """A place for parts, reached by path."""

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["alone"]
-
 
 @contextlib.contextmanager
 def alone(records: Sequence[Path]) -> Iterator[None]:

@@ -16,8 +16,6 @@ from typing import Final
 
 from pate_cli.core.entropy import random_name
 
-__all__ = ["OWNED", "is_gone", "owned_name"]
-
 OWNED: Final = r"[1-9][0-9]{0,6}x[0-9]{1,20}x[0-9a-f]{8}x[0-9a-f]{16}"
 """What names of an owner look like: digits and small letters, at most 55."""
 

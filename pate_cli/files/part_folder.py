@@ -26,8 +26,6 @@ from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import PART
 from pate_cli.files.stored_folder import StoredFolder
 
-__all__ = ["Part", "PartFile", "PartFolder", "digest_of_parts"]
-
 _MOST_PARTS: Final = 100_000  # five digits, so that the order of names is that of numbers
 _RUN: Final = re.compile(r"[0-9a-z]{1,64}")
 _NOTHING: Final = Inputs()

@@ -8,8 +8,6 @@ from typing import Final
 
 from pate_cli.core.errors import OutputError
 
-__all__ = ["MARKER", "PART", "refuse_filled"]
-
 MARKER: Final = "_SUCCESS"
 PART: Final = re.compile(r"part-[0-9]{5}\.[a-z0-9]{1,16}")
 

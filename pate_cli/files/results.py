@@ -21,8 +21,6 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.draft import Sink
 from pate_cli.files.transaction import Outputs
 
-__all__ = ["Result", "encode_columns", "row_columns"]
-
 
 class Result(ABC):
     """A result: JSON-ready facts, and a table of whatever it holds many of."""

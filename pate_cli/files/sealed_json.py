@@ -19,8 +19,6 @@ from typing import Any, Final
 
 from pate_cli.core.errors import LedgerError, shortened
 
-__all__ = ["Form", "content_of", "finite", "named", "said_once"]
-
 _CHECKSUM: Final = "checksum"
 _LARGEST: Final = 1 << 28
 """Bytes; a device that never ends is told from a file by it."""

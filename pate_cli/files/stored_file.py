@@ -20,8 +20,6 @@ from pate_cli.files.inputs import Place, stored_place
 from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed
 
-__all__ = ["StoredFile"]
-
 
 class StoredFile:
     """A file on a pyarrow filesystem."""

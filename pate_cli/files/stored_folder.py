@@ -19,8 +19,6 @@ from pate_cli.files.owner import is_gone
 from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.undisturbed import undisturbed
 
-__all__ = ["StoredFolder"]
-
 _STAGING: Final = "_pate-unfinished-"
 _PROBE: Final = f"{_STAGING}probe"
 _AT_ONCE: Final = 16  # requests under way; each spends its time waiting

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["undisturbed"]
-
 _SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]

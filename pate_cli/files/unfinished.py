@@ -26,8 +26,6 @@ from typing import Final
 from pate_cli.core.entropy import random_name
 from pate_cli.files.owner import OWNED, is_gone
 
-__all__ = ["CREATE", "Claim", "hidden_folders", "sweep"]
-
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNFINISHED: Final = ".pate-unfinished-"
 _REPLACED: Final = ".pate-replaced-"

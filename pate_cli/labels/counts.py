@@ -14,8 +14,6 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat, Voting
 from pate_cli.files.digest import opened, parts_of
 
-__all__ = ["LabelCounts", "count_labels"]
-
 
 @dataclass(frozen=True)
 class LabelCounts:

@@ -16,17 +16,6 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.label_set import UNDECIDED, LabelSet
 from pate_cli.core.words import LabelFormat, LabelsAs
 
-__all__ = [
-    "ListsForm",
-    "PairsForm",
-    "SetForm",
-    "check_form",
-    "csv_field",
-    "csv_ids",
-    "form_of",
-    "json_ids",
-]
-
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from pate_cli.core.errors import ParameterError, quoted
 
-__all__ = ["AMOUNTS", "Amount", "in_votes"]
-
 AMOUNTS: Final = ("threshold", "sigma1", "sigma2", "laplace_scale", "exponential_scale")
 """Parameters of mechanisms that are so many votes."""
 

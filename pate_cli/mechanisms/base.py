@@ -35,19 +35,6 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.core.words import MechanismName
 
-__all__ = [
-    "ComposedMechanism",
-    "Labeller",
-    "Mechanism",
-    "OneScoreMechanism",
-    "RunShape",
-    "ScoredMechanism",
-    "Shares",
-    "noisy_argmax",
-    "plurality",
-    "untold",
-]
-
 Shares: TypeAlias = Callable[[float], None]
 """Told which share of the work was just done."""
 

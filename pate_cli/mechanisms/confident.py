@@ -47,8 +47,6 @@ from pate_cli.mechanisms.base import (
 )
 from pate_cli.mechanisms.gnmax import GNMax
 
-__all__ = ["ConfidentGNMax", "ConfidentTable", "VoteCells"]
-
 _EVERY = slice(None)
 # However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
 _MOST_BLOCKS = 1024

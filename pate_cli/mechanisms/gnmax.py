@@ -51,8 +51,6 @@ from pate_cli.core.noise import (
 from pate_cli.core.words import SIGMA2_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
 
-__all__ = ["GNMax"]
-
 
 @dataclass(frozen=True)
 class GNMax(OneScoreMechanism):

@@ -22,8 +22,6 @@ from pate_cli.core.words import CONFIDENCE, MechanismName
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities
 
-__all__ = ["InteractiveGNMax"]
-
 
 @dataclass(frozen=True)
 class InteractiveGNMax(ConfidentGNMax):

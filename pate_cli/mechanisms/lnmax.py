@@ -27,8 +27,6 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import LAPLACE_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 
-__all__ = ["LNMax"]
-
 # Scores whose cost is below e^{−36} are clamped: no sum over queries notices.
 _NEGLIGIBLE = 36.0
 

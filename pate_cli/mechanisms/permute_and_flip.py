@@ -26,8 +26,6 @@ from pate_cli.core.noise import COARSE_CELL, NARROW, Noise
 from pate_cli.core.words import EXPONENTIAL_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 
-__all__ = ["PermuteAndFlip"]
-
 # Scores whose cost is below e^{−36} are clamped: no sum over queries notices.
 _NEGLIGIBLE = 36.0
 

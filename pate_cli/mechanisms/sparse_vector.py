@@ -23,8 +23,6 @@ from pate_cli.core.noise import COARSE_CELL, Noise
 from pate_cli.core.words import REFUSALS, MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape
 
-__all__ = ["SparseVector", "SparseVectorLabeller"]
-
 _FIRST_LOOK = 256
 
 

@@ -23,8 +23,6 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, RunShape
 
-__all__ = ["Stability"]
-
 
 @dataclass(frozen=True)
 class Stability(ComposedMechanism):

@@ -22,8 +22,6 @@ from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, Ints, Sparse
 from pate_cli.core.checks import check_nonnegative, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["SyntheticEnsemble"]
-
 
 @dataclass(frozen=True)
 class SyntheticEnsemble:

@@ -19,8 +19,6 @@ from pate_cli.run.passes import Passes
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.beside.truth import UNKNOWN, Truth
 
-__all__ = ["NOISE_SHARES", "Accuracy", "AccuracyPoint", "measure_accuracy"]
-
 NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the noise on a count, in units of the number of teachers."""
 

@@ -17,8 +17,6 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
 from pate_cli.run.passes import OnCounts, Passes
 
-__all__ = ["Compared", "Comparison", "compare_composed", "compare_scored"]
-
 # Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
 _ENDS = "the file ends before so many answers"

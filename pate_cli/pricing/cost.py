@@ -28,23 +28,6 @@ from pate_cli.run.passes import Passes
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
 
-__all__ = [
-    "TIGHT_ORDERS",
-    "Cost",
-    "CostAnalysis",
-    "CostSummary",
-    "Priced",
-    "QueryCosts",
-    "QueryKinds",
-    "RowCosts",
-    "TightCost",
-    "expected_until",
-    "measure_cost",
-    "price_rows",
-    "query_costs",
-    "rows_at",
-]
-
 TIGHT_ORDERS = np.concatenate(
     [
         np.arange(1.5, 4.0, 0.5),

@@ -14,8 +14,6 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
 from pate_cli.run.passes import OnCounts, Passes
 
-__all__ = ["CostCurve", "measure_growth"]
-
 
 @dataclass(frozen=True)
 class CostCurve:

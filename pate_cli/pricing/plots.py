@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from pate_cli.pricing.accuracy import AccuracyPoint
     from pate_cli.pricing.growth import CostCurve
 
-__all__ = [
-    "accuracy_figure",
-    "check_plot",
-    "cost_figure",
-    "encode_figure",
-    "growth_figure",
-    "pareto_figure",
-    "sensitivity_figure",
-]
-
 _SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
 _STYLE: Final = {
     "font.family": "DejaVu Sans",

@@ -16,8 +16,6 @@ from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.passes import OnCounts, Passes
 
-__all__ = ["CHANCES", "Chances", "Prospect", "measure_prospect", "smallest_target"]
-
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Chances of passing that a target is sought for."""
 

@@ -18,8 +18,6 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.passes import OnCounts, Passes, TallyCells
 
-__all__ = ["Sensitivity", "price_votes"]
-
 # So far from the votes costs within a distance are told; a test of a target looks at 64.
 _NEAR = 256
 

@@ -31,15 +31,6 @@ from pate_cli.run.accounts import Settlement, settle
 from pate_cli.run.passes import OnCounts, Passes
 from pate_cli.votes import Group
 
-__all__ = [
-    "PublishedAccount",
-    "PublishedCost",
-    "PublishedPlan",
-    "published_price",
-    "require_disjoint_teachers",
-    "require_published_sensitivity",
-]
-
 
 @dataclass(frozen=True)
 class PublishedPlan(ReleasePlan):

@@ -11,14 +11,6 @@ from numpy.typing import ArrayLike
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "check_classes",
-    "check_histograms",
-    "check_scores",
-    "check_teachers",
-    "check_whole_votes",
-]
-
 
 def check_histograms(counts: ArrayLike) -> Floats:
     """Vote counts as float64 [queries, classes]; one histogram [classes] becomes one query.

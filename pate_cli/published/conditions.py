@@ -27,9 +27,6 @@ from pate_cli.published.plateau import (
     margin_step,
 )
 
-__all__ = ["Conditions", "check_conditions", "require_conditions"]
-
-
 _GRID = 2001
 _MINIMA = 8
 _ZOOM = 33

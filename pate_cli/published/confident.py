@@ -22,13 +22,6 @@ from pate_cli.published.threshold import (
     threshold_rdp,
 )
 
-__all__ = [
-    "confident_expected_cost",
-    "expected_answers",
-    "expected_local_sensitivity",
-    "smooth_sensitivity",
-]
-
 
 def expected_answers(max_counts: ArrayLike, *, threshold: float, sigma: float) -> float:
     """Σ Pr[answer] over the queries: Algorithm 1 line 2, in expectation.

@@ -11,9 +11,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_order, check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["MOMENT_ORDERS", "TABLE_ORDERS", "gnss_rdp", "to_epsilon"]
-
-
 # The 2017 paper computes the moments l = 1..8; moment l is Rényi order l + 1.
 MOMENT_ORDERS: tuple[float, ...] = tuple(float(order) for order in range(2, 10))
 

@@ -25,9 +25,6 @@ from pate_cli.published.checks import check_histograms, check_teachers, check_wh
 from pate_cli.published.conditions import require_conditions
 from pate_cli.published.plateau import Plateau, find_plateau, local_sensitivity_at, log_q_above
 
-__all__ = ["CELLS", "Runs", "gnmax_local_sensitivity", "runs_of"]
-
-
 CELLS = 1 << 20  # numbers held at once, which bounds memory for files of any size
 
 # log Φ never falls below this, so that differences of logarithms stay finite.

@@ -15,8 +15,6 @@ from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 from pate_cli.published.checks import check_histograms
 
-__all__ = ["data_dependent_rdp", "gnmax_log_q", "gnmax_rdp", "rdp_of_log_q"]
-
 
 def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
     """log q: how likely GNMax is to miss the plurality, from above.

@@ -18,8 +18,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.published.checks import check_histograms
 
-__all__ = ["laplace_log_q", "laplace_rdp"]
-
 
 def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:
     """log q: how likely LNMax is to miss the plurality, from above.

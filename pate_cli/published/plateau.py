@@ -14,18 +14,6 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.published.checks import check_classes
 from pate_cli.published.gnmax import data_dependent_rdp, rdp_of_log_q
 
-__all__ = [
-    "Plateau",
-    "find_plateau",
-    "local_sensitivity_at",
-    "log_q0",
-    "log_q_above",
-    "log_q_at",
-    "log_q_below",
-    "margin_at",
-    "margin_step",
-]
-
 _FINEST, _COARSEST = 0.1, 1e9  # σ at which q0 and the conditions are told from rounding
 _CELLS = 4096
 _ZOOM = 64

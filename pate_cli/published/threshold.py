@@ -17,9 +17,6 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.published.checks import check_scores, check_teachers
 from pate_cli.published.gnmax import rdp_of_log_q
 
-__all__ = ["log_probability_answered", "threshold_local_sensitivity", "threshold_rdp"]
-
-
 _CELLS_A_VOTE = 64
 
 

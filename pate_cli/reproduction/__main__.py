@@ -22,8 +22,6 @@ from pate_cli.reproduction.table1 import table1
 from pate_cli.reproduction.table2 import table2
 from pate_cli.reproduction.vote_folder import VoteFolder
 
-__all__ = ["main"]
-
 _PROGRAM = "pate-reproduction"
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

@@ -19,8 +19,6 @@ from pate_cli.reproduction.table import Progress, RowResult, Status, Table, atte
 from pate_cli.reproduction.vote_folder import VoteFolder
 from pate_cli.tuning import Goal, Grid, Outcome, Search, VoteSample
 
-__all__ = ["TARGETS", "VotesOf", "answers", "grid_for"]
-
 TARGETS: Final = (1.0, 1.5, 2.0, 3.0)
 """The ε's of the table."""
 

@@ -28,8 +28,6 @@ from pate_cli.files.transaction import Outputs
 from pate_cli.reproduction.table import Progress
 from pate_cli.reproduction.vote_folder import sha256_of
 
-__all__ = ["fetch_votes"]
-
 
 def fetch_votes(
     url: str,

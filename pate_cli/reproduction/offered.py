@@ -24,8 +24,6 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.reproduction.vote_folder import Asked
 
-__all__ = ["Offered", "UpperRelease", "offered"]
-
 # Orders of targets down to this share of the worst case are on one lattice.
 _LEAST_SHARE = 0.1
 

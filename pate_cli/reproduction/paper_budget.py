@@ -23,8 +23,6 @@ from pate_cli.published.account import PublishedPlan, published_price
 from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
 
-__all__ = ["PaperBudget", "PaperOutcome"]
-
 _ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0)
 # Shares of the rows at which a release is priced as if all rows were alike, to choose by.
 _SHARES = np.geomspace(0.001, 1.0, 30)

@@ -12,16 +12,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.reproduction.rows import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
 
-__all__ = [
-    "PublishedRelease",
-    "ReleaseParameters",
-    "chosen_as_in_paper",
-    "release_curves",
-    "sanitized",
-    "unrounded",
-]
-
-
 # Every β of Table 2 is a multiple of 0.01 over the order, rounded to four decimals.
 _STEP = 0.01
 _PRINTED_UNIT = 1e-4

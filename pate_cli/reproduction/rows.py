@@ -14,19 +14,6 @@ from typing import Any
 
 from pate_cli.core.words import LAPLACE_SHARE, SIGMA1_SHARE, SIGMA2_SHARE, THRESHOLD_SHARE
 
-__all__ = [
-    "MOST_SAMPLE_ROWS",
-    "SAMPLE_NOTE",
-    "ConfidentRow",
-    "LaplaceRow",
-    "PrintedRelease",
-    "PrintedTables",
-    "ReleaseRow",
-    "RoundOfRow",
-    "printed_tables",
-    "sample_rows",
-]
-
 _SAMPLE_DELTA = 1e-5
 # As many as the paper's longest run.
 MOST_SAMPLE_ROWS = 12_000

@@ -13,8 +13,6 @@ from typing import Any, Final, Protocol, TextIO
 from pate_cli.core.errors import ParameterError, ValidityError, VoteError
 from pate_cli.reproduction.vote_folder import VoteFolder
 
-__all__ = ["Progress", "RowResult", "Status", "Table", "attempt"]
-
 Progress = Callable[[str], None]
 
 _WORDS = 2  # columns of words, left-aligned; the others hold numbers

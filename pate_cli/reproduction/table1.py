@@ -21,9 +21,6 @@ from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.vote_folder import Asked, Histograms, VoteFolder
 
-__all__ = ["best_epsilon", "expected_run", "table1"]
-
-
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
 _PRINTED = ("answered (printed)", "epsilon (printed)")
 

@@ -28,8 +28,6 @@ from pate_cli.reproduction.table import Progress, RowResult, Status, Table, atte
 from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
 
-__all__ = ["table2"]
-
 _HEADER = ("data", "figure", "epsilon", "labels", "order", "beta", "sigma_SS", "smooth")
 _TARGET_NAMES = {Bound.TWO_TAIL: "tested, two-tail", Bound.CONDITIONAL: "tested, conditional"}
 

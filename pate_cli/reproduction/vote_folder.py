@@ -16,8 +16,6 @@ from pate_cli.core.errors import VoteError
 from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, VoteFile, open_votes
 
-__all__ = ["Asked", "Histograms", "Parameters", "VoteFolder", "sha256_of"]
-
 _Taken = TypeVar("_Taken")
 
 _SUFFIXES = (".parquet", ".npy")

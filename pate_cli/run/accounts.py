@@ -48,18 +48,6 @@ from pate_cli.run.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.vote_file import PLAIN, Facts
 
-__all__ = [
-    "Account",
-    "ComposedAccount",
-    "Keep",
-    "Settlement",
-    "TargetAccount",
-    "TightAccount",
-    "WorstCaseAccount",
-    "charge",
-    "settle",
-]
-
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
 

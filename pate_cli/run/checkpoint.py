@@ -29,8 +29,6 @@ from pate_cli.files.transaction import Outputs
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
 
-__all__ = ["Checkpoint"]
-
 _KIND: Final = "pate-checkpoint"
 _VERSION: Final = 1
 _RUN: Final = "run.json"

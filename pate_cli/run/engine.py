@@ -28,8 +28,6 @@ from pate_cli.core.version import __version__
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["HERE", "Cluster", "Engine", "Here", "Processes", "engine_for"]
-
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 

@@ -29,15 +29,6 @@ from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
 from pate_cli.votes.vote_file import PLAIN, Facts
 
-__all__ = [
-    "Aggregation",
-    "PartPlace",
-    "Staged",
-    "label_batches",
-    "run",
-    "run_in_parts",
-]
-
 _TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"))
 
 

@@ -22,17 +22,6 @@ from pate_cli.run.checkpoint import Checkpoint, Pieces
 from pate_cli.run.engine import HERE, Engine
 from pate_cli.votes import VoteBatch, VoteFile
 
-__all__ = [
-    "CountsPasses",
-    "FilePasses",
-    "Gather",
-    "Look",
-    "OnCounts",
-    "Passes",
-    "TallyCells",
-    "nothing_seen",
-]
-
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 _Whole = TypeVar("_Whole")

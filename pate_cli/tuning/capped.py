@@ -19,8 +19,6 @@ from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample, capped_mean
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["CappedPricing"]
-
 _ROWS = 80
 _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)

@@ -16,8 +16,6 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["Estimates", "LatticeEstimates", "Prices"]
-
 # No distances that hardly ever matter.
 _FEW_DISTANCES = np.arange(40)
 # Few orders in all, so that settings share their tables.

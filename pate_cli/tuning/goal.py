@@ -10,8 +10,6 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 from pate_cli.tuning.sample import Yield
 
-__all__ = ["Goal"]
-
 # How constraints that are missed weigh against a factor e in the value.
 _AGREEMENT_WEIGHT, _FACTOR_WEIGHT = 10.0, 3.0
 

@@ -31,8 +31,6 @@ from pate_cli.tuning.estimates import Prices
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["PairEstimates"]
-
 _Singles: TypeAlias = NDArray[np.float32]
 
 # How far the second count goes towards that of the single rival, and how far above it all a run

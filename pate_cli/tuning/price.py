@@ -16,8 +16,6 @@ from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.sample import Yield
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["Filled", "Outcome", "Pricing", "fill_budget"]
-
 _GROWTH_STEPS = 6
 
 

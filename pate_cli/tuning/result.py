@@ -20,8 +20,6 @@ from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Setting
 
-__all__ = ["Tuned", "aggregate_command", "cost_shares", "number", "release_parameters"]
-
 # Chance that a normal deviate is at most two standard deviations above its mean, rounded down.
 _ONE_SIDED = 0.977
 _SHOWN = ("epsilon", "expected_answers", "agreement")

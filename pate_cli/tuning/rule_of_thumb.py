@@ -18,8 +18,6 @@ from pate_cli.tuning.sample import reference_sample
 from pate_cli.tuning.sanitized import priced_release
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["RuleOfThumb", "rule_of_thumb"]
-
 _BETA_ORDER = 0.25
 
 

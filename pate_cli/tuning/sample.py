@@ -19,8 +19,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["VoteSample", "Yield", "capped_mean", "made_up_sample", "reference_sample"]
-
 
 @dataclass(frozen=True)
 class Yield:

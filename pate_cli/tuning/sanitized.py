@@ -28,8 +28,6 @@ from pate_cli.tuning.price import Filled, Outcome, fill_budget
 from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["SanitizedPricing", "priced_release"]
-
 # Orders are tried on a ladder of λ − 1.
 _RUNG = 1.12
 _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0

@@ -27,8 +27,6 @@ from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place, Setting
 from pate_cli.tuning.tested import TestedPricing
 
-__all__ = ["Search"]
-
 FINALISTS = 5
 # Of grids that are not priced whole, so many values per axis at first.
 _FIRST_PER_AXIS = 3

@@ -18,8 +18,6 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 
-__all__ = ["Grid", "Place", "Setting", "parse_values"]
-
 Place: TypeAlias = tuple[int, int, int]
 """Where on the axes of T, σ1 and σ2 a setting is; −1 on the first two without a test."""
 

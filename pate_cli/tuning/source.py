@@ -15,8 +15,6 @@ from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
 
-__all__ = ["TuneSource"]
-
 
 @dataclass(frozen=True)
 class TuneSource:

@@ -29,8 +29,6 @@ from pate_cli.tuning.price import Outcome
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
 
-__all__ = ["TestedPricing"]
-
 _MOST_ROWS = 10_000
 # Where the least target is sought, the first guess is so many times what the labels cost.
 _ABOVE_COST = 1.1

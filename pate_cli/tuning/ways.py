@@ -9,8 +9,6 @@ from pate_cli.core.errors import UnreachableError
 from pate_cli.tuning.result import Tuned
 from pate_cli.tuning.search import Search
 
-__all__ = ["Ways"]
-
 
 @dataclass(frozen=True)
 class Ways:

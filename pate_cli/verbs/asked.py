@@ -24,17 +24,6 @@ from pate_cli.run.passes import FilePasses
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
 
-__all__ = [
-    "Asked",
-    "Progress",
-    "Votes",
-    "asking",
-    "choice_of",
-    "count",
-    "kind_of",
-    "votes_per_record",
-]
-
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
 Progress: TypeAlias = Callable[..., None]

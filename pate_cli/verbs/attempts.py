@@ -19,8 +19,6 @@ from pate_cli.disclosure.report import Spent
 from pate_cli.files.lock import alone
 from pate_cli.files.transaction import Outputs
 
-__all__ = ["AttemptBook"]
-
 # Sums of targets are sums of decimals.
 _ROUND_OFF = 1e-9
 

@@ -49,8 +49,6 @@ from pate_cli.verbs.asked import (
 from pate_cli.votes import Queries, open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
 
-__all__ = ["accuracy", "compare", "cost", "growth", "smooth_sensitivity"]
-
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 

@@ -8,8 +8,6 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import check_given
 from pate_cli.disclosure.target import TargetPlan
 
-__all__ = ["check_numbers"]
-
 
 def check_numbers(
     *,

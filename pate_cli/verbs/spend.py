@@ -51,8 +51,6 @@ from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import Queries
 
-__all__ = ["Released", "aggregate", "quote", "release"]
-
 
 def aggregate(
     votes: Votes,

@@ -17,8 +17,6 @@ from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.asked import Votes
 from pate_cli.votes.beside.truth import Truth
 
-__all__ = ["rule_of_thumb", "tune"]
-
 
 def tune(
     votes: Votes | None = None,

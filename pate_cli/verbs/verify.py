@@ -68,8 +68,6 @@ from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
 
-__all__ = ["Check", "Verification", "verify"]
-
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 

@@ -23,8 +23,6 @@ from pate_cli.votes.beside.side_files import read_side, understood
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
 
-__all__ = ["Group", "Groups", "TeacherGroups", "load_groups", "teacher_groups"]
-
 _GROUP, _WEIGHT, _PER_RECORD = "group", "weight", "teachers_per_record"
 _TEACHER_COLUMNS = (TEACHER, "teacher")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")

@@ -52,17 +52,6 @@ from pate_cli.core.checks import (
 )
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "Balls",
-    "check_conditional_size",
-    "check_votes",
-    "conditional_rdp",
-    "conditional_seconds",
-    "every_touch",
-    "row_parts",
-    "with_errors",
-]
-
 # One vote more, this much of the moment more: rounding cannot break F'_d(n') ≤ F'_{d+1}(n).
 _ROUNDING = 1e-11
 

@@ -41,9 +41,6 @@ from scipy.special import logsumexp
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
 
-__all__ = ["LOG_ERROR", "Outcomes", "cell_bounds", "round_off"]
-
-
 LOG_ERROR = 1e-11
 """Allowance for the error of every log probability, and relative to its length of a gradient."""
 

@@ -47,19 +47,6 @@ from pate_cli.core.arrays import (
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = [
-    "LOWEST_SCORE",
-    "SCORE_ERROR",
-    "argmax_score_range",
-    "loser_gaps",
-    "rival_lipschitz",
-    "score_lipschitz",
-    "score_range",
-    "scores",
-    "worst_scores",
-]
-
-
 # Largest error of a score of up to checks.MOST_CLASSES classes, at most DENSE_CLASSES of them with
 # votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums
 # over classes that tie.

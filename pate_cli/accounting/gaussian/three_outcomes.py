@@ -29,8 +29,6 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats, Ints
 
-__all__ = ["NEGLECTED", "Lattice", "Table", "endless", "lone_vote", "moved_vote", "rounded_up"]
-
 Table: TypeAlias = NDArray[np.float32] | Floats
 """Bounds on moments in either width; of the narrow one there are twice as many a second."""
 

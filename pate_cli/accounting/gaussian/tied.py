@@ -64,8 +64,6 @@ from pate_cli.core.checks import (
 )
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["check_tied_size", "tied_rdp", "tied_seconds"]
-
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
 _MOST_PLACES = 30_000_000

@@ -29,9 +29,6 @@ from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.checks import check_counts, check_distances, check_order, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["check_two_class_size", "two_class_states_rdp"]
-
-
 # What float64 may have lost of a divergence between states one vote apart.
 _ROUNDING = 1e-9
 _MOST_TEACHERS = 6_000

@@ -37,9 +37,6 @@ from pate_cli.accounting.gaussian.cone_excess import (
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 
-__all__ = ["two_class_rdp"]
-
-
 _LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))
 _SLACK = 1e-8
 _MOST_CELLS = 20_000

@@ -30,9 +30,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["two_tail_rdp", "two_tail_rdp_directions"]
-
-
 # The maximum over q1 is located on a dense grid in logit(q1/q), both ends included, then by golden
 # section in the best cell. Unimodality within a cell is observed and not proven. RELATIVE_SLACK
 # covers what the search leaves: nothing that float64 shows where J is smooth in q1, and less than

@@ -40,9 +40,6 @@ from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 
-__all__ = ["worst_argmax_rdp"]
-
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _LOG_2 = float(np.log(2.0))
 _LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))

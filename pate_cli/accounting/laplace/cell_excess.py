@@ -34,9 +34,6 @@ from scipy.special import logsumexp
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
 
-__all__ = ["LOG_ERROR", "cell_bounds", "larger_chi"]
-
-
 LOG_ERROR = 1e-12
 """Allowance for the error of every log probability and of its partial derivatives."""
 

@@ -42,18 +42,6 @@ from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.checks import check_positive
 
-__all__ = [
-    "LOWEST_SCORE",
-    "laplace_cdf",
-    "laplace_log_q",
-    "laplace_quantile",
-    "laplace_score_lipschitz",
-    "laplace_score_range",
-    "laplace_scores",
-    "two_class_log_q",
-]
-
-
 # Scores are clamped here at the latest: q = e^{−690}/2 is still a normal floating-point number.
 LOWEST_SCORE = -690.0
 

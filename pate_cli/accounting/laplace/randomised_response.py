@@ -45,9 +45,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-__all__ = ["laplace_max_rdp", "laplace_max_rdp_directions", "randomised_response_rdp"]
-
-
 # Covers round-off in logs of probabilities and in the brackets of accounting.divergence, which
 # cancel to about (λ ε0)² when ε0 is small; the maximum itself is exact.
 _RELATIVE_SLACK = 1e-9

@@ -29,9 +29,6 @@ from pate_cli.accounting.laplace.noisy_max import two_class_log_q
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 
-__all__ = ["gap_of_score", "laplace_edge_rdp", "laplace_two_class_rdp"]
-
-
 _LOG_2 = float(np.log(2.0))
 # Each step at least halves the error (the map's slope is 1/(2 + g)).
 _STEPS = 60

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from pate_cli.core.errors import quoted
 
-__all__ = ["faults"]
-
 _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),

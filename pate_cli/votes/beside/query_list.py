@@ -19,8 +19,6 @@ from pate_cli.votes.beside.side_files import (
 from pate_cli.votes.checks import Ids
 from pate_cli.votes.columns import QUERY
 
-__all__ = ["QueryList", "load_queries", "query_list"]
-
 _LARGEST_ID = 2**63 - 1
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
 

@@ -25,8 +25,6 @@ from pate_cli.votes.beside.side_files import (
     understood,
 )
 
-__all__ = ["StudentPredictions", "YesProbabilities", "check_predictions", "load_predictions"]
-
 _SUM_TOLERANCE = 1e-6
 
 

@@ -25,8 +25,6 @@ from pate_cli.votes.beside.side_files import (
 )
 from pate_cli.votes.columns import LABEL, is_text
 
-__all__ = ["UNKNOWN", "PairTruth", "Truth", "load_truth", "truth_of"]
-
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
 

@@ -14,8 +14,6 @@ from pate_cli.votes.columns import is_text
 from pate_cli.votes.sources.arrow_messages import unpacked_sizes
 from pate_cli.votes.sources.formats import Part
 
-__all__ = ["tables"]
-
 MOST_UNPACKED = 1 << 30
 """Bytes of a record batch once it is unpacked."""
 

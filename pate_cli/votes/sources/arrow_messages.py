@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["unpacked_sizes"]
-
 # The numbers of fields: of a message, a batch of a dictionary, and a record batch.
 _KIND, _HEADER, _DATA, _BUFFERS, _COMPRESSION = 1, 2, 1, 2, 3
 _OF_DICTIONARY, _OF_RECORDS = 2, 3

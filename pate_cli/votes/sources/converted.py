@@ -22,8 +22,6 @@ from pate_cli.votes.sources.arrow_files import LONG_TEXTS, MOST_UNPACKED
 from pate_cli.votes.sources.copies import LARGE, Copies, leave_room
 from pate_cli.votes.sources.formats import Format, Part
 
-__all__ = ["converted"]
-
 Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
 """Of each part its schema, and its rows as record batches of this schema."""
 

@@ -29,8 +29,6 @@ from pate_cli.files.unfinished import CREATE
 from pate_cli.votes.sources.formats import Format, refuse_closed
 from pate_cli.votes.sources.text import Rows
 
-__all__ = ["LARGE", "Copies", "Wanted", "begun_with", "leave_room"]
-
 LARGE = 1 << 30
 """Bytes up to which a copy may grow whatever it came in, and however little room is left."""
 MOST_TIMES = 1000

@@ -24,8 +24,6 @@ from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
 from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.text import refuse_other_bytes
 
-__all__ = ["tables"]
-
 _BLOCK = 1 << 23
 """Bytes parsed at once; no row is longer."""
 

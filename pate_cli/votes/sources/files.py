@@ -36,8 +36,6 @@ from pate_cli.votes.sources.formats import (
     suffix_format,
 )
 
-__all__ = ["Located", "locate"]
-
 _GLOB = re.compile(r"[*?\[]")
 _PACKED = (Format.GZIP, Format.ZSTD, Format.BZIP2)
 _NESTED = 3  # so often a file may be packed

@@ -10,8 +10,6 @@ from typing import Any
 
 from pate_cli.votes.sources.thrift import Compact
 
-__all__ = ["Chunk", "chunks_of", "entries_of"]
-
 # The numbers of fields: of the file, a row group, a column in it, and what is said of that.
 _ROW_GROUPS, _COLUMNS, _META = 4, 1, 3
 _KIND, _PATH, _VALUES, _SIZE, _PACKED, _DATA, _DICTIONARY = 1, 3, 5, 6, 7, 9, 11

@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 from pate_cli.core.errors import VoteError
 
-__all__ = ["HEAD", "Format", "Part", "format_of", "plain_suffix", "refuse_closed", "suffix_format"]
-
 HEAD = 1 << 12
 """Bytes that tell a format."""
 

@@ -25,8 +25,6 @@ from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import Part
 from pate_cli.votes.sources.text import refuse_other_bytes
 
-__all__ = ["tables"]
-
 _BLOCK = 1 << 22
 """Bytes parsed at once."""
 _LONGEST = 1 << 26

@@ -15,8 +15,6 @@ from typing import Any
 from pate_cli.votes.sources.footers import Chunk
 from pate_cli.votes.sources.thrift import Compact
 
-__all__ = ["AT_ONCE", "MOST_PAGES", "fit", "rows_at_once"]
-
 MOST_PAGES = 1 << 29
 """Bytes of the largest pages of all columns that are read side by side, at most."""
 AT_ONCE = 1 << 26

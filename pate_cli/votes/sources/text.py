@@ -15,8 +15,6 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER
 from pate_cli.votes.sources.formats import HEAD, Format, Part, format_of
 
-__all__ = ["Rows", "refuse_other_bytes"]
-
 _CHUNK = 1 << 20
 _NEWLINE, _CARRIAGE, _BLANK = 10, 13, 32
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pate_cli.labels.labels import Labels as Labels
     from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
     from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
+    from pate_cli.run.publication import Destination as Destination
     from pate_cli.verbs.measure import accuracy as accuracy
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pate_cli.votes.beside.truth import Truth as Truth
 
 _HOMES = {
+    "Destination": "run.publication",
     "ExternalCurve": "disclosure.external",
     "ExternalPair": "disclosure.external",
     "Labels": "labels.labels",

@@ -21,7 +21,6 @@ from pyarrow import csv, parquet
 import pate_cli as pate
 from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageError
 from pate_cli.core.words import MechanismName
-from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy as label_accuracy
@@ -309,16 +308,16 @@ def test_parts_never_replace_the_votes_they_are_made_from(counts, tmp_path):
     table = pa.table({f"class_{j}": column for j, column in enumerate(counts.T)})
     parquet.write_table(table, folder / "part-00000.parquet")
     given = {"teachers": 60, **CONFIDENT, "seed": 7}
-    place = PartFolder(folder)
     with pytest.raises(UsageError, match="votes holds a file that is among the votes; name anoth"):
-        pate.aggregate(folder, **given, parts=place)
-    done = pate.aggregate(folder, **given, parts=tmp_path / "labels")
+        pate.aggregate(folder, **given, into=pate.Destination(folder, force=True))
     (tmp_path / "labels").mkdir()
     held = tmp_path / "labels" / "part-00000.parquet"
     held.hardlink_to(folder / "part-00000.parquet")
     with pytest.raises(UsageError, match="labels holds a file that is among the votes"):
-        done.staged.commit(force=True)
+        pate.aggregate(folder, **given, into=pate.Destination(tmp_path / "labels", force=True))
     assert parquet.read_table(folder / "part-00000.parquet") == table
     held.unlink()
-    done.staged.commit()
+    done = pate.aggregate(folder, **given, into=tmp_path / "labels")
     assert len(list((tmp_path / "labels").iterdir())) == 2
+    assert done.report.labels.parts == 1
+    assert (tmp_path / "labels.report.json").read_text() == done.report.to_json()

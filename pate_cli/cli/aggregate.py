@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,23 +25,19 @@ from pate_cli.cli.options import (
     Votes,
     Without,
     in_panel,
-    report_beside,
     spread,
-    stem_of,
 )
 from pate_cli.cli.summary import Handling, print_quote, print_report
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
-from pate_cli.files.addresses import is_address, public_name
+from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.files.addresses import public_name
+from pate_cli.files.beside import report_beside, stem_of
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import LabelFile, Report
-    from pate_cli.files.digest import Hashed
-    from pate_cli.files.part_folder import PartFolder
+    from pate_cli.disclosure.report import Report
     from pate_cli.files.transaction import Outputs
-    from pate_cli.labels.labels import Labels, LabelWriter
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run.labelling import Aggregation
+    from pate_cli.run.publication import Destination, Publication
     from pate_cli.votes import VoteFile
 
 
@@ -119,24 +115,26 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
-    from pate_cli.core.label_set import rows_of
-    from pate_cli.disclosure.figures import pair
-    from pate_cli.labels.forms import check_form
     from pate_cli.verbs.numbers import check_numbers
 
     labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
-    folder = _folder(labels_path)
-    if folder is not None:
-        label_format = label_format or LabelFormat.PARQUET
-    label_format = label_format or LabelFormat.from_path(public_name(labels_path))
-    if labels_path == "-" and report.report in (None, "-"):
-        raise UsageError("labels and report cannot both go to stdout; give --report FILE")
-    report_path = report.place(report_beside(labels_path, votes))
-    summed_up = report.summed_up and labels_path != "-"
-    if view.plot is not None and dry_run:
-        raise UsageError("--plot does not go with --dry-run, which publishes its price")
-    if engine.checkpoint is not None and dry_run:
-        raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
+    beside = report_beside(labels_path, votes)
+    to = pate.Destination(
+        labels_path,
+        report=report.report if labels_path == "-" else report.place(beside),
+        ledger=ledger,
+        label_format=label_format,
+        labels_as=labels_as,
+        force=output.force,
+    )
+    if dry_run:
+        for flag, given, why in (
+            ("--plot", view.plot, "publishes its price"),
+            ("--checkpoint", engine.checkpoint, "draws nothing"),
+        ):
+            if given is not None:
+                raise UsageError(f"{flag} does not go with --dry-run, which {why}")
+    tested = target.target_epsilon is not None
     check_numbers(
         delta=account.delta,
         max_epsilon=max_epsilon,
@@ -151,189 +149,156 @@ def aggregate(
         **reading.caps,
     )
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
-    if ledger is not None and choice.composed:
-        raise UsageError(
-            f"--ledger does not go with {choice.name}, which has no Renyi cost to keep"
-        )
-    if report.export_rdp is not None and (choice.composed or target.target_epsilon is not None):
-        with_what = choice.name if choice.composed else "--target-epsilon"
-        raise UsageError(
-            f"--export-rdp does not go with {with_what}: what is guaranteed is an (epsilon, delta)"
-        )
+    to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
+    report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
     asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
-    if target.target_epsilon is not None:
-        if ledger is not None:
-            raise UsageError(
-                "--ledger does not go with --target-epsilon: the law of tested labels includes "
-                "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
-            )
-        record = target.spend or Path(f"{stem_of(votes)}.spent.json")
-        asked["record"] = record
+    if tested:
+        asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
     elif target.spend is not None:
         raise UsageError("--spend goes with --target-epsilon")
-    refused: pate.RefusedError | None = None
-
-    with contextlib.ExitStack() as undo, output.outputs() as out:
-        if "record" in asked:
-            out.protect(asked["record"], "the record of attempts")
-        # The record of what is spent is put in place before what spends it. A dry run looks whether
-        # there could be such files, and minds none that are there.
-        if ledger is not None:
-            out.reserve(ledger, mode=0o600, replace=dry_run)
-        if folder is None:
-            out.reserve(labels_path, replace=dry_run)
-        else:
-            folder.check(force=output.force or dry_run)
-        keeps_report = not (dry_run and summed_up and report.report is None)
-        report.reserve(out, report_path if keeps_report else None)
-        view.reserve(out)
-        with reading.open(votes, output) as file:
-            check_form(label_format, labels_as, file.label_set)
-            output.note_votes(file, reading.rows(file))
-            # How many rows a target asks is known later where it is left to the rule.
-            known = reading.max_queries is not None
-            told = target.patience(file, choice, reading.rows(file)) if known else None
-            if told is not None:
-                output.note(told)
-            view.draw(out, lambda: _growth(file, choice, reading, delta=account.delta))
-            # The rows follow from a target, and are read several times to test it.
-            rows = None if target.target_epsilon is not None else reading.rows(file)
-            if dry_run:
-                with output.progress("pricing", rows) as advance:
-                    quote = pate.quote(file, choice, progress=advance, **asked)
-                report.write(out, report_path if keeps_report else None, quote)
-                if summed_up:
-                    print_quote(quote)
-                else:
-                    output.note("dry run: the votes are in order, nothing was drawn or spent")
-                for warning in quote.warnings:
-                    output.note(f"warning: {warning}")
-                return
-            with output.progress("aggregating", rows) as advance:
-                try:
-                    with _Written(out, labels_path, label_format, labels_as) as labels:
-                        done = pate.aggregate(
-                            file,
-                            choice,
-                            seed=report.seed,
-                            write=labels.write,
-                            parts=folder,
-                            label_format=label_format,
-                            labels_as=labels_as,
-                            progress=advance,
-                            **asked,
-                            checkpoint=engine.checkpoint,
-                            **engine.wanted,
-                        )
-                        undo.push(_unless_done(done))
-                except pate.RefusedError as error:
-                    refused = error
-        if refused is not None:
-            out.write(report_path, refused.report.to_json().encode())
-        else:
-            if ledger is not None and done.ledger is not None:
-                out.write(ledger, done.ledger.to_json().encode())
-            public = done.report
-            if done.staged is None:
-                public = replace(public, labels=labels.file)
-            report.write(out, report_path, public)
-    if refused is None and done.staged is not None:
-        # Like a file of labels, after the record of what they spent.
-        with contextlib.ExitStack() as undo:
-            undo.push(_unless_done(done))
-            done.staged.commit(force=output.force)
-    secret = [_named(votes), *([] if ledger is None else [str(ledger)])]
-    if refused is not None:
-        if summed_up:
-            print_report(refused.report, Handling([report_path], secret))
-        _note_attempts(output, refused.report, asked["record"])
-        raise refused
-    if done.checkpoint is not None:
-        done.checkpoint.end()
-    if summed_up:
-        files = [public_name(name) for name in (labels_path, report_path) if name != os.devnull]
-        print_report(public, Handling(files, secret, files[::-1] if len(files) == 2 else ()))
+    run = _Run(votes, to, report, reading, target, output, choice, asked)
+    if dry_run:
+        run.price(view)
     else:
-        shown = "standard output" if labels_path == "-" else public_name(labels_path)
-        output.note(
-            f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, labels in "
-            f"{shown}; {pair(public.epsilon, account.delta)}"
-        )
-        _note_groups(output, public)
-    _note_attempts(output, public, asked.get("record"))
-    for warning in public.warnings:
-        output.note(f"warning: {warning}")
-    if not public.private:
-        output.note("drawn from a fixed seed: NOT private, for tests and papers only")
+        run.label(view, engine)
 
 
-def _named(votes: str) -> str:
-    """The votes in the list of secrets."""
-    return "the votes" if votes == "-" else public_name(votes)
+@dataclass(frozen=True)
+class _Run:
+    """One command line, checked as far as it can be before a file is touched."""
 
-
-def _folder(labels: str) -> PartFolder | None:
-    """The folder of parts that the labels go to, if they go to one."""
-    name = public_name(labels)
-    if is_address(labels):
-        to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES and not name.endswith("/")
-    else:
-        to_file = not (name.endswith(("/", os.sep)) or Path(name).is_dir())
-    if to_file:
-        return None
-    from pate_cli.files.part_folder import PartFolder
-
-    return PartFolder(labels)
-
-
-def _unless_done(done: Aggregation) -> Callable[..., None]:
-    """An exit of a block: removes what is staged if that failed, and nobody can go on with it."""
-
-    def leave(kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and done.staged is not None and done.checkpoint is None:
-            done.staged.place.abort()
-
-    return leave
-
-
-class _Written(contextlib.ExitStack):
-    """The file of labels, begun with the first of them."""
-
-    def __init__(
-        self, out: Outputs, path: str, label_format: LabelFormat, labels_as: LabelsAs | None
-    ) -> None:
-        super().__init__()
-        self._out, self._path, self._format, self._shown = out, path, label_format, labels_as
-        self._writer: LabelWriter | None = None
-        self._hashed: Hashed | None = None
-
-    def write(self, labels: Labels) -> None:
-        """More labels."""
-        from pate_cli.files.digest import Hashed
-        from pate_cli.labels.labels import LabelWriter
-
-        if self._writer is None:
-            file = self._hashed = Hashed(self.enter_context(self._out.open(self._path)))
-            rows = int(labels.metadata["queries"])
-            writer = LabelWriter(
-                file,
-                self._format,
-                labels.metadata,
-                rows=rows,
-                label_names=labels.label_names,
-                label_set=labels.label_set,
-                labels_as=self._shown,
-            )
-            self._writer = self.enter_context(writer)
-        self._writer.write(labels)
+    votes: str
+    to: Destination
+    report: ReportOptions
+    reading: VoteOptions
+    target: BookOptions
+    output: OutputOptions
+    choice: MechanismChoice
+    asked: dict[str, Any]
 
     @property
-    def file(self) -> LabelFile | None:
-        """What was written, once all of it is."""
-        from pate_cli.disclosure.report import LabelFile
+    def delta(self) -> float:
+        """Of the guarantee."""
+        return float(self.asked["delta"])
 
-        return None if self._hashed is None else LabelFile.of(self._hashed.digest, self._format)
+    @property
+    def report_path(self) -> str:
+        """Where the report goes."""
+        return str(self.to.report)
+
+    @property
+    def summed_up(self) -> bool:
+        """Whether a person reads a summary on standard output."""
+        return self.report.summed_up and self.to.labels != "-"
+
+    def price(self, view: ViewOptions) -> None:
+        """Look whether it could be done, and say what it would cost for all votes."""
+        import pate_cli as pate
+
+        output, report = self.output, self.report
+        place = self.report_path if report.report is not None or not self.summed_up else None
+        with output.outputs() as out, self._opened(out, view, to_look=True, place=place) as opened:
+            file, rows, _ = opened
+            with output.progress("pricing", rows) as advance:
+                quote = pate.quote(file, self.choice, progress=advance, **self.asked)
+            report.write(out, place, quote)
+            if self.summed_up:
+                print_quote(quote)
+            else:
+                output.note("dry run: the votes are in order, nothing was drawn or spent")
+            for warning in quote.warnings:
+                output.note(f"warning: {warning}")
+
+    def label(self, view: ViewOptions, engine: EngineOptions) -> None:
+        """Draw the labels and publish them."""
+        import pate_cli as pate
+
+        output, refused = self.output, None
+        with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
+            file, rows, place = opened
+            with output.progress("aggregating", rows) as advance:
+                try:
+                    done = pate.aggregate(
+                        file,
+                        self.choice,
+                        into=place,
+                        seed=self.report.seed,
+                        progress=advance,
+                        checkpoint=engine.checkpoint,
+                        **self.asked,
+                        **engine.wanted,
+                    )
+                except pate.RefusedError as error:
+                    refused = error
+                else:
+                    self.report.write(out, None, done.report)
+        if refused is not None:
+            if self.summed_up:
+                print_report(refused.report, Handling([self.report_path], self._secret))
+            _note_attempts(output, refused.report, self.asked["record"])
+            raise refused
+        if done.checkpoint is not None:
+            done.checkpoint.end()
+        self._tell(done.report)
+
+    @contextlib.contextmanager
+    def _opened(
+        self, out: Outputs, view: ViewOptions, *, place: str | None, to_look: bool = False
+    ) -> Iterator[tuple[VoteFile, int | None, Publication]]:
+        """The votes, how many of their rows are asked if that is known, and promised outputs."""
+        output, reading = self.output, self.reading
+        if "record" in self.asked:
+            out.protect(self.asked["record"], "the record of attempts")
+        # A dry run looks whether there could be such files, and minds none that are there.
+        publication = self.to.reserve(out, to_look=to_look, keeps_report=place is not None)
+        self.report.reserve(out, None)
+        view.reserve(out)
+        with reading.open(self.votes, output) as file:
+            publication.check(file)
+            rows = reading.rows(file)
+            output.note_votes(file, rows)
+            if self.target.target_epsilon is None:
+                known: int | None = rows
+            else:
+                # How many rows a target asks is known later where it is left to the rule, and
+                # they are read several times to test it.
+                known = None
+                if reading.max_queries is not None:
+                    patience = self.target.patience(file, self.choice, rows)
+                    if patience is not None:
+                        output.note(patience)
+            view.draw(out, lambda: _growth(file, self.choice, reading, delta=self.delta))
+            yield file, known, publication
+
+    @property
+    def _secret(self) -> list[str]:
+        """What to keep."""
+        votes = "the votes" if self.votes == "-" else public_name(self.votes)
+        return [votes, *([] if self.to.ledger is None else [str(self.to.ledger)])]
+
+    def _tell(self, public: Report) -> None:
+        """What was released, for a person or in a line."""
+        from pate_cli.core.label_set import rows_of
+        from pate_cli.disclosure.figures import pair
+
+        labels, output = str(self.to.labels), self.output
+        if self.summed_up:
+            named = [public_name(name) for name in (labels, self.report_path) if name != os.devnull]
+            check = named[::-1] if len(named) == 2 else ()
+            print_report(public, Handling(named, self._secret, check))
+        else:
+            shown = "standard output" if labels == "-" else public_name(labels)
+            output.note(
+                f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, "
+                f"labels in {shown}; {pair(public.epsilon, self.delta)}"
+            )
+            _note_groups(output, public)
+        _note_attempts(output, public, self.asked.get("record"))
+        for warning in public.warnings:
+            output.note(f"warning: {warning}")
+        if not public.private:
+            output.note("drawn from a fixed seed: NOT private, for tests and papers only")
 
 
 def _note_groups(output: OutputOptions, report: Report) -> None:

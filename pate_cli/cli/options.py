@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -53,7 +52,6 @@ from pate_cli.core.words import (
     ReleaseKind,
     Voting,
 )
-from pate_cli.files.addresses import is_address, public_name
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -61,10 +59,6 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes import VoteFile
 
-_KNOWN_SUFFIX = re.compile(
-    r"(\.(parquet|parq|pq|npy|npz|csv|tsv|jsonl|ndjson|arrow|feather|ipc))?(\.(gz|zst|bz2))?$",
-    re.IGNORECASE,
-)
 # Seconds that need no word.
 _PATIENCE = 10.0
 # The flag of every parameter, filled as commands are defined; predictions come in a file.
@@ -706,6 +700,14 @@ class ReportOptions:
             if path is not None:
                 out.reserve(path)
 
+    def refuse_curve(self, *, composed: str | None, tested: bool) -> None:
+        """UsageError for the curve of what has none: a mechanism, or a target."""
+        if self.export_rdp is not None and (composed is not None or tested):
+            raise UsageError(
+                f"--export-rdp does not go with {composed or '--target-epsilon'}: what is "
+                "guaranteed is an (epsilon, delta)"
+            )
+
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""
         if place is not None:
@@ -792,31 +794,3 @@ class OutputOptions:
     def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
         """A progress bar, unless the user asked for quiet."""
         return terminal.progress(what, total, quiet=self.quiet)
-
-
-def report_beside(labels: str, votes: str) -> str:
-    """The name of the report that belongs to labels at `labels`: a file, a folder or an address.
-
-    Labels that go to a device or a pipe have no folder: then it is named after the votes.
-    """
-    if is_address(labels):
-        bits = urlsplit(labels)
-        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
-    place = Path(labels)
-    if place.exists() and not (place.is_file() or place.is_dir()):
-        return _report_of("", votes)
-    return _report_of(labels, votes)
-
-
-def _report_of(labels: str, votes: str) -> str:
-    folder, slash, name = labels.rstrip("/").rpartition("/")
-    stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
-    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
-
-
-def stem_of(source: str) -> str:
-    """A file stem for outputs named after the votes; `votes` when the source has no name."""
-    last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
-    stem = _KNOWN_SUFFIX.sub("", last)
-    nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
-    return "votes" if nameless else stem

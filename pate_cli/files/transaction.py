@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
@@ -30,6 +30,18 @@ from pate_cli.files.stored_file import StoredFile
 from pate_cli.files.undisturbed import undisturbed
 
 Data: TypeAlias = bytes | bytearray | memoryview
+
+
+class Member(Protocol):
+    """An output of another kind, which is whole when it joins a transaction."""
+
+    def commit(self) -> None:
+        """Put it in place, or fail and leave nothing."""
+        ...
+
+    def discard(self) -> None:
+        """Remove what is held back for it."""
+        ...
 
 
 class Outputs:
@@ -58,6 +70,7 @@ class Outputs:
         self._replaced: set[str] = set()
         self._placed = False
         self._sent: list[Stream] = []
+        self._members: list[Member] = []
         self._protected = Inputs()
         self._read = current()
         self._read.guard(self._refuse_read)
@@ -86,10 +99,13 @@ class Outputs:
 
         Leaving the block does so, unless an interruption comes in the very instant of leaving it.
         """
-        streams = list(self._streams.values())
+        streams, members = list(self._streams.values()), self._members
+        self._members = []
         self._forget()
         for stream in streams:
             stream.clean()
+        for member in members:
+            member.discard()
 
     def reserve(
         self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False
@@ -132,6 +148,10 @@ class Outputs:
         """
         self._protected.add(places_of_path(path), what)
         self._refuse_read()
+
+    def join(self, member: Member) -> None:
+        """Put it in place with the others: after the files, and before standard output."""
+        self._members.append(member)
 
     def write(self, path: str | os.PathLike[str], data: Data) -> None:
         """Give a reserved output its whole content, once; files are on disk when this returns.
@@ -186,8 +206,13 @@ class Outputs:
                         sync_folder(folder)
                 self._placed = bool(files)
                 self._forget()
+            while self._members:
+                self._members[0].commit()
+                self._placed = True
+                del self._members[0]
             self._finish(files, streams)
         finally:
+            self.discard()
             for stream in streams:
                 stream.clean()
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.words import Layout
 from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
+
+_SHAPE: Final = ("teachers", "classes", "queries")
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class TuneSource:
     Attributes:
         votes: what `open_votes` takes; None for made-up histograms.
         synthetic: a recipe for them; None for the reference ensemble of the shape given.
-        layout, classes, teachers: how to read the votes, or the shape without any.
-        queries: k1 without votes.
+        reading: how to read the votes, by keyword of `open_votes`; without any their shape,
+            `teachers`, `classes` and `queries`, k1.
         max_queries: rows of the votes that are looked at.
         truth: true labels of the votes, or a file of them.
         public: the votes are public, as their owner asserts.
@@ -33,10 +35,7 @@ class TuneSource:
 
     votes: Any = None
     synthetic: str | None = None
-    layout: Layout | None = None
-    classes: int | None = None
-    teachers: int | None = None
-    queries: int | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     max_queries: int | None = None
     truth: Truth | str | PathLike[str] | None = None
     public: bool = False
@@ -48,18 +47,22 @@ class TuneSource:
         return self.votes is None or self.public
 
     @property
+    def _said(self) -> list[str]:
+        """The keywords about the votes that are given."""
+        return [name for name, value in self.reading.items() if value is not None]
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(teachers, classes, queries) as given; UsageError when one is missing or too small."""
-        teachers, classes, queries = self.teachers, self.classes, self.queries
-        if teachers is None or classes is None or queries is None:
-            raise UsageError("without VOTES give `teachers`, `classes` and `queries`")
-        for name, value, least in (
-            ("teachers", teachers, 1),
-            ("classes", classes, 2),
-            ("queries", queries, 1),
-        ):
-            if value < least:
-                raise ParameterError(f"`{name}` must be at least {least}, got {value}")
+        sizes: list[int] = []
+        for name, least in (("teachers", 1), ("classes", 2), ("queries", 1)):
+            size = self.reading.get(name)
+            if not isinstance(size, int):
+                raise UsageError("without VOTES give `teachers`, `classes` and `queries`")
+            sizes.append(size)
+            if size < least:
+                raise ParameterError(f"`{name}` must be at least {least}, got {size}")
+        teachers, classes, queries = sizes
         return teachers, classes, queries
 
     def check(self, *, data_independent: bool) -> None:
@@ -67,19 +70,19 @@ class TuneSource:
         if self.votes is not None:
             if self.synthetic is not None:
                 raise UsageError("`synthetic` looks at no votes; leave out VOTES")
-            if self.queries is not None:
+            if isinstance(self.reading.get("queries"), int):
                 raise UsageError("`queries` is for runs without VOTES; use `max_queries`")
             return
         for name, given in (
             ("max_queries", self.max_queries is not None),
             ("truth", self.truth is not None),
-            ("layout", self.layout is not None),
+            *((name, name not in _SHAPE) for name in self._said),
             ("public_votes", self.public),
         ):
             if given:
                 raise UsageError(f"`{name}` needs VOTES")
         if self.synthetic is not None:
-            if any(size is not None for size in (self.teachers, self.classes, self.queries)):
+            if set(self._said) & set(_SHAPE):
                 raise UsageError(
                     "`synthetic` names teachers, classes and queries itself; leave out "
                     "`teachers`, `classes` and `queries`"
@@ -103,9 +106,7 @@ class TuneSource:
                 teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
             )
             return sample, {"votes": "reference", **recipe}
-        with open_votes(
-            self.votes, layout=self.layout, classes=self.classes, teachers=self.teachers
-        ) as file:
+        with open_votes(self.votes, **self.reading) as file:
             if file.groups:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
@@ -139,12 +140,10 @@ class TuneSource:
         """What a `pate aggregate` line must say about the votes as well."""
         words: list[str] = []
         if self.votes is not None:
-            for flag, value in (
-                ("--layout", self.layout and self.layout.value),
-                ("--classes", self.classes),
-                ("--teachers", self.teachers),
-            ):
-                words += [] if value is None else [flag, str(value)]
+            for name in self._said:
+                value = self.reading[name]
+                plain = isinstance(value, str | PathLike | int)
+                words += [f"--{name.replace('_', '-')}", str(value) if plain else name.upper()]
         if self.teachers_per_record != 1:
             words += ["--teachers-per-record", str(self.teachers_per_record)]
         return words

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError, ValidityError
-from pate_cli.core.words import (
-    DELTA,
-    Analysis,
-    Bound,
-    Layout,
-    MechanismName,
-    OrderChoice,
-    ReleaseKind,
-)
+from pate_cli.core.words import Analysis, Bound, MechanismName, OrderChoice, ReleaseKind
 from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import settled_bound
@@ -35,226 +27,186 @@ from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, m
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
-from pate_cli.run.engine import engine_for
 from pate_cli.run.passes import FilePasses
-from pate_cli.verbs.asked import (
-    Asked,
+from pate_cli.verbs.keywords import (
+    CompareWords,
+    CostWords,
+    MechanismWords,
+    Parameters,
+    SensitivityWords,
+    VoteWords,
+    nothing,
+    takes_keywords,
+)
+from pate_cli.verbs.request import (
+    Request,
     Votes,
-    asking,
-    choice_of,
-    count,
     kind_of,
+    mechanism_of,
+    opened,
+    requested,
     votes_per_record,
 )
-from pate_cli.votes import Queries, open_votes
 from pate_cli.votes.beside.truth import Truth, truth_of
 
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
+@takes_keywords
 def cost(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     per_query: bool = True,
-    analysis: Analysis | str = Analysis.TIGHT,
-    target_epsilon: float | None = None,
-    refusal_epsilon: float | None = None,
-    bound: Bound | str = Bound.AUTO,
-    delta: float = DELTA,
-    workers: int = 1,
-    engine: str = "local",
-    max_queries: int | None = None,
-    max_answers: int | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
-    queries: Queries | None = None,
-    **parameters: Any,
+    **asked: Unpack[CostWords],
 ) -> Cost:
     """What the votes would cost by step, order and query. SECRET: it describes the votes.
 
+    With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
+
+        pate.cost("sample_votes/demo.parquet", max_queries=200).summary.epsilon
+
     Args:
+        votes: the teachers' votes.
+        mechanism: the aggregator, or its name.
         orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
         per_query: also tell the cost of every query, all in memory.
-        target_epsilon, refusal_epsilon, bound: also tell how `aggregate` would fare with them; the
-            rows are those that it would ask.
 
-    The other arguments and errors are those of `aggregate`.
+    Raises:
+        PateError: as `aggregate` would.
     """
-    plan = None
-    if target_epsilon is not None:
-        plan = TargetPlan.of(target_epsilon, delta=delta, refusal_epsilon=refusal_epsilon)
-        if Analysis(analysis) is not Analysis.TIGHT:
+    plan, delta, analysis = None, asked["delta"], Analysis(asked["analysis"])
+    target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
+    if target is not None:
+        plan = TargetPlan.of(target, delta=delta, refusal_epsilon=refusal)
+        if analysis is not Analysis.TIGHT:
             raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-    elif refusal_epsilon is not None:
+    elif refusal is not None:
         raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
-    with asking(
-        votes,
-        mechanism,
-        parameters,
-        teachers_per_record=teachers_per_record,
-        layout=layout,
-        classes=classes,
-        teachers=teachers,
-        listed=queries,
-        max_queries=max_queries,
-        max_answers=max_answers,
-        delta=delta,
-        workers=workers,
-        engine=engine,
-    ) as asked:
-        scored = asked.scored
-        if plan is not None and max_queries is None:
-            asked = asked.by_rule(plan)
-        wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
-        summary = measure_cost(asked.passes, scored, orders=wanted, delta=delta, analysis=charged)
+    with requested(votes, mechanism, asked) as request:
+        scored = request.scored
+        if plan is not None and asked["max_queries"] is None:
+            request = request.by_rule(plan)
+        wanted, charged = _orders(orders, analysis), _cost_analysis(analysis)
+        summary = measure_cost(request.passes, scored, orders=wanted, delta=delta, analysis=charged)
         rows = None
         if per_query:
-            rows = rows_at(charged, asked.passes, scored, order=summary.order)
-        spent = [Spending(scored, asked.queries, asked.max_answers)]
+            rows = rows_at(charged, request.passes, scored, order=summary.order)
+        spent = [Spending(scored, request.queries, request.max_answers)]
         return Cost(
             summary=summary,
             analysis=charged.name,
             mechanism=scored.parameters(),
-            max_answers=asked.max_answers,
+            max_answers=request.max_answers,
             delta=delta,
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
             rows=rows,
-            target=None if plan is None else _prospect(asked, plan, Bound(bound)),
+            target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
         )
 
 
+@takes_keywords
 def compare(
     votes: Votes,
     mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
     *,
-    analysis: Analysis | str = Analysis.TIGHT,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    delta: float = DELTA,
-    workers: int = 1,
-    engine: str = "local",
-    max_queries: int | None = None,
-    max_answers: int | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
-    queries: Queries | None = None,
-    **parameters: Any,
+    **asked: Unpack[CompareWords],
 ) -> Compared:
     """Every mechanism that applies, at as many expected answers as the one given. SECRET.
 
-    Each takes the given parameters that it knows, and its defaults otherwise. Arguments and errors
-    are those of `cost`.
+    Each takes the given parameters that it knows, and its defaults otherwise.
+
+        print(pate.compare("sample_votes/demo.parquet", max_queries=200))
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: the one whose answers are matched, or its name.
+        orders: as in `cost`.
+
+    Raises:
+        PateError: as `cost`.
     """
-    choice = choice_of(mechanism, parameters, teachers_per_record)
-    with asking(
-        votes,
-        choice,
-        {},
-        teachers_per_record=teachers_per_record,
-        layout=layout,
-        classes=classes,
-        teachers=teachers,
-        listed=queries,
-        max_queries=max_queries,
-        max_answers=max_answers,
-        delta=delta,
-        workers=workers,
-        engine=engine,
-    ) as asked:
-        scored = asked.scored
+    choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
+    with requested(votes, choice, {**asked, **nothing(Parameters)}) as request:
         summary = measure_cost(
-            asked.passes,
-            scored,
-            orders=_orders(orders, Analysis(analysis)),
-            delta=delta,
-            analysis=_cost_analysis(Analysis(analysis)),
+            request.passes,
+            request.scored,
+            orders=_orders(orders, analysis),
+            delta=request.delta,
+            analysis=_cost_analysis(analysis),
         )
-        matched = min(float(asked.max_answers), summary.expected_answers)
+        matched = min(float(request.max_answers), summary.expected_answers)
         rows = [
-            _compared(asked, other, matched)
+            _compared(request, other, matched)
             for name in CLASSES
-            if (other := choice.among(name)).takes(asked.file.classes)
+            if (other := choice.among(name)).takes(request.file.classes)
         ]
-        return Compared(tuple(rows), matched, delta)
+        return Compared(tuple(rows), matched, request.delta)
 
 
+@takes_keywords
 def accuracy(
-    votes: Votes,
-    truth: Truth | str | PathLike[str],
-    *,
-    delta: float = DELTA,
-    workers: int = 1,
-    engine: str = "local",
-    max_queries: int | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
-    queries: Queries | None = None,
+    votes: Votes, truth: Truth | str | PathLike[str], **asked: Unpack[VoteWords]
 ) -> Accuracy:
     """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
 
-    SECRET. `truth` holds the true labels of the queries; other arguments as in `aggregate`.
+    SECRET.
+
+    Args:
+        votes: the teachers' votes.
+        truth: the true labels of the queries, or a file of them.
+
+    Raises:
+        PateError: votes or truth that cannot be read, or do not fit each other.
     """
-    with (
-        engine_for(engine, workers=workers) as place,
-        open_votes(
-            votes, layout=layout, classes=classes, teachers=teachers, queries=queries
-        ) as file,
-    ):
-        asked, _ = count(file, max_queries, None)
+    with opened(votes, asked) as (file, place):
+        rows = file.limited(asked["max_queries"])
         known = truth_of(truth, file.label_set, id_column=file.id_column)
-        known.check_length(asked=asked, rows=file.queries, rows_per_query=file.rows_per_query)
+        known.check_length(asked=rows, rows=file.queries, rows_per_query=file.rows_per_query)
         points = measure_accuracy(
-            FilePasses(file, asked, place),
+            FilePasses(file, rows, place),
             known.named(file.class_names),
             teachers=file.teachers,
             classes=file.classes,
-            delta=delta,
-            teachers_per_record=votes_per_record(file, teachers_per_record),
+            delta=asked["delta"],
+            teachers_per_record=votes_per_record(file, asked["teachers_per_record"]),
         )
-        return Accuracy(tuple(points), asked, delta)
+        return Accuracy(tuple(points), rows, asked["delta"])
 
 
+@takes_keywords
 def growth(
     votes: Votes,
     mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    delta: float = DELTA,
-    workers: int = 1,
-    engine: str = "local",
-    max_queries: int | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
-    queries: Queries | None = None,
-    **parameters: Any,
+    **asked: Unpack[MechanismWords],
 ) -> dict[str, CostCurve]:
-    """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET."""
-    choice = choice_of(mechanism, parameters, teachers_per_record)
-    with (
-        engine_for(engine, workers=workers) as place,
-        open_votes(
-            votes, layout=layout, classes=classes, teachers=teachers, queries=queries
-        ) as file,
-    ):
-        rows, _ = count(file, max_queries, None)
+    """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET.
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: as in `compare`.
+
+    Raises:
+        PateError: as `cost`.
+    """
+    choice = mechanism_of(mechanism, asked)
+    with opened(votes, asked) as (file, place):
+        rows = file.limited(asked["max_queries"])
         curves = {}
         for name in CLASSES:
             other = choice.among(name)
-            asked = Asked(file, other, rows, rows, delta, place)
+            request = Request(file, other, rows, rows, asked["delta"], place)
             if other.takes(file.classes) and not other.composed:
-                curves[name.value] = measure_growth(asked.passes, asked.scored, delta=delta)
+                curves[name.value] = measure_growth(
+                    request.passes, request.scored, delta=request.delta
+                )
         return curves
 
 
+@takes_keywords
 def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
@@ -262,46 +214,31 @@ def smooth_sensitivity(
     release: ReleaseKind | str | None = None,
     order: float | None = None,
     beta: float | None = None,
-    analysis: Analysis | str = Analysis.TIGHT,
-    delta: float = DELTA,
-    workers: int = 1,
-    engine: str = "local",
-    max_queries: int | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
-    queries: Queries | None = None,
-    **parameters: Any,
+    **asked: Unpack[SensitivityWords],
 ) -> Sensitivity:
     """How far one record could move the cost of the votes, smoothed over distances. SECRET.
 
-    Arguments as in `aggregate`; `paper` follows Algorithms 3 to 5.
+        pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=200)
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: the aggregator, or its name.
+        release: what it is for: `upper`, or `unbiased`.
+        order, beta: of the release, by a public rule where left out; `analysis` paper follows
+            Algorithms 3 to 5.
 
     Raises:
         ValidityError: the published conditions C5 or C6 fail.
+        PateError: as `cost`.
     """
-    kind, analysis = kind_of(release, Analysis(analysis), published=False), Analysis(analysis)
+    analysis, delta = Analysis(asked["analysis"]), asked["delta"]
+    kind = kind_of(release, analysis, published=False)
     if kind is ReleaseKind.NONE:
         raise UsageError("`release` none needs no smooth sensitivity; give upper or unbiased")
-    with asking(
-        votes,
-        mechanism,
-        parameters,
-        teachers_per_record=teachers_per_record,
-        layout=layout,
-        classes=classes,
-        teachers=teachers,
-        listed=queries,
-        max_queries=max_queries,
-        max_answers=None,
-        delta=delta,
-        workers=workers,
-        engine=engine,
-    ) as asked:
-        scored = asked.scored
+    with requested(votes, mechanism, asked) as request:
+        scored = request.scored
         plan = choose_plan(
-            kind, mechanism=scored, queries=asked.queries, delta=delta, order=order, beta=beta
+            kind, mechanism=scored, queries=request.queries, delta=delta, order=order, beta=beta
         )
         verdicts: list[dict[str, Any]] = []
         conversion, within = None, np.zeros(0)
@@ -310,29 +247,29 @@ def smooth_sensitivity(
 
             verdicts = _conditions(scored, plan)
             plan = PublishedPlan.of(plan)
-            price = published_price(asked.passes, scored, plan)
+            price = published_price(request.passes, scored, plan)
             conversion = plan.conversion(delta - plan.delta_shift)
         else:
-            price, within = price_votes(asked.passes, scored, order=plan.order, beta=plan.beta)
+            price, within = price_votes(request.passes, scored, order=plan.order, beta=plan.beta)
         best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
         return Sensitivity(
-            price, plan, best, scored.parameters(), asked.queries, within, tuple(verdicts)
+            price, plan, best, scored.parameters(), request.queries, within, tuple(verdicts)
         )
 
 
-def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
+def _prospect(request: Request, plan: TargetPlan, bound: Bound) -> Prospect:
     """How a target would fare on the rows that are asked, and on some times as many."""
-    scored = asked.scored
-    bound = settled_bound(bound, scored, rows=asked.queries, orders=plan.orders)
+    scored = request.scored
+    bound = settled_bound(bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
-    rows = min(further * asked.queries, asked.file.queries)
+    rows = min(further * request.queries, request.file.queries)
     return measure_prospect(
-        replace(asked, queries=rows).passes,
+        replace(request, queries=rows).passes,
         scored,
         plan,
         bound=bound,
-        queries=asked.queries,
-        max_answers=asked.max_answers,
+        queries=request.queries,
+        max_answers=request.max_answers,
     )
 
 
@@ -355,16 +292,16 @@ def _cost_analysis(analysis: Analysis) -> CostAnalysis:
     return PublishedCost()
 
 
-def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparison:
+def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
     """One mechanism at the matched number of answers."""
     if choice.composed:
 
         def build(refusals: int) -> Any:
-            return replace(asked, choice=choice.affording(refusals)).mechanism
+            return replace(request, choice=choice.affording(refusals)).mechanism
 
-        return compare_composed(asked.passes, build, answers=answers, delta=asked.delta)
-    scored = replace(asked, choice=choice).scored
-    return compare_scored(asked.passes, scored, answers=answers, delta=asked.delta)
+        return compare_composed(request.passes, build, answers=answers, delta=request.delta)
+    scored = replace(request, choice=choice).scored
+    return compare_scored(request.passes, scored, answers=answers, delta=request.delta)
 
 
 def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str, Any]]:

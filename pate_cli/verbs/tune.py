@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import Unpack
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Layout, Objective, ReleaseKind
+from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned, Ways
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
-from pate_cli.verbs.asked import Votes
+from pate_cli.verbs.keywords import Reading, TuneWords, only, takes_keywords
+from pate_cli.verbs.request import Votes
 from pate_cli.votes.beside.truth import Truth
 
 
+@takes_keywords
 def tune(
     votes: Votes | None = None,
     *,
@@ -27,22 +30,16 @@ def tune(
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
-    delta: float = DELTA,
     thresholds: Sequence[Amount | float | str] | None = None,
     sigmas1: Sequence[Amount | float | str] | None = None,
     sigmas2: Sequence[Amount | float | str] | None = None,
     data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
-    queries: int | None = None,
-    max_queries: int | None = None,
     truth: Truth | str | PathLike[str] | None = None,
-    teachers_per_record: int = 1,
-    layout: Layout | str | None = None,
-    classes: int | None = None,
-    teachers: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
     interrupted: Callable[[], None] = lambda: None,
+    **asked: Unpack[TuneWords],
 ) -> Tuned:
     """Find threshold, noise and release parameters for a goal.
 
@@ -63,7 +60,6 @@ def tune(
         data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
         public_votes: the caller asserts that the votes are public.
-        queries: without votes, how many there are.
         truth: true labels, to estimate accuracy from below.
         progress: called after every step with 1 and with how many there are at most.
         interrupted: called when a search is broken off (KeyboardInterrupt) and its best so far
@@ -79,18 +75,15 @@ def tune(
     source = TuneSource(
         votes=votes,
         synthetic=synthetic,
-        layout=None if layout is None else Layout(layout),
-        classes=classes,
-        teachers=teachers,
-        queries=queries,
-        max_queries=max_queries,
+        reading=dict(only(Reading, asked)),
+        max_queries=asked["max_queries"],
         truth=truth,
         public=public_votes,
-        teachers_per_record=teachers_per_record,
+        teachers_per_record=asked["teachers_per_record"],
     )
     source.check(data_independent=kinds == (ReleaseKind.NONE,))
     goal = Goal(
-        delta=delta,
+        delta=asked["delta"],
         release=kinds[0],
         bound=Bound(bound),
         target_epsilon=target_epsilon,
@@ -140,9 +133,7 @@ def rule_of_thumb(
     if kind not in (ReleaseKind.UPPER, ReleaseKind.UNBIASED):
         raise UsageError("`rule_of_thumb` is about a release")
     source = TuneSource(
-        teachers=teachers,
-        classes=classes,
-        queries=queries,
+        reading={"teachers": teachers, "classes": classes, "queries": queries},
         teachers_per_record=teachers_per_record,
     )
     settled = {"threshold": threshold, "sigma1": sigma1, "sigma2": sigma2}

@@ -203,7 +203,7 @@ class TeacherGroups:
         raise VoteError(f"{_HERE}: the votes name teachers by {here}, `groups` by {there}")
 
 
-Groups: TypeAlias = "TeacherGroups | str | PathLike[str]"
+Groups: TypeAlias = TeacherGroups | str | PathLike[str]
 """The groups of the teachers, or a file of them."""
 
 _HERE = "groups of teachers"

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.files.inputs import note
 
-LabelNames: TypeAlias = "Sequence[str] | str | PathLike[str]"
+LabelNames: TypeAlias = Sequence[str] | str | PathLike[str]
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
 
 MOST_NAMES = 1 << 24

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
+Queries: TypeAlias = QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]
 """The ids of the queries, in order, or a file of them."""
 
 _NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)

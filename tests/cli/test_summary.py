@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from pate_cli.cli.options import report_beside
 from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.files.beside import report_beside
 
 
 def told(shown):

@@ -58,7 +58,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.run.labelling import label_batches
+from pate_cli.run.labelling import Drawing
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
@@ -450,7 +450,7 @@ def labelled(mechanism, votes, *, seed=5, cap=ROWS):
     def keep(bound, counts):
         return bound, counts
 
-    parts = list(label_batches(votes, mechanism, key=key, max_answers=cap, keep=keep))
+    parts = list(Drawing(votes, mechanism, key=key, max_answers=cap, keep=keep).batches())
     labels = np.concatenate([table.labels for table, _ in parts])
     sources = np.concatenate([table.sources for table, _ in parts])
     return labels, sources, [kept for _, kept in parts]

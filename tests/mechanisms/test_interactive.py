@@ -19,7 +19,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.accounts import TightAccount
-from pate_cli.run.labelling import label_batches
+from pate_cli.run.labelling import Drawing
 from pate_cli.votes.beside.student import StudentPredictions
 from runs import aggregated, cut
 
@@ -165,9 +165,9 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         confidence=0.9,
         predictions=StudentPredictions(shares),
     )
-    ((table, _),) = label_batches(
+    ((table, _),) = Drawing(
         cut(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
-    )
+    ).batches()
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
 
@@ -215,9 +215,9 @@ def test_a_student_who_agrees_costs_only_the_checks():
     orders = np.array([4.0])
     score = mechanism.score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
-    ((labels, _),) = label_batches(
+    ((labels, _),) = Drawing(
         cut(counts, 300), mechanism, key=RunKey.from_seed(3), max_answers=300
-    )
+    ).batches()
     # 4 standard deviations from the threshold: 0.01 answers expected.
     assert np.sum(labels.sources == "teachers") <= 3
     assert set(labels.sources.tolist()) <= {"none", "teachers"}

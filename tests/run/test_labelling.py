@@ -24,7 +24,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run.accounts import ComposedAccount, TightAccount
-from pate_cli.run.labelling import label_batches
+from pate_cli.run.labelling import Drawing
 from pate_cli.run.passes import TallyCells
 from refusals import refusal
 from runs import aggregated, cut, same_tally
@@ -71,13 +71,13 @@ def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
     parts = list(
-        label_batches(
+        Drawing(
             cut(votes_for(mechanism), size),
             mechanism,
             key=RunKey.from_seed(3),
             max_answers=cap,
             keep=None if composed else TallyCells(mechanism.cost_table(5.0).grid),
-        )
+        ).batches()
     )
     labels, sources = (
         np.concatenate([getattr(table, name) for table, _ in parts])

@@ -8,9 +8,9 @@ import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.disclosure.ledger import Round
-from pate_cli.labels.labels import concatenate
 from pate_cli.run.accounts import charge
 from pate_cli.run.labelling import Aggregation, run
+from pate_cli.run.sinks import InMemory
 from pate_cli.votes import VoteBatch
 
 
@@ -67,9 +67,9 @@ def cut(counts, sizes, ids=None):
 
 def aggregated(passes, mechanism, account, **settings):
     """A run with its labels in one table."""
-    tables = []
-    settled = run(passes, mechanism, account, write=tables.append, **settings)
-    return Aggregation(concatenate(tables), settled.report, settled.ledger)
+    kept = InMemory()
+    settled = run(passes, mechanism, account, into=kept, **settings)
+    return Aggregation(kept.labels, settled.report, settled.ledger)
 
 
 def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):

@@ -1,4 +1,4 @@
-"""What every verb is asked: a file of votes, a mechanism for it, and public numbers."""
+"""What a verb works on: votes that are open, a mechanism for them, and public numbers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import contextlib
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Analysis, Layout, MechanismName, ReleaseKind
+from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
@@ -21,7 +21,8 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 from pate_cli.run.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
-from pate_cli.votes import Group, Queries, VoteFile, open_votes
+from pate_cli.verbs.keywords import Parameters, Promise, Reading, Work, only
+from pate_cli.votes import Group, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
 
 Votes: TypeAlias = Any
@@ -30,8 +31,8 @@ Progress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """An opened file, the mechanism it is asked, and the public numbers of the run."""
+class Request:
+    """An opened file, the mechanism it is put to, and the public numbers of the run."""
 
     file: VoteFile
     choice: Mechanism | MechanismChoice
@@ -65,6 +66,12 @@ class Asked:
         return self.file.groups or ()
 
     @property
+    def composed(self) -> str | None:
+        """The name of a mechanism without a Rényi cost."""
+        mechanism = self.mechanism
+        return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
+
+    @property
     def scored(self) -> ScoredMechanism:
         """The mechanism, if it has a Rényi cost; UsageError if not."""
         if not isinstance(self.mechanism, ScoredMechanism):
@@ -89,7 +96,7 @@ class Asked:
                 "floating-point noise adds to delta is no longer negligible"
             )
 
-    def by_rule(self, plan: TargetPlan) -> Asked:
+    def by_rule(self, plan: TargetPlan) -> Request:
         """The same with as many rows as the public rule asks at a target, of whole queries."""
         rows, each = Reference(self.scored).rows(plan, self.queries), self.file.rows_per_query
         rows = max(rows // each, 1) * each
@@ -113,21 +120,14 @@ class Asked:
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
-    def account(
-        self,
-        release: ReleaseKind | str | None,
-        order: float | None,
-        beta: float | None,
-        sigma: float | None,
-        *,
-        analysis: Analysis,
-        published: bool,
-        ledger: bool,
-    ) -> Account:
+    def account(self, promise: Promise) -> Account:
         """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
 
         Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
         """
+        release, analysis = promise["release"], Analysis(promise["analysis"])
+        order, beta, sigma = promise["order"], promise["beta"], promise["sigma_release"]
+        published, ledger = promise["as_published"], promise["keep_ledger"]
         self.check_delta()
         if self.groups and analysis is not Analysis.TIGHT:
             raise UsageError(f"`analysis` {analysis} does not go with `groups`")
@@ -164,39 +164,21 @@ class Asked:
 
 
 @contextlib.contextmanager
-def asking(
-    votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str,
-    parameters: dict[str, Any],
-    *,
-    teachers_per_record: int,
-    layout: Layout | str | None,
-    classes: int | None,
-    teachers: int | None,
-    listed: Queries | None,
-    max_queries: int | None,
-    max_answers: int | None,
-    delta: float,
-    workers: int = 1,
-    engine: str = "local",
-) -> Iterator[Asked]:
-    """Open the votes and see to it that the mechanism fits them; the verbs explain the arguments.
+def requested(
+    votes: Votes, mechanism: Mechanism | MechanismChoice | str, asked: Mapping[str, Any]
+) -> Iterator[Request]:
+    """Open the votes and see to it that the mechanism fits them; `asked` as the verbs take it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
     choice: Mechanism | MechanismChoice
     if isinstance(mechanism, Mechanism):
-        _refuse_settled(mechanism, parameters, teachers_per_record)
+        _refuse_settled(mechanism, asked)
         choice = mechanism
     else:
-        choice = choice_of(mechanism, parameters, teachers_per_record)
-    with (
-        engine_for(engine, workers=workers) as place,
-        open_votes(
-            votes, layout=layout, classes=classes, teachers=teachers, queries=listed
-        ) as file,
-    ):
+        choice = mechanism_of(mechanism, asked)
+    with opened(votes, asked) as (file, place):
         if isinstance(choice, Mechanism):
             for name in ("teachers", "classes"):
                 if getattr(choice, name) != getattr(file, name):
@@ -217,26 +199,40 @@ def asking(
         else:
             predictions = choice.given.get("predictions")
         check_predictions(predictions, file.label_set)
-        queries, cap = count(file, max_queries, max_answers)
-        yield Asked(file, choice, queries, cap, delta, place)
+        queries = file.limited(asked["max_queries"])
+        cap = min(queries, file.capped(asked.get("max_answers")))
+        yield Request(file, choice, queries, cap, asked["delta"], place)
 
 
-def choice_of(
-    mechanism: MechanismChoice | str, parameters: dict[str, Any], teachers_per_record: int
-) -> MechanismChoice:
-    """The mechanism of this name, with these parameters and the others by default."""
+@contextlib.contextmanager
+def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, Engine]]:
+    """The votes, read as is asked, and where the work on them is done."""
+    work, reading = only(Work, asked), only(Reading, asked)
+    with (
+        engine_for(work["engine"], workers=work["workers"]) as place,
+        open_votes(votes, **reading) as file,
+    ):
+        yield file, place
+
+
+def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> MechanismChoice:
+    """The mechanism of this name, with the parameters that are asked and the others by default."""
     if isinstance(mechanism, MechanismChoice):
-        _refuse_settled(mechanism, parameters, teachers_per_record)
+        _refuse_settled(mechanism, asked)
         return mechanism
-    return MechanismChoice(MechanismName(mechanism), parameters, teachers_per_record)
+    return MechanismChoice(
+        MechanismName(mechanism), _parameters(asked), asked["teachers_per_record"]
+    )
 
 
-def _refuse_settled(
-    given: Mechanism | MechanismChoice, parameters: dict[str, Any], teachers_per_record: int
-) -> None:
+def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in only(Parameters, asked).items() if value is not None}
+
+
+def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]) -> None:
     """UsageError for what would be passed over: a mechanism that is given settles it."""
-    beside = list(parameters)
-    if teachers_per_record not in (1, given.teachers_per_record):
+    beside = list(_parameters(asked))
+    if asked["teachers_per_record"] not in (1, given.teachers_per_record):
         beside.append("teachers_per_record")
     if beside:
         raise UsageError(f"{beside[0]} is settled by the mechanism that is given")
@@ -249,12 +245,6 @@ def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
     if teachers_per_record != 1:
         raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
     return max(group.votes_per_record for group in file.groups)
-
-
-def count(file: VoteFile, max_queries: int | None, max_answers: int | None) -> tuple[int, int]:
-    """(k1, k2): the rows that are asked and the public cap on answers, both within the file."""
-    queries = file.limited(max_queries)
-    return queries, min(queries, file.capped(max_answers))
 
 
 def kind_of(

@@ -1,0 +1,43 @@
+"""Names of outputs that nobody named: after the votes, or beside the labels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pate_cli.files.addresses import is_address, public_name
+
+_KNOWN_SUFFIX: Final = re.compile(
+    r"(\.(parquet|parq|pq|npy|npz|csv|tsv|jsonl|ndjson|arrow|feather|ipc))?(\.(gz|zst|bz2))?$",
+    re.IGNORECASE,
+)
+
+
+def report_beside(labels: str, votes: str) -> str:
+    """The name of the report that belongs to labels at `labels`: a file, a folder or an address.
+
+    Labels that go to a device or a pipe have no folder: then it is named after the votes.
+    """
+    if is_address(labels):
+        bits = urlsplit(labels)
+        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
+    place = Path(labels)
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        return _report_of("", votes)
+    return _report_of(labels, votes)
+
+
+def _report_of(labels: str, votes: str) -> str:
+    folder, slash, name = labels.rstrip("/").rpartition("/")
+    stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
+    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
+
+
+def stem_of(source: str) -> str:
+    """A file stem for outputs named after the votes; `votes` when the source has no name."""
+    last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
+    stem = _KNOWN_SUFFIX.sub("", last)
+    nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
+    return "votes" if nameless else stem

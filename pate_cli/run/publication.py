@@ -1,0 +1,275 @@
+"""Where a run publishes: labels, report and perhaps the ledger appear together, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.report import LabelFile, RefusedError, Report
+from pate_cli.files.addresses import is_address, public_name
+from pate_cli.files.beside import report_beside
+from pate_cli.files.inputs import Inputs
+from pate_cli.files.part_folder import PartFolder
+from pate_cli.files.transaction import Outputs
+from pate_cli.labels.labels import NOTHING, Labels
+from pate_cli.run.labelling import Sink
+from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
+from pate_cli.votes import VoteFile
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where labels go, with what belongs to them.
+
+        pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
+
+    Attributes:
+        labels: a path or an address; a name that ends in `/`, a folder that is there, or an address
+            without a suffix is a folder of parts, which workers write themselves.
+        report: the public report; beside the labels if left out.
+        ledger: the account of the votes (mode 0600); none is written if left out. SECRET.
+        label_format: by the suffix of `labels` if left out; parts are Parquet then.
+        labels_as: what a row is where a query has several labels: lists of them, or pairs of a
+            query and a label, one a row. Lists if left out, pairs in CSV.
+        force: replace what is there, but never what was read.
+
+    Raises:
+        UsageError: nothing tells the format, or labels and report both go to standard output.
+        ParameterError: an unknown format, or `labels_as`.
+    """
+
+    labels: str | PathLike[str]
+    report: str | PathLike[str] | None = None
+    ledger: str | PathLike[str] | None = None
+    label_format: LabelFormat | str | None = None
+    labels_as: LabelsAs | str | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        labels = fspath(self.labels)
+        if self.label_format is not None:
+            kind = LabelFormat(self.label_format)
+        elif self.folder is not None:
+            kind = LabelFormat.PARQUET
+        else:
+            kind = LabelFormat.from_path(public_name(labels))
+        if labels == "-" and self.report in (None, "-"):
+            raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
+        object.__setattr__(self, "label_format", kind)
+        if self.labels_as is not None:
+            object.__setattr__(self, "labels_as", LabelsAs(self.labels_as))
+        if self.report is None:
+            object.__setattr__(self, "report", report_beside(labels, "votes"))
+
+    @property
+    def form(self) -> LabelForm:
+        """Of the files of labels."""
+        shown = None if self.labels_as is None else LabelsAs(self.labels_as)
+        return LabelForm(LabelFormat(self.label_format or LabelFormat.PARQUET), shown)
+
+    @cached_property
+    def folder(self) -> PartFolder | None:
+        """The folder of parts that the labels go to, if they go to one."""
+        labels = fspath(self.labels)
+        name = public_name(labels)
+        if is_address(labels):
+            to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES
+            to_file = to_file and not name.endswith("/")
+        else:
+            to_file = not (name.endswith(("/", os.sep)) or Path(name).is_dir())
+        return None if to_file else PartFolder(labels)
+
+    def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
+        """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
+        if self.ledger is None:
+            return
+        if composed is not None:
+            raise UsageError(
+                f"`ledger` does not go with {composed}, which has no Renyi cost to keep"
+            )
+        if tested:
+            raise UsageError(
+                "`ledger` does not go with `target_epsilon`: the law of tested labels includes "
+                "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
+            )
+
+    def reserve(
+        self, out: Outputs, *, to_look: bool = False, keeps_report: bool = True
+    ) -> Publication:
+        """Promise all of it, before any private work.
+
+        Args:
+            out: the transaction it is part of.
+            to_look: only see whether there could be such outputs, and mind none that are there.
+            keeps_report: False where the report is not written.
+
+        Raises:
+            OutputError, UsageError: as Outputs and PartFolder.
+        """
+        if self.ledger is not None:
+            out.reserve(self.ledger, mode=0o600, replace=to_look)
+        if self.folder is None:
+            out.reserve(self.labels, replace=to_look)
+        else:
+            self.folder.check(force=self.force or to_look)
+        if keeps_report and self.report is not None:
+            out.reserve(self.report)
+        return Publication(self, out)
+
+
+class Publication:
+    """What a run publishes, in a transaction that is under way; or labels kept in memory.
+
+    Parts of labels are put in place after the files, for a report tells of them.
+    """
+
+    def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
+        """Of outputs that are reserved already; of memory without."""
+        self._to, self._out = to, out
+        self._read = Inputs()
+        self._sink: InMemory | InFile | InParts = InMemory()
+        self.done = False
+        """Whether all of it is in place."""
+
+    @property
+    def in_parts(self) -> LabelForm | None:
+        """The form of labels that workers write, if they write them."""
+        return None if self._to is None or self._to.folder is None else self._to.form
+
+    @property
+    def ledger(self) -> bool:
+        """Whether a ledger is wanted."""
+        return self._to is not None and self._to.ledger is not None
+
+    def check(self, file: VoteFile) -> None:
+        """UsageError where it does not go with these votes."""
+        if self._to is None:
+            return
+        self._to.form.check(file.label_set)
+        self._read = file.read
+        if self._to.folder is not None:
+            self._to.folder.refuse_read(file.read)
+
+    def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
+        """See Destination."""
+        if self._to is not None:
+            self._to.refuse_ledger(composed=composed, tested=tested)
+
+    def sink(self, attempt: str, *, resumed: bool) -> Sink:
+        """Takes the labels.
+
+        Args:
+            attempt: names this one, digits and small letters.
+            resumed: whoever goes on with it will look for what it has staged.
+        """
+        if self._to is not None and self._out is not None:
+            form, folder = self._to.form, self._to.folder
+            if folder is None:
+                self._sink = InFile(self._out, fspath(self._to.labels), form)
+            else:
+                self._sink = InParts(PartPlace(folder, attempt, form))
+                force = self._to.force
+                self._out.join(_Staged(self._sink, self._read, force=force, resumed=resumed))
+        return self._sink
+
+    @property
+    def labels(self) -> Labels:
+        """Those that are kept."""
+        return self._sink.labels if isinstance(self._sink, InMemory) else NOTHING
+
+    @property
+    def written(self) -> LabelFile | None:
+        """Those that were written."""
+        return None if isinstance(self._sink, InMemory) else self._sink.written
+
+    def publish(self, report: Report, ledger: Ledger | None = None) -> None:
+        """Put the rest beside them."""
+        if self._to is None or self._out is None:
+            return
+        if ledger is not None and self._to.ledger is not None:
+            self._out.write(self._to.ledger, ledger.to_json().encode())
+        if self._to.report is not None:
+            self._out.write(self._to.report, report.to_json().encode())
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """Parts of labels, as a member of a transaction."""
+
+    sink: InParts
+    read: Inputs
+    force: bool
+    resumed: bool
+
+    def commit(self) -> None:
+        place = self.sink.place
+        place.folder.commit(place.run, self.sink.parts, force=self.force, read=self.read)
+
+    def discard(self) -> None:
+        # What goes on after a kill finds its parts again.
+        if not self.resumed:
+            self.sink.place.folder.abort(self.sink.place.run)
+
+
+Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
+"""Where labels go: a Destination, or its `labels` alone; None keeps them in memory."""
+
+
+@contextlib.contextmanager
+def publishing(into: Into, *, record: str | PathLike[str] | None = None) -> Iterator[Publication]:
+    """Promise the outputs, and put them in place when the block ends without an error.
+
+    A refusal publishes its report. What is a Publication already is left to whoever made it.
+
+    Args:
+        into: where to.
+        record: a file that no output may replace.
+
+    Raises:
+        OutputError, UsageError: an output is there, cannot be written, or was read.
+        ParameterError: `into` is nothing of the kind.
+    """
+    if into is None:
+        yield Publication()
+        return
+    if isinstance(into, Publication):
+        with _refusal_published(into):
+            yield into
+        return
+    if isinstance(into, str | PathLike):
+        into = Destination(into)
+    if not isinstance(into, Destination):
+        raise ParameterError(
+            f"`into` is a path, an address, a Destination or None, got {quoted(into)}"
+        )
+    refused: RefusedError | None = None
+    with Outputs(force=into.force) as out:
+        if record is not None:
+            out.protect(record, "the record of attempts")
+        place = into.reserve(out)
+        try:
+            with _refusal_published(place):
+                yield place
+        except RefusedError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    place.done = True
+
+
+@contextlib.contextmanager
+def _refusal_published(place: Publication) -> Iterator[None]:
+    try:
+        yield
+    except RefusedError as error:
+        place.publish(error.report)
+        raise

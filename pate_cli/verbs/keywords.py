@@ -1,0 +1,425 @@
+"""What verbs are asked: every keyword has one home here, with its type, default and sentence.
+
+A verb takes groups of them as `**asked: Unpack[...]`, which type checkers read. `takes_keywords`
+sees to the rest at run time: it refuses a name that is none and a value of the wrong type, fills in
+defaults, and lets the verb's help tell of every keyword.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from os import PathLike
+from typing import Annotated, Any, Final, ParamSpec, TypedDict, TypeVar, get_args, get_origin
+
+import numpy as np
+
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.words import DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
+from pate_cli.mechanisms.amounts import Amount
+from pate_cli.votes import Groups, Queries
+from pate_cli.votes.beside.student import StudentPredictions
+from pate_cli.votes.names import LabelNames
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+_Group = TypeVar("_Group")
+
+
+@dataclass(frozen=True)
+class Says:
+    """What help says of a keyword, and what it is where it is left out."""
+
+    sentence: str
+    default: Any = None
+
+
+class Described(TypedDict, total=False):
+    """What the votes are."""
+
+    layout: Annotated[
+        Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
+    ]
+    classes: Annotated[
+        int | None,
+        Says(
+            "how many there are. Read off labels, it is not public, and the report claims nothing."
+        ),
+    ]
+    teachers: Annotated[
+        int | None, Says("how many there are; given, votes of some may be missing in a row.")
+    ]
+    label_names: Annotated[
+        LabelNames | None,
+        Says("what the classes are called, class 0 first; votes may then be texts."),
+    ]
+    groups: Annotated[
+        Groups | None,
+        Says("public groups of teachers that count differently; each gets an epsilon of its own."),
+    ]
+    id_column: Annotated[
+        str | None, Says("the column of a table that names the queries, instead of query_id.")
+    ]
+    voting: Annotated[
+        Voting | str | None,
+        Says("on several labels a query: `binary`, on each by itself, or `powerset`, on sets."),
+    ]
+
+
+class Reading(Described, total=False):
+    """How the votes are read; see `open_votes`."""
+
+    queries: Annotated[
+        Queries | None,
+        Says("in long form, the public ids to ask, in this order: an array, or a file of them."),
+    ]
+
+
+class Rows(TypedDict, total=False):
+    """How many of them."""
+
+    max_queries: Annotated[
+        int | None,
+        Says("ask only so many; with a target the rows follow from it by a public rule without."),
+    ]
+
+
+class Cap(TypedDict, total=False):
+    """When to stop."""
+
+    max_answers: Annotated[
+        int | None, Says("a public cap on answers, which lowers the epsilon for all votes.")
+    ]
+
+
+class Parameters(TypedDict, total=False):
+    """Of a mechanism given by name; in proportion to the teachers where left out."""
+
+    threshold: Annotated[
+        Amount | float | str | None,
+        Says("T of confident, interactive: votes the plurality should have, or as in `80%`."),
+    ]
+    sigma1: Annotated[
+        Amount | float | str | None, Says("noise of the threshold test, in votes or as in `60%`.")
+    ]
+    sigma2: Annotated[
+        Amount | float | str | None, Says("noise on each count of the argmax, likewise.")
+    ]
+    laplace_scale: Annotated[
+        Amount | float | str | None, Says("b of lnmax: Laplace noise on each count, likewise.")
+    ]
+    exponential_scale: Annotated[
+        Amount | float | str | None,
+        Says("b of permute-and-flip: exponential noise on each count, likewise."),
+    ]
+    predictions: Annotated[
+        StudentPredictions | Any | None, Says("the student's, for interactive, which needs them.")
+    ]
+    confidence: Annotated[
+        float | None,
+        Says("gamma of interactive: what a student must be surer than to give a label itself."),
+    ]
+    query_epsilon: Annotated[
+        float | None, Says("epsilon per query of stability, per refusal of sparse-vector.")
+    ]
+    query_delta: Annotated[float | None, Says("delta per query or refusal, below `delta`.")]
+    refusals: Annotated[int | None, Says("Q of sparse-vector: stop after so many refusals.")]
+
+
+class Ensemble(TypedDict, total=False):
+    """How teachers were trained."""
+
+    teachers_per_record: Annotated[
+        int, Says("most of them that one record may have trained; `groups` say it themselves.", 1)
+    ]
+
+
+class Guarantee(TypedDict, total=False):
+    """What holds."""
+
+    delta: Annotated[
+        float, Says("of the guarantee, in (0, 1), below one over the number of records.", DELTA)
+    ]
+
+
+class Target(TypedDict, total=False):
+    """An epsilon stated in advance."""
+
+    target_epsilon: Annotated[
+        float | None,
+        Says("E: labels are released by a coin that makes (E, delta) hold for every vote file."),
+    ]
+    refusal_epsilon: Annotated[float | None, Says("what a refusal costs; E / 2 if left out.")]
+    bound: Annotated[
+        Bound | str,
+        Says(
+            "how the cost of the votes is bounded for the coin: `auto`, `two-tail` (quick) or "
+            "`conditional` (sharper, slower).",
+            Bound.AUTO,
+        ),
+    ]
+
+
+class Drawn(TypedDict, total=False):
+    """A sanitized epsilon of the votes; numbers left out follow from a public rule."""
+
+    release: Annotated[
+        ReleaseKind | str | None,
+        Says(
+            "`none`: the epsilon for all votes alone; `upper`: also a sanitized bound; "
+            "`unbiased`: an estimate."
+        ),
+    ]
+    order: Annotated[float | None, Says("Renyi order, above 1.")]
+    beta: Annotated[float | None, Says("smoothness of the sensitivity, per vote.")]
+    sigma_release: Annotated[float | None, Says("noise of the release, in smooth sensitivities.")]
+    as_published: Annotated[
+        bool,
+        Says(
+            "with `analysis` paper: charge the release as the paper does, which is less than "
+            "it costs.",
+            False,
+        ),
+    ]
+
+
+class Analysed(TypedDict, total=False):
+    """By which accounting."""
+
+    analysis: Annotated[
+        Analysis | str,
+        Says("`tight`, or `paper` for the published one, which is no bound.", Analysis.TIGHT),
+    ]
+
+
+class Spent(TypedDict, total=False):
+    """What may be spent, and what is kept of it."""
+
+    budget: Annotated[
+        float | None,
+        Says("with a target: refuse an attempt that takes the record's total beyond it."),
+    ]
+    record: Annotated[
+        str | PathLike[str] | None,
+        Says(
+            "file of attempts at a target. This one is in it, as pending, once all rows are known "
+            "to be votes and before anything is made of them, and counts E should it not end, for "
+            "whatever reason. Without one the caller keeps count."
+        ),
+    ]
+    max_epsilon: Annotated[
+        float | None,
+        Says("refuse, before anything is drawn or spent, a run that could cost more."),
+    ]
+    keep_ledger: Annotated[
+        bool, Says("keep an account of the votes for a later `release`. SECRET.", False)
+    ]
+
+
+class Drawing(TypedDict, total=False):
+    """How noise is drawn."""
+
+    seed: Annotated[
+        int | None,
+        Says("reproducible noise for tests and papers; nothing drawn with it is private."),
+    ]
+
+
+class Work(TypedDict, total=False):
+    """Where the work is done; labels do not depend on it."""
+
+    workers: Annotated[
+        int,
+        Says(
+            "processes that share a large file. More than one needs a main module that can be "
+            "imported without doing anything.",
+            1,
+        ),
+    ]
+    engine: Annotated[
+        str,
+        Says(
+            "`local`, `dask` for a Dask cluster on this machine, or the address of a scheduler, "
+            "whose workers must see the votes under the same names.",
+            "local",
+        ),
+    ]
+
+
+class Resumed(TypedDict, total=False):
+    """What outlives a run that is cut short."""
+
+    checkpoint: Annotated[
+        str | PathLike[str] | None,
+        Says(
+            "a folder in which the run is kept until it has ended: the same call goes on there, "
+            "with the same labels. With labels in memory, `end` the result's `checkpoint` once "
+            "they and the report are safe. SECRET."
+        ),
+    ]
+
+
+class Promise(Cap, Target, Drawn, Analysed, Spent, total=False):
+    """What is promised about labels."""
+
+
+class VoteWords(Reading, Rows, Ensemble, Guarantee, Work, total=False):
+    """What every verb takes that looks at votes."""
+
+
+class MechanismWords(VoteWords, Parameters, total=False):
+    """What every verb takes that puts a mechanism to them."""
+
+
+class QuoteWords(MechanismWords, Promise, total=False):
+    """What `quote` takes."""
+
+
+class AggregateWords(QuoteWords, Drawing, Resumed, total=False):
+    """What `aggregate` takes."""
+
+
+class ReleaseWords(Drawn, Drawing, total=False):
+    """What `release` takes."""
+
+
+class CostWords(MechanismWords, Cap, Target, Analysed, total=False):
+    """What `cost` takes."""
+
+
+class SensitivityWords(MechanismWords, Analysed, total=False):
+    """What `smooth_sensitivity` takes."""
+
+
+class CompareWords(MechanismWords, Cap, Analysed, total=False):
+    """What `compare` takes."""
+
+
+class TuneWords(Described, Rows, Ensemble, Guarantee, total=False):
+    """What `tune` takes."""
+
+    queries: Annotated[
+        Queries | int | None,
+        Says("without votes, how many there are; with votes in long form, the ids to ask."),
+    ]
+
+
+GROUPS: Final = (
+    Reading,
+    Rows,
+    Cap,
+    Ensemble,
+    Parameters,
+    Guarantee,
+    Target,
+    Drawn,
+    Analysed,
+    Spent,
+    Drawing,
+    Work,
+    Resumed,
+)
+"""In the order in which help tells of them."""
+
+_WIDTH: Final = 96
+
+_PLAIN: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
+    bool: ((bool, np.bool_), "True or False"),
+    int: ((Integral,), "a whole number"),
+    float: ((Real,), "a number"),
+    str: ((str,), "text"),
+    PathLike: ((PathLike,), "a path"),
+    type(None): ((type(None),), "None"),
+}
+
+
+def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:
+    """Those of a group, with the defaults of others."""
+    hints = typing.get_type_hints(group, include_extras=True)
+    return typing.cast(
+        "_Group", {name: asked.get(name, _says(hint).default) for name, hint in hints.items()}
+    )
+
+
+def nothing(group: Any) -> dict[str, Any]:
+    """All of a group, left out."""
+    return only(group, {})
+
+
+def takes_keywords(verb: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    """Check what a verb is given by keyword, and tell of it in its help.
+
+    Raises:
+        UsageError: a name that is none; it names the nearest one.
+        ParameterError: a value of another type.
+    """
+    signature = inspect.signature(verb)
+    hints = typing.get_type_hints(verb, include_extras=True)
+    (group,) = get_args(hints.pop("asked"))
+    own = {name: hint for name, hint in hints.items() if name != "return"}
+    asked = typing.get_type_hints(group, include_extras=True)
+    defaults = {name: _says(hint).default for name, hint in asked.items()}
+    verb.__doc__ = f"{inspect.cleandoc(verb.__doc__ or '')}\n\n{_told(asked)}"
+
+    @functools.wraps(verb)
+    def checked(*args: _Given.args, **given: _Given.kwargs) -> _Found:
+        for name, value in given.items():
+            hint = asked.get(name, own.get(name))
+            if hint is None:
+                near = difflib.get_close_matches(name, [*asked, *own], 1)
+                hint = f"; did you mean `{near[0]}`?" if near else ""
+                raise UsageError(f"{verb.__name__} takes no `{name}`{hint}")
+            _check_type(name, value, hint)
+        return verb(*args, **typing.cast("Any", {**defaults, **given}))
+
+    checked.__dict__["__signature__"] = signature
+    return checked
+
+
+def _says(hint: Any) -> Says:
+    found: Says = get_args(hint)[1]
+    return found
+
+
+def _told(asked: Mapping[str, Any]) -> str:
+    """What help says of keywords, group by group."""
+    lines = []
+    for group in GROUPS:
+        of_group = [name for name in group.__annotations__ if name in asked]
+        if of_group:
+            lines += [f"{(group.__doc__ or '').rstrip('.')}:"]
+            lines += [_line(name, _says(asked[name])) for name in of_group]
+    return "\n".join(lines)
+
+
+def _line(name: str, says: Says) -> str:
+    default = "" if says.default in (None, False) else f" Default: {says.default}."
+    return textwrap.fill(
+        f"{name}: {says.sentence}{default}",
+        _WIDTH,
+        initial_indent=" " * 4,
+        subsequent_indent=" " * 8,
+        break_long_words=False,
+    )
+
+
+def _check_type(name: str, value: object, hint: Any) -> None:
+    """ParameterError for a value of another type; what has checks of its own passes here."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    choices = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    kinds = [_PLAIN.get(get_origin(choice) or choice) for choice in choices]
+    if None in kinds:
+        return  # words, amounts, arrays and files say themselves what they are not
+    whole = [kind for kind in kinds if kind is not None]
+    number = isinstance(value, bool) and bool not in choices
+    if number or not any(isinstance(value, kind) for kind, _ in whole):
+        wanted = " or ".join(dict.fromkeys(text for _, text in whole))
+        raise ParameterError(f"`{name}` must be {wanted}, got {quoted(value)}")

@@ -8,6 +8,7 @@ defaults, and lets the verb's help tell of every keyword.
 from __future__ import annotations
 
 import difflib
+import enum
 import functools
 import inspect
 import textwrap
@@ -415,9 +416,14 @@ def _check_type(name: str, value: object, hint: Any) -> None:
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     choices = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    words = [choice for choice in choices if isinstance(choice, enum.EnumMeta)]
+    if words and set(choices) <= {*words, str, type(None)}:
+        if value is not None or type(None) not in choices:
+            words[0](value)
+        return
     kinds = [_PLAIN.get(get_origin(choice) or choice) for choice in choices]
     if None in kinds:
-        return  # words, amounts, arrays and files say themselves what they are not
+        return  # amounts, arrays and files say themselves what they are not
     whole = [kind for kind in kinds if kind is not None]
     number = isinstance(value, bool) and bool not in choices
     if number or not any(isinstance(value, kind) for kind, _ in whole):

@@ -16,7 +16,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy
 from pate_cli.tuning.source import TuneSource
-from pate_cli.verbs.asked import Asked
+from pate_cli.verbs.request import Request
 from pate_cli.votes.beside.truth import Truth
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
@@ -137,8 +137,8 @@ def test_tuning_knows_the_truth_by_name(ballots):
 def test_a_checkpoint_under_other_names_is_of_another_run(votes):
     def digest(names):
         with pate_cli.open_votes(votes, label_names=names) as file:
-            asked = Asked(file, MechanismChoice(MechanismName.GNMAX), 60, 60, 1e-5)
-            return asked.described(())
+            request = Request(file, MechanismChoice(MechanismName.GNMAX), 60, 60, 1e-5)
+            return request.described(())
 
     assert digest(NAMES) == digest(tuple(NAMES))
     assert len({digest(None), digest(NAMES), digest(NAMES[::-1])}) == 3

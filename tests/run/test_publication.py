@@ -1,0 +1,152 @@
+"""One destination: labels, report and ledger appear together, or nothing does."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pate_cli as pate
+from pate_cli.cli.app import app
+from pate_cli.core.errors import OutputError, ParameterError, UsageError
+from pate_cli.core.words import LabelFormat
+from pate_cli.files.transaction import Outputs
+
+VOTES = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=60)
+GIVEN = {"layout": "counts", "seed": 4}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_path_is_labels_and_a_report_beside_them(tmp_path):
+    done = pate.aggregate(VOTES, **GIVEN, into="found.csv")
+    assert names(tmp_path) == ["found.csv", "found.report.json"]
+    assert len(done.labels) == 0
+    assert (tmp_path / "found.report.json").read_text() == done.report.to_json()
+    # Drawn from a seed it promises nothing; all else holds, the hash of the labels with it.
+    assert str(pate.verify("found.report.json", labels="found.csv")).endswith("hold: promise>")
+
+
+def test_labels_are_the_same_wherever_they_go(tmp_path):
+    kept = pate.aggregate(VOTES, **GIVEN)
+    kept.labels.save("kept.parquet")
+    pate.aggregate(VOTES, **GIVEN, into="written.parquet")
+    assert (tmp_path / "kept.parquet").read_bytes() == (tmp_path / "written.parquet").read_bytes()
+    np.save("votes.npy", VOTES)
+    parts = pate.aggregate("votes.npy", **GIVEN, into="parts/")
+    assert names(tmp_path / "parts") == ["_SUCCESS", "part-00000.parquet"]
+    assert parts.report.labels.parts == 1
+    assert parts.report.epsilon == kept.report.epsilon
+
+
+def test_the_library_publishes_what_the_command_line_does(tmp_path):
+    np.save("votes.npy", VOTES)
+    flags = ["--layout", "counts", "--seed", "4", "-o", "l.jsonl", "--report", "r.json"]
+    run = CliRunner().invoke(app, ["aggregate", "votes.npy", *flags, "--ledger", "s.json"])
+    assert run.exit_code == 0, run.output
+    to = pate.Destination("l2.jsonl", report="r2.json", ledger="s2.json")
+    pate.aggregate("votes.npy", **GIVEN, into=to)
+    for one, other in (("l.jsonl", "l2.jsonl"), ("r.json", "r2.json")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+    # Every round has a name of its own.
+    assert pate.Ledger.read("s.json").answers == pate.Ledger.read("s2.json").answers
+    assert stat.S_IMODE((tmp_path / "s2.json").stat().st_mode) == 0o600
+
+
+def test_what_is_there_stays_and_nothing_else_comes(tmp_path):
+    (tmp_path / "l.report.json").write_text("mine")
+    with pytest.raises(OutputError, match=r"l\.report\.json exists already"):
+        pate.aggregate(VOTES, **GIVEN, into="l.csv")
+    assert names(tmp_path) == ["l.report.json"]
+    pate.aggregate(VOTES, **GIVEN, into=pate.Destination("l.csv", force=True))
+    assert json.loads((tmp_path / "l.report.json").read_text())["queries"] == 60
+
+
+@pytest.mark.parametrize("labels", ["l.csv", "parts/"])
+def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch, labels):
+    real = Outputs.write
+
+    def full(self, path, data):
+        if str(path).endswith("report.json"):
+            raise OutputError("the disk is full")
+        real(self, path, data)
+
+    monkeypatch.setattr(Outputs, "write", full)
+    np.save("votes.npy", VOTES)
+    with pytest.raises(OutputError, match="the disk is full"):
+        pate.aggregate("votes.npy", **GIVEN, into=pate.Destination(labels, ledger="s.json"))
+    assert names(tmp_path) == ["votes.npy"]
+
+
+def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
+    # Far above what the votes cost at this noise, so that the coin is all but never for them.
+    asked = {"target_epsilon": 0.5, "max_queries": 40, "sigma2": 20.0, "bound": "two-tail"}
+    with pytest.raises(pate.RefusedError) as refused:
+        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **asked, into="l.csv")
+    assert names(tmp_path) == ["l.report.json"]
+    assert (tmp_path / "l.report.json").read_text() == refused.value.report.to_json()
+
+
+def test_a_checkpoint_ends_once_all_is_in_place(tmp_path):
+    np.save("votes.npy", VOTES)
+    done = pate.aggregate("votes.npy", **GIVEN, checkpoint="kept", into="l.csv")
+    assert done.checkpoint is None
+    assert not (tmp_path / "kept").exists()
+    held = pate.aggregate("votes.npy", **GIVEN, checkpoint="kept")
+    assert (tmp_path / "kept").exists()
+    held.checkpoint.end()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "text"),
+    [
+        ({"labels": "-"}, UsageError, "cannot tell the label format of '-'"),
+        ({"labels": "-", "label_format": "csv"}, UsageError, "cannot both go to stdout"),
+        ({"labels": "l.txt"}, UsageError, "cannot tell the label format of 'l.txt'"),
+        ({"labels": "l.csv", "label_format": "x"}, ParameterError, "`label_format` must be one of"),
+        ({"labels": "l.csv", "labels_as": "x"}, ParameterError, "`labels_as` must be one of"),
+    ],
+)
+def test_a_destination_that_makes_no_sense(asked, error, text):
+    with pytest.raises(error) as refused:
+        pate.Destination(**asked)
+    assert text in str(refused.value)
+
+
+def test_where_labels_go_tells_their_format(tmp_path):
+    assert pate.Destination("a.npy").label_format is LabelFormat.NPY
+    assert pate.Destination(tmp_path).label_format is LabelFormat.PARQUET
+    assert pate.Destination("s3://bucket/labels", label_format="csv").folder is not None
+    assert pate.Destination("s3://bucket/labels.csv").folder is None
+
+
+@pytest.mark.parametrize("into", [3, b"l.csv", ["l.csv"], object()])
+def test_what_is_no_destination_is_refused(into):
+    with pytest.raises(ParameterError, match="`into` is a path, an address, a Destination"):
+        pate.aggregate(VOTES, **GIVEN, into=into)
+
+
+def test_a_ledger_of_what_has_none_is_refused_before_anything_is_read(tmp_path):
+    to = pate.Destination("l.csv", ledger="s.json")
+    with pytest.raises(UsageError, match="`ledger` does not go with stability"):
+        pate.aggregate(VOTES, "stability", layout="counts", into=to)
+    with pytest.raises(UsageError, match="`ledger` does not go with `target_epsilon`"):
+        pate.aggregate(VOTES, layout="counts", target_epsilon=1.0, into=to)
+    assert names(tmp_path) == []
+
+
+def test_a_record_is_no_output(tmp_path):
+    to = pate.Destination("l.csv", report="spent.json", force=True)
+    with pytest.raises(UsageError, match=r"spent\.json is the record of attempts"):
+        pate.aggregate(VOTES, layout="counts", target_epsilon=9.0, record="spent.json", into=to)
+    assert names(tmp_path) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli.help import EPSILON, SPECIAL, TARGET
+from pate_cli.cli.help import EPSILON, SPECIAL
 from pate_cli.cli.options import (
     AccountOptions,
     BookOptions,
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from pate_cli.votes import VoteFile
 
 
-@spread
-def aggregate(
-    votes: Votes,
+@dataclass(frozen=True)
+class LabelOptions:
+    """Where the labels go, and how they are written."""
+
     labels_path: Annotated[
         str | None,
         typer.Option(
@@ -52,11 +53,11 @@ def aggregate(
             help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or "
             "an address without a suffix a folder of parts. Default: <stem>.labels.parquet.",
         ),
-    ] = None,
+    ] = None
     label_format: Annotated[
         LabelFormat | None,
         typer.Option("--format", help="Format of the labels. Default: by the output's suffix."),
-    ] = None,
+    ] = None
     labels_as: Annotated[
         LabelsAs | None,
         in_panel(SPECIAL)(
@@ -65,8 +66,14 @@ def aggregate(
             "label, one a row. Default: lists; pairs in CSV.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
+
+
+@spread
+def aggregate(
+    votes: Votes,
     *,
+    labels: LabelOptions,
     report: ReportOptions,
     ledger: Annotated[
         Path | None,
@@ -80,14 +87,6 @@ def aggregate(
     account: AccountOptions,
     release: ReleaseOptions,
     target: BookOptions,
-    max_epsilon: Annotated[
-        float | None,
-        in_panel(TARGET)(
-            "--max-epsilon",
-            help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
-            "than this: all it publishes, whatever the votes, or its target.",
-        ),
-    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -117,14 +116,14 @@ def aggregate(
     import pate_cli as pate
     from pate_cli.verbs.numbers import check_numbers
 
-    labels_path = labels_path or f"{stem_of(votes)}.labels.parquet"
+    labels_path = labels.labels_path or f"{stem_of(votes)}.labels.parquet"
     beside = report_beside(labels_path, votes)
     to = pate.Destination(
         labels_path,
         report=report.report if labels_path == "-" else report.place(beside),
         ledger=ledger,
-        label_format=label_format,
-        labels_as=labels_as,
+        label_format=labels.label_format,
+        labels_as=labels.labels_as,
         force=output.force,
     )
     if dry_run:
@@ -137,7 +136,7 @@ def aggregate(
     tested = target.target_epsilon is not None
     check_numbers(
         delta=account.delta,
-        max_epsilon=max_epsilon,
+        max_epsilon=target.max_epsilon,
         target_epsilon=target.target_epsilon,
         refusal_epsilon=target.refusal_epsilon,
         budget=target.budget,
@@ -152,7 +151,7 @@ def aggregate(
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
-    asked |= {"keep_ledger": ledger is not None, "max_epsilon": max_epsilon}
+    asked["keep_ledger"] = ledger is not None
     if tested:
         asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
     elif target.spend is not None:

@@ -624,6 +624,14 @@ class BookOptions(TargetOptions):
             "<stem>.spent.json in this folder.",
         ),
     ] = None
+    max_epsilon: Annotated[
+        float | None,
+        _target(
+            "--max-epsilon",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
+            "than this: all it publishes, whatever the votes, or its target.",
+        ),
+    ] = None
 
     @property
     def wanted(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,40 @@ from pate_cli.cli.summary import Handling, print_report
 from pate_cli.core.errors import UsageError
 
 
+@dataclass(frozen=True)
+class BesideOptions:
+    """What else was spent on the same records."""
+
+    spend: Annotated[
+        Path | None,
+        typer.Option(
+            "--spend",
+            help="One more record of releases, shared by ledgers that have copies elsewhere.",
+        ),
+    ] = None
+    no_spend: Annotated[
+        bool,
+        typer.Option(
+            "--no-spend",
+            help="Keep no record: earlier draws are not charged, and the report claims nothing.",
+        ),
+    ] = False
+    external: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--external",
+            metavar="FILE",
+            help="Add what else was trained on the same records: JSON with `adjacency`, and "
+            "`orders` and `rdp` or `epsilon` and `delta`. May be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
+    ] = False
+
+
 @spread
 def release(
     ledgers: Annotated[
@@ -33,34 +68,7 @@ def release(
     report: ReportOptions,
     wanted: ReleaseOptions,
     output: OutputOptions,
-    spend: Annotated[
-        Path | None,
-        typer.Option(
-            "--spend",
-            help="One more record of releases, shared by ledgers that have copies elsewhere.",
-        ),
-    ] = None,
-    no_spend: Annotated[
-        bool,
-        typer.Option(
-            "--no-spend",
-            help="Keep no record: earlier draws are not charged, and the report claims nothing.",
-        ),
-    ] = False,
-    external: Annotated[
-        list[Path],
-        typer.Option(
-            "--external",
-            metavar="FILE",
-            help="Add what else was trained on the same records: JSON with `adjacency`, and "
-            "`orders` and `rdp` or `epsilon` and `delta`. May be given several times.",
-            show_default=False,
-        ),
-    ] = [],  # noqa: B006 - nobody changes it
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
-    ] = False,
+    others: BesideOptions,
 ) -> None:
     """Compose ledgers and publish one sanitized (epsilon, delta) for all they hold.
 
@@ -76,15 +84,16 @@ def release(
     from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
     from pate_cli.files.lock import alone
 
-    if no_spend and (again or spend is not None):
-        other = "--again" if spend is None else "--spend"
+    if others.no_spend and (others.again or others.spend is not None):
+        other = "--again" if others.spend is None else "--spend"
         raise UsageError(f"{other} goes with a record of earlier draws; leave out --no-spend")
+    external = others.external or []
     if external and report.export_rdp is not None:
         raise UsageError("--export-rdp does not go with --external, whose parts are curves already")
     report_path = report.place(f"{ledgers[0].stem}.report.json")
     rounds = [Ledger.read(path) for path in ledgers]
-    beside = [] if no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
-    shared = [] if spend is None or spend.resolve() in beside else [spend]
+    beside = [] if others.no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
+    shared = [] if others.spend is None or others.spend.resolve() in beside else [others.spend]
     records = [*beside, *shared]
     with alone(records), output.outputs() as out:
         known = functools.reduce(operator.or_, map(SpendRecord.read, records), SpendRecord())
@@ -95,8 +104,8 @@ def release(
         done = pate.release(
             rounds,
             record=known,
-            again=again,
-            recorded=not no_spend,
+            again=others.again,
+            recorded=not others.no_spend,
             external=external,
             seed=report.seed,
             **wanted.wanted,

@@ -201,19 +201,7 @@ def tune(
 
     axes = tried.axes
     if safe.rule_of_thumb:
-        _refuse_beside_a_rule(
-            {
-                "VOTES": votes,
-                "--synthetic": safe.synthetic,
-                "--data-independent": safe.data_independent or None,
-                "--public-votes": safe.public_votes or None,
-                "--max-queries": reading.max_queries,
-                "--layout": reading.layout,
-                "--groups": reading.groups,
-                "--truth": safe.truth,
-                "--plot": view.plot,
-            }
-        )
+        _refuse_beside_a_rule(votes, reading, safe, view)
         view.show(_by_rule(wanted, axes, reading, safe, teachers_per_record), print_rule)
         return
     secret = votes is not None and not safe.public_votes
@@ -265,8 +253,21 @@ def tune(
         raise typer.Exit(*codes)
 
 
-def _refuse_beside_a_rule(given: dict[str, object]) -> None:
+def _refuse_beside_a_rule(
+    votes: str | None, reading: VoteOptions, safe: SafeOptions, view: ViewOptions
+) -> None:
     """UsageError for what a rule would not look at, by the name a person gave it."""
+    given = {
+        "VOTES": votes,
+        "--synthetic": safe.synthetic,
+        "--data-independent": safe.data_independent or None,
+        "--public-votes": safe.public_votes or None,
+        "--max-queries": reading.max_queries,
+        "--layout": reading.layout,
+        "--groups": reading.groups,
+        "--truth": safe.truth,
+        "--plot": view.plot,
+    }
     for name, value in given.items():
         if value is not None:
             raise UsageError(f"--rule-of-thumb looks at no votes and has no plot; leave out {name}")

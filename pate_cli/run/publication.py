@@ -12,12 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.noise import RunKey
 from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
 from pate_cli.files.inputs import Inputs
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.labels import NOTHING, Labels
@@ -164,18 +166,16 @@ class Publication:
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    def sink(self, attempt: str, *, resumed: bool) -> Sink:
-        """Takes the labels.
-
-        Args:
-            attempt: names this one, digits and small letters.
-            resumed: whoever goes on with it will look for what it has staged.
-        """
+    def sink(self, key: RunKey, *, resumed: bool) -> Sink:
+        """Takes the labels that are drawn under a key, perhaps by a run that can be resumed."""
         if self._to is not None and self._out is not None:
             form, folder = self._to.form, self._to.folder
             if folder is None:
                 self._sink = InFile(self._out, fspath(self._to.labels), form)
             else:
+                # What goes on after a kill finds its parts again; else they are for the next to
+                # sweep.
+                attempt = key.name("parts") if resumed else owned_name()
                 self._sink = InParts(PartPlace(folder, attempt, form))
                 force = self._to.force
                 self._out.join(_Staged(self._sink, self._read, force=force, resumed=resumed))

@@ -66,7 +66,8 @@ def cost(
 
     With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
 
-        pate.cost("sample_votes/demo.parquet", max_queries=200).summary.epsilon
+        >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
+        <Cost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
 
     Args:
         votes: the teachers' votes.
@@ -119,7 +120,8 @@ def compare(
 
     Each takes the given parameters that it knows, and its defaults otherwise.
 
-        print(pate.compare("sample_votes/demo.parquet", max_queries=200))
+        >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
+        <Compared: 6 mechanisms at 172.2 expected answers; SECRET>
 
     Args:
         votes: the teachers' votes.
@@ -153,7 +155,11 @@ def accuracy(
 ) -> Accuracy:
     """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
 
-    SECRET.
+    SECRET. For choosing noise where true labels of some queries are known.
+
+        >>> truth = "sample_votes/adult_truth.parquet"
+        >>> pate.accuracy("sample_votes/adult.parquet", truth, max_queries=20)
+        <Accuracy: 12 noise levels on 20 queries; SECRET>
 
     Args:
         votes: the teachers' votes.
@@ -184,6 +190,11 @@ def growth(
     **asked: Unpack[MechanismWords],
 ) -> dict[str, CostCurve]:
     """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET.
+
+    What `--plot` of the command line draws.
+
+        >>> sorted(pate.growth("sample_votes/demo.parquet", max_queries=50))
+        ['confident', 'gnmax', 'lnmax', 'permute-and-flip']
 
     Args:
         votes: the teachers' votes.
@@ -218,7 +229,8 @@ def smooth_sensitivity(
 ) -> Sensitivity:
     """How far one record could move the cost of the votes, smoothed over distances. SECRET.
 
-        pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=200)
+        >>> pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=300)
+        <Sensitivity: 0.00480444 nats at order 11, beta 0.0133; SECRET>
 
     Args:
         votes: the teachers' votes.

@@ -23,7 +23,6 @@ from pate_cli.disclosure.report import Quote, RefusedError, Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import least_delta, spendings
-from pate_cli.files.owner import owned_name
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.run.accounts import Account, ComposedAccount, TargetAccount
@@ -55,9 +54,14 @@ def aggregate(
 ) -> Aggregation:
     """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
 
-        done = pate.aggregate("sample_votes/demo.parquet", max_queries=200)
-        done.labels.save("labels.parquet")
-        done.report.save("report.json")
+    The one verb that gives labels. `quote` says first what they may cost at most.
+
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
+        >>> done.labels
+        <Labels: 163 of 300 queries labelled>
+        >>> done.report
+        <Report: epsilon 1.3788 at delta 1e-05, 163 of 300 queries answered>
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="found.csv")
 
     Args:
         votes: the teachers' votes: a path or an address, an array, a table, or what `open_votes`
@@ -91,8 +95,6 @@ def aggregate(
                 if resumed is not None:
                     resumed.end()
                 raise RefusedError(str(error), _named(error.report, key, began)) from None
-        # What goes on after a kill finds its parts again; else they are for the next to sweep.
-        attempt = owned_name() if resumed is None else key.name("parts")
         settled = run(
             request.passes,
             request.mechanism,
@@ -100,7 +102,7 @@ def aggregate(
             queries=request.queries,
             max_answers=request.max_answers,
             key=key,
-            into=place.sink(attempt, resumed=resumed is not None),
+            into=place.sink(key, resumed=resumed is not None),
             progress=progress,
             warnings=cautions(request.mechanism, delta=request.delta),
             facts=request.file.facts,
@@ -152,7 +154,8 @@ def quote(
 ) -> Quote:
     """What `aggregate` would cost for all votes; every row is checked, nothing drawn or spent.
 
-        pate.quote("sample_votes/demo.parquet", max_queries=200).epsilon
+        >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
+        <Quote: at most epsilon 1.3788 at delta 1e-05 for all votes>
 
     Args:
         votes: the teachers' votes.
@@ -356,6 +359,15 @@ def release(
     **asked: Unpack[ReleaseWords],
 ) -> Released:
     """Compose ledgers and publish one sanitized (ε, δ) for all they hold.
+
+    For several rounds on the same teachers, each labelled with `keep_ledger`.
+
+        >>> votes = "sample_votes/demo.parquet"
+        >>> given = {"order": 8, "release": "none"}
+        >>> first = pate.aggregate(votes, max_queries=100, seed=2, **given)
+        >>> second = pate.aggregate(votes, "gnmax", max_queries=20, seed=3, **given)
+        >>> pate.release([first.ledger, second.ledger], seed=4).report
+        <Report: epsilon 1.2370 at delta 1e-05, 75 of 120 queries answered>
 
     Args:
         ledgers: of one or several rounds on the same teachers, or their files.

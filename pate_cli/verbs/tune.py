@@ -41,9 +41,13 @@ def tune(
     interrupted: Callable[[], None] = lambda: None,
     **asked: Unpack[TuneWords],
 ) -> Tuned:
-    """Find threshold, noise and release parameters for a goal.
+    """Find threshold, noise and release parameters for a goal, before any votes are spent.
 
     SECRET, unless the votes are public or made up: settings chosen on votes tell about them.
+
+        >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
+        ...           release="none", thresholds=[60, 80], sigmas1=[40], sigmas2=[15])
+        <Tuned: 173.6 expected answers at epsilon 3.9880>
 
     Args:
         votes: the votes; None with `synthetic`, or with `data_independent` and a shape.
@@ -101,18 +105,27 @@ def tune(
     )
     # Without a goal there is no winner to choose, and one front at a time.
     goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
-    ways = Ways([Search(sample, grid, each) for each in goals])
+    found = _searched([Search(sample, grid, each) for each in goals], progress, interrupted)
+    return replace(
+        found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)
+    )
+
+
+def _searched(
+    searches: Sequence[Search],
+    progress: Callable[[int, int], None],
+    interrupted: Callable[[], None],
+) -> Tuned:
+    """The best of all, or of what was looked at before an interruption."""
+    ways = Ways(searches)
     try:
-        found = ways.run(lambda done: progress(done, ways.steps))
+        return ways.run(lambda done: progress(done, ways.steps))
     except KeyboardInterrupt:
         interrupted()
         best = ways.best_so_far()
         if best is None:
             raise
-        found = best
-    return replace(
-        found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)
-    )
+        return best
 
 
 def rule_of_thumb(
@@ -128,7 +141,11 @@ def rule_of_thumb(
     delta: float = DELTA,
     teachers_per_record: int = 1,
 ) -> RuleOfThumb:
-    """Release parameters by rule for a target, without votes and without a search; public."""
+    """Release parameters by rule for a target, without votes and without a search; public.
+
+    >>> pate.rule_of_thumb(2.0, teachers=250, classes=10, queries=1000)
+    <RuleOfThumb: 0>
+    """
     kind = ReleaseKind(release or ReleaseKind.UPPER)
     if kind not in (ReleaseKind.UPPER, ReleaseKind.UNBIASED):
         raise UsageError("`rule_of_thumb` is about a release")

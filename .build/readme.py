@@ -1,6 +1,7 @@
-"""README.md as package indexes show it: they know no repository, so its links become absolute.
+"""README.md as package indexes show it, which know no repository.
 
-Where to is said once, as `Source` under `[project.urls]` in pyproject.toml.
+Its links lead to the pages of `Source` under `[project.urls]` in pyproject.toml. While none is
+named there, only their words are left: the wheel holds the pages.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 _PATH = re.compile(r"(!?)(\[[^\]]*\])\((?!https?://|#)([^)\s]+)\)")
 
 
-def absolute(text: str, source: str) -> str:
+def standing_alone(text: str, source: str | None) -> str:
     """`text` with every relative link at the pages of `source`, and every picture at its bytes."""
 
     def link(found: re.Match[str]) -> str:
         picture, words, path = found.groups()
+        if source is None:
+            return words[1:-1]
         return f"{picture}{words}({source}/{'raw' if picture else 'blob'}/HEAD/{path})"
 
     return _PATH.sub(link, text)
@@ -33,5 +36,5 @@ class Readme(MetadataHookInterface):
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {
             "content-type": "text/markdown",
-            "text": absolute(text, metadata["urls"]["Source"]),
+            "text": standing_alone(text, metadata.get("urls", {}).get("Source")),
         }

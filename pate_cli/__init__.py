@@ -2,7 +2,7 @@
 
     import pate_cli as pate
 
-    done = pate.aggregate("votes.sources.parquet")
+    done = pate.aggregate("votes.parquet")
     done.labels.save("labels.parquet")
     done.report.save("report.json")
 
@@ -97,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

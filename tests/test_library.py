@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib.util
 import inspect
 import json
 import re
@@ -303,12 +302,41 @@ def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done
     assert whole.endswith("; SECRET</b></p>")
 
 
-def test_a_result_as_a_data_frame(results):
-    if importlib.util.find_spec("pandas") is None:
-        with pytest.raises(UsageError, match="pandas is not installed"):
-            results["Cost"].to_pandas()
-    else:
-        assert list(results["Cost"].to_pandas()) == list(results["Cost"].columns())
+def test_a_result_as_a_data_frame(results, monkeypatch):
+    frame = results["Cost"].to_pandas()
+    assert list(frame) == list(results["Cost"].columns())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="pandas is not installed"):
+        results["Cost"].to_pandas()
+
+
+def test_whole_numbers_of_a_data_frame_stay_whole(done):
+    frame = done.labels.to_pandas()
+    assert frame["label"].dtype == "Int64"
+    missing = frame["label"].isna().to_numpy()
+    assert 0 < missing.sum() < len(frame)
+    assert frame["label"][~missing].tolist() == done.labels.labels[~missing].tolist()
+
+
+def test_labels_are_a_sequence(done, counts):
+    labels = done.labels
+    there = [None if label < 0 else label for label in labels.labels.tolist()]
+    assert list(labels) == there
+    assert labels[-1] == there[-1]
+    assert list(labels[10:20]) == there[10:20]
+    assert labels[10:20].ids.tolist() == labels.ids[10:20].tolist()
+    with pytest.raises(IndexError):
+        labels[len(labels)]
+    with pate.open_votes(counts, **SHAPE, label_names=["no", "yes", "perhaps"]) as votes:
+        named = pate.aggregate(votes, **CONFIDENT, seed=7).labels
+    assert set(named) <= {"no", "yes", "perhaps", None}
+
+
+def test_an_explanation_shows_itself(done):
+    shown = pate.explain(done.report)._repr_html_()
+    assert shown.count("<tr>") == sum(
+        len(part.texts) for part in pate.explain(done.report).sections
+    )
 
 
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):

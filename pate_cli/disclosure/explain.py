@@ -66,6 +66,12 @@ class Explanation(Result):
             for place, name in enumerate(("title", "text"))
         }
 
+    def preview(self) -> Iterator[tuple[object, ...]]:
+        """All of it: it is read, not looked at."""
+        for section in self.sections:
+            for place, text in enumerate(section.texts):
+                yield ("" if place else section.title, text)
+
     def headline(self) -> str:
         """How the promise begins."""
         return next(section.texts[0] for section in self.sections if section.title == "Promised")

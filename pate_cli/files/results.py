@@ -6,6 +6,7 @@ import html
 import io
 import json
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -51,13 +52,19 @@ class Result(ABC):
         return _arrow(self.columns())
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame.
+        """The table as a pandas.DataFrame; whole numbers stay so beside missing ones (Int64).
 
         Raises:
             UsageError: pandas is not installed.
         """
+        from pyarrow.types import is_integer
+
+        def whole(kind: Any) -> Any:
+            # pyarrow, which asks, has imported it.
+            return sys.modules["pandas"].Int64Dtype() if is_integer(kind) else None
+
         try:
-            return self.to_arrow().to_pandas()
+            return self.to_arrow().to_pandas(types_mapper=whole)
         except ImportError:
             raise UsageError("pandas is not installed; to_arrow() needs nothing more") from None
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,28 @@ class Labels(Result):
     def __len__(self) -> int:
         return int(self.labels.size)
 
+    @overload
+    def __getitem__(self, rows: int) -> int | str | None: ...
+
+    @overload
+    def __getitem__(self, rows: slice) -> Labels: ...
+
+    def __getitem__(self, rows: int | slice) -> int | str | Labels | None:
+        """The label of a row, by name if it has one, None where there is none; or some rows.
+
+        Where a query has several labels, a row's label is the class it stands for.
+        """
+        if isinstance(rows, slice):
+            ids, labels, codes = self.ids[rows], self.labels[rows], self.source_codes[rows]
+            return replace(self, ids=ids, labels=labels, sources=codes)
+        label = int(self.labels[rows])
+        if label == NO_LABEL or self.label_names is None:
+            return None if label == NO_LABEL else label
+        return self.label_names[label]
+
+    def __iter__(self) -> Iterator[int | str | None]:
+        return (self[row] for row in range(len(self)))
+
     @property
     def by_query(self) -> NDArray[np.int8]:
         """What is said of several labels: 1 for yes, 0 for no, -1 for nothing; [queries, labels].
@@ -152,9 +174,7 @@ class Labels(Result):
         """The first rows of the table; of several labels those of the first query."""
         shown = _PREVIEWED if self.label_set is None else self.label_set.rows_per_query
         rows = slice(shown)
-        columns = replace(
-            self, ids=self.ids[rows], labels=self.labels[rows], sources=self.source_codes[rows]
-        ).columns()
+        columns = self[rows].columns()
         yield tuple(columns)
         cells = (
             np.ma.filled(np.ma.asarray(column).astype(object), "") for column in columns.values()

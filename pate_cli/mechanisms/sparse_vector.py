@@ -46,7 +46,7 @@ class SparseVector(ComposedMechanism):
       factors of at most e^{1/b} and e^{2/(2b)}, together e^{2/b} = e^{ε0}; an epoch that has not
       ended yet moves ρ alone. So this epoch is ε0-DP. (Dwork and Roth (2014), Section 3.6,
       AboveThreshold, upside down.)
-      LabelArray. The true epoch differs from it only if a turned query is answered (B). As long as
+      Labels. The true epoch differs from it only if a turned query is answered (B). As long as
       nothing is refused the answers, hence the queries, are determined, so which turned query is
       met first is fixed before ρ and its ν are drawn. If it is refused the epoch ends without B.
       So Pr[B] ≤ Pr[Lap(2b) > T + Lap(b)] = δ, *once an epoch*, and
@@ -209,7 +209,7 @@ class SparseVectorLabeller(Labeller):
         return self.refused >= self.mechanism.refusals
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """LabelArray of the next rows, NO_LABEL where refused or after the stop."""
+        """Labels of the next rows, NO_LABEL where refused or after the stop."""
         mechanism = self.mechanism
         draws = noise.laplace((len(counts), 2)) * np.array([2.0 * mechanism.scale, mechanism.scale])
         noisy = mechanism.distance(counts) + draws[:, 0]

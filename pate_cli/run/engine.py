@@ -38,11 +38,6 @@ _TRIES: Final = 3
 _LARGEST_TASK: Final = 1 << 23
 # Python waits for no more processes there; labels do not depend on how many there are.
 _MOST_ON_WINDOWS: Final = 61
-_PRELOADED: Final = [
-    "pate_cli.run.passes",
-    "pate_cli.mechanisms.confident",
-    "pate_cli.votes.sources.parquet",
-]
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20
 # Seconds after which one looks whether it is still there.
@@ -191,7 +186,7 @@ class Processes(_Elsewhere):
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else None)
         if context.get_start_method() == "forkserver":
-            context.set_forkserver_preload(_PRELOADED)
+            context.set_forkserver_preload(_at_hand())
         return ProcessPoolExecutor(self._workers, context, initializer=_begin)
 
     def _size(self) -> int:
@@ -350,3 +345,8 @@ def _work(version: str, name: str, payload: bytes, item: Any) -> Any:
         _LOCAL.task = pickle.loads(payload)  # noqa: S301 - it comes from the one who started us
         _LOCAL.name = name
     return _LOCAL.task(item)
+
+
+def _at_hand() -> list[str]:
+    """What of the package is loaded here: a new process will need about the same."""
+    return [name for name in sys.modules if name.startswith("pate_cli.")]

@@ -143,8 +143,8 @@ def rule_of_thumb(
 ) -> RuleOfThumb:
     """Release parameters by rule for a target, without votes and without a search; public.
 
-        >>> pate.rule_of_thumb(2.0, teachers=250, classes=10, queries=1000).public.plan.order
-        8.25
+    >>> pate.rule_of_thumb(2.0, teachers=250, classes=10, queries=1000).public.plan.order
+    8.25
     """
     kind = ReleaseKind(release or ReleaseKind.UPPER)
     if kind not in (ReleaseKind.UPPER, ReleaseKind.UNBIASED):

@@ -333,10 +333,8 @@ def test_labels_are_a_sequence(done, counts):
 
 
 def test_an_explanation_shows_itself(done):
-    shown = pate.explain(done.report)._repr_html_()
-    assert shown.count("<tr>") == sum(
-        len(part.texts) for part in pate.explain(done.report).sections
-    )
+    told = pate.explain(done.report)
+    assert told._repr_html_().count("<tr>") == sum(len(part.texts) for part in told.sections)
 
 
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
+import importlib
 import io
 import json
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -59,14 +59,13 @@ class Result(ABC):
         """
         from pyarrow.types import is_integer
 
-        def whole(kind: Any) -> Any:
-            # pyarrow, which asks, has imported it.
-            return sys.modules["pandas"].Int64Dtype() if is_integer(kind) else None
-
         try:
-            return self.to_arrow().to_pandas(types_mapper=whole)
+            whole = importlib.import_module("pandas").Int64Dtype()
         except ImportError:
             raise UsageError("pandas is not installed; to_arrow() needs nothing more") from None
+        return self.to_arrow().to_pandas(
+            types_mapper=lambda kind: whole if is_integer(kind) else None
+        )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.

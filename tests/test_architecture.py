@@ -124,6 +124,20 @@ def test_nothing_sound_knows_the_published_analysis():
     assert outside <= {"published", "verbs", "reproduction"}
 
 
+@pytest.mark.parametrize("public", ["Report", "Quote"])
+def test_what_is_public_is_written_in_one_place(public):
+    """At the door; what was read back from a file was written there before."""
+    calls = [
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == public
+    ]
+    assert [name for name in calls if name != "pate_cli.disclosure.reader"] == [
+        "pate_cli.disclosure.door"
+    ]
+
+
 def test_the_accountant_is_pure():
     """Functions of arrays: of the ground it knows what is neither a file, a clock nor a draw."""
     known = {

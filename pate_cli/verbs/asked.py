@@ -18,7 +18,7 @@ from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
+from pate_cli.run.accounts import Account, PublicAccount, TightAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
@@ -141,10 +141,15 @@ class Asked:
                 raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
             if analysis is not Analysis.TIGHT:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
-            return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
+            return PublicAccount(
+                self.mechanism,
+                queries=self.queries,
+                max_answers=self.max_answers,
+                delta=self.delta,
+            )
         scored = self.scored
         if kind is ReleaseKind.NONE and plain and not ledger:
-            return WorstCaseAccount(
+            return PublicAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )
         plan = choose_plan(

@@ -43,7 +43,7 @@ from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import NOTHING, Labels, concatenate
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.run.accounts import Account, ComposedAccount, TargetAccount
+from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, PartPlace, Staged, run, run_in_parts
 from pate_cli.run.passes import nothing_seen
@@ -394,7 +394,12 @@ class _Target:
         plan, mechanism = self.plan, asked.mechanism
         if isinstance(mechanism, ComposedMechanism):
             asked.check_delta()
-            composed = ComposedAccount(mechanism, queries=asked.queries, delta=plan.delta)
+            composed = PublicAccount(
+                mechanism,
+                queries=asked.queries,
+                max_answers=asked.max_answers,
+                delta=plan.delta,
+            )
             quoted = composed.quote(queries=asked.queries, max_answers=asked.max_answers)
             if quoted.epsilon > plan.epsilon:
                 raise UnreachableError(

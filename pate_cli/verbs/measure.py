@@ -31,12 +31,13 @@ from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost, rows_at
+from pate_cli.pricing.cost import Cost, CostAnalysis, TightCost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
 from pate_cli.run.engine import engine_for
 from pate_cli.run.passes import FilePasses
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.asked import (
     Asked,
     Votes,
@@ -339,12 +340,7 @@ def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
 def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:
     if not isinstance(orders, str):
         return check_orders(orders)
-    if analysis is Analysis.TIGHT and OrderChoice(orders) is OrderChoice.DEFAULT:
-        return TIGHT_ORDERS
-    from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
-
-    moments = OrderChoice(orders) is OrderChoice.MOMENTS
-    return np.asarray(MOMENT_ORDERS if moments else TABLE_ORDERS, dtype=np.float64)
+    return analysis_of(analysis).orders(OrderChoice(orders))
 
 
 def _cost_analysis(analysis: Analysis) -> CostAnalysis:

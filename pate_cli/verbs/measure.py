@@ -31,7 +31,7 @@ from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import Cost, CostAnalysis, TightCost, measure_cost, rows_at
+from pate_cli.pricing.cost import Cost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
@@ -111,7 +111,7 @@ def cost(
         scored = asked.scored
         if plan is not None and max_queries is None:
             asked = asked.by_rule(plan)
-        wanted, charged = _orders(orders, Analysis(analysis)), _cost_analysis(Analysis(analysis))
+        wanted, charged = _orders(orders, Analysis(analysis)), analysis_of(analysis).cost
         summary = measure_cost(asked.passes, scored, orders=wanted, delta=delta, analysis=charged)
         rows = None
         if per_query:
@@ -174,7 +174,7 @@ def compare(
             scored,
             orders=_orders(orders, Analysis(analysis)),
             delta=delta,
-            analysis=_cost_analysis(Analysis(analysis)),
+            analysis=analysis_of(analysis).cost,
         )
         matched = min(float(asked.max_answers), summary.expected_answers)
         rows = [
@@ -341,14 +341,6 @@ def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> 
     if not isinstance(orders, str):
         return check_orders(orders)
     return analysis_of(analysis).orders(OrderChoice(orders))
-
-
-def _cost_analysis(analysis: Analysis) -> CostAnalysis:
-    if analysis is Analysis.TIGHT:
-        return TightCost()
-    from pate_cli.published.account import PublishedCost
-
-    return PublishedCost()
 
 
 def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparison:

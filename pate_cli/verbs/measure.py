@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.errors import UsageError, ValidityError
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import (
     DELTA,
     Analysis,
@@ -21,20 +19,18 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.disclosure.best import best_release
-from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms import CLASSES, MechanismChoice
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
 from pate_cli.pricing.cost import Cost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
-from pate_cli.pricing.sensitivity import Sensitivity, price_votes
+from pate_cli.pricing.sensitivity import Sensitivity
 from pate_cli.run.engine import engine_for
 from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.analyses import analysis_of
@@ -282,7 +278,7 @@ def smooth_sensitivity(
     Raises:
         ValidityError: the published conditions C5 or C6 fail.
     """
-    kind, analysis = kind_of(release, Analysis(analysis), published=False), Analysis(analysis)
+    kind = kind_of(release, Analysis(analysis), published=False)
     if kind is ReleaseKind.NONE:
         raise UsageError("`release` none needs no smooth sensitivity; give upper or unbiased")
     with asking(
@@ -304,21 +300,7 @@ def smooth_sensitivity(
         plan = choose_plan(
             kind, mechanism=scored, queries=asked.queries, delta=delta, order=order, beta=beta
         )
-        verdicts: list[dict[str, Any]] = []
-        conversion, within = None, np.zeros(0)
-        if analysis is Analysis.PAPER:
-            from pate_cli.published.account import PublishedPlan, published_price
-
-            verdicts = _conditions(scored, plan)
-            plan = PublishedPlan.of(plan)
-            price = published_price(asked.passes, scored, plan)
-            conversion = plan.conversion(delta - plan.delta_shift)
-        else:
-            price, within = price_votes(asked.passes, scored, order=plan.order, beta=plan.beta)
-        best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
-        return Sensitivity(
-            price, plan, best, scored.parameters(), asked.queries, within, tuple(verdicts)
-        )
+        return analysis_of(analysis).sensitivity(asked.passes, scored, plan, queries=asked.queries)
 
 
 def _prospect(asked: Asked, plan: TargetPlan, bound: Bound) -> Prospect:
@@ -353,22 +335,3 @@ def _compared(asked: Asked, choice: MechanismChoice, answers: float) -> Comparis
         return compare_composed(asked.passes, build, answers=answers, delta=asked.delta)
     scored = replace(asked, choice=choice).scored
     return compare_scored(asked.passes, scored, answers=answers, delta=asked.delta)
-
-
-def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str, Any]]:
-    """Verdicts on C5 and C6 where there is a σ2; ValidityError at the first that fails."""
-    from pate_cli.published import check_conditions
-
-    sigma = mechanism.parameters().get("sigma2")
-    if sigma is None:
-        return []
-    verdicts = check_conditions(
-        sigma=sigma, classes=mechanism.classes, orders=np.array([plan.order])
-    )
-    for verdict in verdicts:
-        if not verdict.holds:
-            raise ValidityError(
-                f"smooth sensitivity is not valid at order {plan.order:g}: {verdict.reason}; "
-                "try another `order` or `analysis` tight"
-            )
-    return [asdict(verdict) for verdict in verdicts]

@@ -18,9 +18,10 @@ from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, PublicAccount, TightAccount
+from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.votes import Group, Queries, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
 
@@ -161,11 +162,7 @@ class Asked:
             beta=beta,
             sigma=sigma,
         )
-        if analysis is Analysis.TIGHT:
-            return TightAccount(scored, plan)
-        from pate_cli.published.account import PublishedAccount, PublishedPlan
-
-        return PublishedAccount(scored, PublishedPlan.of(plan, as_published=published))
+        return analysis_of(analysis).account(scored, plan, as_published=published)
 
 
 @contextlib.contextmanager

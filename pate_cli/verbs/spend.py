@@ -47,6 +47,7 @@ from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, PartPlace, Staged, run, run_in_parts
 from pate_cli.run.passes import nothing_seen
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.asked import Asked, Progress, Votes, asking, kind_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import Queries
@@ -557,10 +558,7 @@ def release(
         beta=beta,
         sigma=sigma_release,
     )
-    if analysis is Analysis.PAPER:
-        from pate_cli.published.account import PublishedPlan
-
-        plan = PublishedPlan.of(plan, as_published=as_published)
+    plan = analysis_of(analysis).plan(plan, as_published=as_published)
     least = least_delta(spent, delta=total.delta, external=others)
     if total.delta < least:
         raise ParameterError(

@@ -37,7 +37,6 @@ from pate_cli.core.errors import (
 from pate_cli.core.version import __version__
 from pate_cli.core.words import (
     Adjacency,
-    Analysis,
     Bound,
     LabelFormat,
     MechanismName,
@@ -62,6 +61,7 @@ from pate_cli.files.results import Result
 from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
+from pate_cli.verbs.analyses import analysis_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
@@ -384,13 +384,9 @@ def _plan(report: Report, *, delta: float) -> ReleasePlan:
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     plan = ReleasePlan(kind, delta, order, beta, sigma)
-    if Analysis(report.analysis) is Analysis.TIGHT:
-        return plan
-    from pate_cli.published.account import PublishedPlan
-
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
-    return PublishedPlan.of(plan, as_published=as_published)
+    return analysis_of(report.analysis).plan(plan, as_published=as_published)
 
 
 def _labels_delta(report: Report) -> float:

@@ -116,12 +116,28 @@ def test_no_circle():
 
 
 def test_nothing_sound_knows_the_published_analysis():
-    outside = {
-        room(name)
+    """Of the verbs one looks it up by its name for all others."""
+    knowing = {
+        name
         for name, others in ARROWS.items()
         if name not in FACE and any(other.startswith("pate_cli.published") for other in others)
     }
-    assert outside <= {"published", "verbs", "reproduction"}
+    assert {room(name) for name in knowing} <= {"published", "verbs", "reproduction"}
+    assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.analyses"}
+
+
+@pytest.mark.parametrize("public", ["Report", "Quote"])
+def test_what_is_public_is_written_in_one_place(public):
+    """At the door; what was read back from a file was written there before."""
+    calls = [
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == public
+    ]
+    assert [name for name in calls if name != "pate_cli.disclosure.reader"] == [
+        "pate_cli.disclosure.door"
+    ]
 
 
 def test_the_accountant_is_pure():

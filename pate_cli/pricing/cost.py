@@ -38,6 +38,9 @@ TIGHT_ORDERS = np.concatenate(
 )
 """Orders at which the tight cost is shown unless others are asked for."""
 
+MOMENT_ORDERS: tuple[float, ...] = tuple(float(order) for order in range(2, 10))
+"""The 2017 paper computes the moments l = 1 … 8; moment l is Rényi order l + 1."""
+
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 # Columns that are priced together.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
-from pate_cli.disclosure.best import BestRelease
+from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -20,6 +20,7 @@ from pate_cli.run.passes import OnCounts, Passes, TallyCells
 
 # So far from the votes costs within a distance are told; a test of a target looks at 64.
 _NEAR = 256
+_NOWHERE = np.zeros(0)
 
 
 def price_votes(
@@ -63,6 +64,27 @@ class Sensitivity(Result):
     queries: int
     within: Floats
     conditions: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        price: Price,
+        plan: ReleasePlan,
+        mechanism: ScoredMechanism,
+        *,
+        queries: int,
+        within: Floats = _NOWHERE,
+        conditions: tuple[Mapping[str, Any], ...] = (),
+    ) -> Sensitivity:
+        """With the release that is best by the plan's own conversion."""
+        best = best_release(
+            plan.kind,
+            price,
+            order=plan.order,
+            delta=plan.delta,
+            conversion=plan.conversion(plan.delta - plan.delta_shift),
+        )
+        return cls(price, plan, best, mechanism.parameters(), queries, within, conditions)
 
     @property
     def smooth(self) -> float:

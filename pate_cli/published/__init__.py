@@ -13,7 +13,7 @@ from pate_cli.published.confident import (
     expected_local_sensitivity,
     smooth_sensitivity,
 )
-from pate_cli.published.conversion import MOMENT_ORDERS, TABLE_ORDERS, gnss_rdp, to_epsilon
+from pate_cli.published.conversion import TABLE_ORDERS, gnss_rdp, to_epsilon
 from pate_cli.published.distances import gnmax_local_sensitivity
 from pate_cli.published.gnmax import data_dependent_rdp, gnmax_log_q, gnmax_rdp
 from pate_cli.published.laplace import laplace_log_q, laplace_rdp
@@ -25,7 +25,6 @@ from pate_cli.published.threshold import (
 )
 
 __all__ = [
-    "MOMENT_ORDERS",
     "TABLE_ORDERS",
     "Conditions",
     "Plateau",

@@ -7,7 +7,7 @@ whoever wants it hands its account, plan and cost to the runs and prices that ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,18 +18,13 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
-from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
-from pate_cli.disclosure.charge import charge_texts
-from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.report import Quote
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.pricing.cost import Priced, price_rows
-from pate_cli.run.accounts import Settlement, settle
+from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.passes import OnCounts, Passes
-from pate_cli.votes import Group
 
 
 @dataclass(frozen=True)
@@ -252,7 +247,7 @@ class _Charge:
         return _Charges(len(counts), np.sum(list(steps.values()), axis=0).sum(axis=1), sensitivity)
 
 
-class PublishedAccount:
+class PublishedAccount(LedgerAccount):
     """Expected costs and expected local sensitivities at fixed orders, summed over queries. SECRET.
 
     Attributes:
@@ -264,7 +259,7 @@ class PublishedAccount:
 
     def __init__(self, mechanism: ScoredMechanism, plan: PublishedPlan) -> None:
         """Start at nothing; ValidityError when C5 or C6 fails for this mechanism and order."""
-        self._mechanism, self._plan = mechanism, plan
+        super().__init__(mechanism, plan)
         self.orders = check_orders([plan.order])
         require_published_sensitivity(mechanism, self.orders)
         self.rdp = np.zeros(self.orders.size)
@@ -275,11 +270,6 @@ class PublishedAccount:
     def keep(self) -> Callable[[Mechanism, Histograms], _Charges]:
         """Expected costs and sensitivities, summed over the queries of a batch."""
         return _Charge(self.orders)
-
-    @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._plan.delta)
 
     def add(self, kept: _Charges) -> None:
         """Add those of a batch."""
@@ -293,9 +283,9 @@ class PublishedAccount:
         curve = self.sensitivity[0]
         return Price(float(self.rdp[0]), np.arange(curve.size), curve, float(curve[-1]))
 
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The ledger of expectations, and what is released of it."""
-        ledger = Ledger(
+    def ledger(self, done: Round, *, private: bool) -> Ledger:
+        """That of expectations."""
+        return Ledger(
             analysis="paper",
             delta=self._plan.delta,
             orders=self.orders,
@@ -304,14 +294,7 @@ class PublishedAccount:
             # The paper's maximum over distances ends with the number of teachers.
             ceiling=self.sensitivity[:, -1],
             rounds=(done,),
-            private=key.private,
-        )
-        return settle(ledger, self._plan, key, warnings)
-
-    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The data-independent price of labels and release."""
-        return quote(
-            self._mechanism, self._plan, queries=queries, max_answers=max_answers, groups=groups
+            private=private,
         )
 
 

@@ -11,9 +11,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_order, check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
-# The 2017 paper computes the moments l = 1..8; moment l is Rényi order l + 1.
-MOMENT_ORDERS: tuple[float, ...] = tuple(float(order) for order in range(2, 10))
-
 # Tables 1 and 2 print orders 7.5, 14, 15.5, 20.5 and 50: steps of one half.
 TABLE_ORDERS: tuple[float, ...] = tuple(half / 2.0 for half in range(3, 201))
 

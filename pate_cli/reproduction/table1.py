@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pate_cli.core.arrays import Floats
+from pate_cli.pricing.cost import MOMENT_ORDERS
 from pate_cli.published import (
-    MOMENT_ORDERS,
     TABLE_ORDERS,
     confident_expected_cost,
     expected_answers,

@@ -1,13 +1,15 @@
 """What is kept of the votes while they are labelled, and what it says in the end. SECRET.
 
-A run takes any account: a tally of scores (`TightAccount`), a test before any label is drawn
-(`TargetAccount`), none where all votes cost the same (`WorstCaseAccount`) or the cost is a
-composition (`ComposedAccount`), or that of the published analysis, which keeps one of its own.
+A run takes any account. One that keeps nothing says what labels cost whatever the votes
+(`PublicAccount`), perhaps after a test before any is drawn (`TargetAccount`). One that keeps a
+ledger (`LedgerAccount`) says what a plan sanitizes of it: of a tally of scores (`TightAccount`), or
+of what the published analysis keeps.
 """
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
@@ -20,17 +22,8 @@ from pate_cli.core.arrays import Histograms
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound
+from pate_cli.disclosure import door
 from pate_cli.disclosure.charge import charge_texts
-from pate_cli.disclosure.door import (
-    composed_quote,
-    for_all_votes,
-    public_quote,
-    quote,
-    release,
-    release_composed,
-    release_public,
-    release_tested,
-)
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import (
@@ -42,6 +35,7 @@ from pate_cli.disclosure.profile import (
 )
 from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
 from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.passes import Passes, TallyCells, nothing_seen
@@ -96,12 +90,52 @@ class _TallyStates:
         return Tally.of(self.states.of(mechanism, batch.counts))
 
 
-class TightAccount:
-    """Scores tallied at the plan's order; their exact cost is sanitized by the plan. SECRET."""
+class LedgerAccount(ABC):
+    """What is kept becomes a ledger, of which a plan sanitizes what is published. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
         self._mechanism, self._plan = mechanism, plan
+
+    @property
+    @abstractmethod
+    def keep(self) -> Keep:
+        """As in `Account`."""
+
+    @abstractmethod
+    def add(self, kept: Any) -> None:
+        """As in `Account`."""
+
+    @abstractmethod
+    def ledger(self, done: Round, *, private: bool) -> Ledger:
+        """All rows, charged."""
+
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._plan.delta)
+
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
+        """Charge all rows and draw once; a draw that was published is noted in the ledger."""
+        ledger, plan = self.ledger(done, private=key.private), self._plan
+        report = door.release(ledger, plan, key.aside("release"), warnings=warnings)
+        return Settlement(report, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
+
+    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
+        """The data-independent price of labels and release."""
+        spent = [Spending(self._mechanism, queries, max_answers)]
+        terms = ScoredTerms(spent, self._plan.delta, self._plan)
+        return door.quote(
+            self._mechanism, terms, queries=queries, max_answers=max_answers, groups=groups
+        )
+
+
+class TightAccount(LedgerAccount):
+    """Scores tallied at the plan's order; their exact cost is sanitized by the plan. SECRET."""
+
+    def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
+        """Start at nothing; `plan` is fixed before any vote is seen."""
+        super().__init__(mechanism, plan)
         self._table = mechanism.cost_table(plan.order)
         self._tally = Tally.empty()
 
@@ -110,33 +144,71 @@ class TightAccount:
         """The cells of queries."""
         return TallyCells(self._table.grid)
 
-    @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._plan.delta)
-
     def add(self, kept: Tally) -> None:
         """Add the tally of a batch."""
         self._tally += kept
 
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """Charge all rows, draw once, and note the draw in the ledger."""
+    def ledger(self, done: Round, *, private: bool) -> Ledger:
+        """The tally, at as many distances as the plan's β asks for."""
         plan = self._plan
-        ledger = charge(
+        return charge(
             self._mechanism,
             {plan.order: self._tally},
             done,
             delta=plan.delta,
             distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
-            private=key.private,
+            private=private,
         )
-        return settle(ledger, plan, key, warnings)
+
+
+class PublicAccount:
+    """Nothing kept: the labels cost the same whatever the votes, and no ledger is wanted."""
+
+    keep = None
+
+    def __init__(
+        self,
+        mechanism: ScoredMechanism | ComposedMechanism,
+        *,
+        queries: int,
+        max_answers: int,
+        delta: float,
+    ) -> None:
+        """Price the labels; UnreachableError for a δ below what a composition amounts to."""
+        self._mechanism = mechanism
+        self._terms: Terms = terms_of(
+            mechanism, queries=queries, max_answers=max_answers, delta=delta
+        )
+        self.public = self._terms.public
+
+    @property
+    def stated(self) -> Mapping[str, str]:
+        """δ."""
+        return charge_texts(delta=self._terms.labels_delta)
+
+    def add(self, kept: Any) -> None:
+        """Nothing: what labels may cost is settled before they are drawn."""
+
+    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
+        """The report, without a ledger."""
+        return Settlement(
+            self._report(done, self._headline, private=key.private, warnings=warnings), None
+        )
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The data-independent price of labels and release."""
-        return quote(
-            self._mechanism, self._plan, queries=queries, max_answers=max_answers, groups=groups
+        """The price, before anything is spent."""
+        return door.quote(
+            self._mechanism, self._terms, queries=queries, max_answers=max_answers, groups=groups
         )
+
+    @property
+    def _headline(self) -> Headline:
+        return self._terms.headline
+
+    def _report(
+        self, done: Round, headline: Headline, *, private: bool, warnings: Sequence[str] = ()
+    ) -> Report:
+        return door.report([done], self._terms, headline, private=private, warnings=warnings)
 
 
 class _Share:
@@ -158,7 +230,7 @@ class _Share:
             self._progress(fresh)
 
 
-class TargetAccount:
+class TargetAccount(PublicAccount):
     """A target stated in advance: met whatever the votes, or tested by a coin. SECRET."""
 
     def __init__(
@@ -177,13 +249,16 @@ class TargetAccount:
             UsageError: the mechanism has no such bound.
             ParameterError: that bound needs more memory for some votes than there may be.
         """
-        self._mechanism, self.plan = mechanism, plan
+        self._scored, self.plan = mechanism, plan
         self._bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
+        super().__init__(mechanism, queries=queries, max_answers=max_answers, delta=plan.delta)
         self._queries, self._max_answers = queries, max_answers
-        self.spent: Spent | None = None
-        self.public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=plan.delta)
         self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
+        self._orders = self._states.worth(plan.orders)
+        self._tested = TargetTerms(self._terms, plan, self._bound, tuple(self._orders.tolist()))
+        self.spent: Spent | None = None
         if self.needed:
+            self._terms = self._tested
             plan.check_reachable()
             check_states(self._bound, mechanism, rows=queries, orders=plan.orders)
 
@@ -200,11 +275,11 @@ class TargetAccount:
     ) -> bool:
         """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
         profile = VoteProfile(self._states)
-        orders = self._states.worth(self.plan.orders)
-        ceiling = self._mechanism.worst_rdp(
+        orders = self._orders
+        ceiling = self._scored.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=orders
         )
-        for tally in passes.over(self._mechanism, _TallyStates(self._states), progress=progress):
+        for tally in passes.over(self._scored, _TallyStates(self._states), progress=progress):
             profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
@@ -218,15 +293,13 @@ class TargetAccount:
         """The public report of a refusal; `facts` as in `run`."""
         done = Round(
             id="refused",
-            mechanism=self._mechanism.parameters(),
+            mechanism=self._scored.parameters(),
             queries=self._queries,
             max_answers=self._max_answers,
             answers=0,
             **facts.of_round,
         )
-        return self._report(done, passed=False, private=private)
-
-    keep = None
+        return self._report(done, self._tested.decided(passed=False), private=private)
 
     @property
     def stated(self) -> Mapping[str, str]:
@@ -241,25 +314,6 @@ class TargetAccount:
             bound=self._bound.value,
         )
 
-    def add(self, kept: Any) -> None:
-        """Nothing: what labels may cost is settled before they are drawn."""
-
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The report of labels that passed, or that needed no test; there is no ledger."""
-        if self.needed:
-            report = self._report(done, passed=True, private=key.private, warnings=warnings)
-        else:
-            report = release_public(
-                done,
-                self.public,
-                delta=self.plan.delta,
-                private=key.private,
-                target=self.plan.epsilon,
-                spent=self.spent,
-                warnings=warnings,
-            )
-        return Settlement(report, None)
-
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price for all votes, and how likely a made-up ensemble would pass."""
         plan = self.plan
@@ -267,113 +321,27 @@ class TargetAccount:
             target=plan.epsilon,
             delta=plan.delta,
             refusal_epsilon=plan.refusal_epsilon,
-            orders=tuple(self._states.worth(plan.orders).tolist()),
+            orders=self._tested.orders,
             distances=plan.distances,
             needed=self.needed,
             reference_chance=(
-                Reference(self._mechanism).chance(plan, queries) if self.needed else 1.0
+                Reference(self._scored).chance(plan, queries) if self.needed else 1.0
             ),
         )
-        price = public_quote(
-            self._mechanism,
-            self.public,
-            delta=plan.delta,
-            queries=queries,
-            max_answers=max_answers,
-            groups=groups,
-            target=plan.epsilon,
-        )
+        price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
 
+    @property
+    def _headline(self) -> Headline:
+        """A target that is met without a test is said to be."""
+        headline = super()._headline
+        return headline if self.needed else replace(headline, met_target=self.plan.epsilon)
+
     def _report(
-        self, done: Round, *, passed: bool, private: bool, warnings: Sequence[str] = ()
+        self, done: Round, headline: Headline, *, private: bool, warnings: Sequence[str] = ()
     ) -> Report:
-        return release_tested(
-            done,
-            self.plan,
-            self.public,
-            bound=self._bound,
-            orders=self._states.worth(self.plan.orders),
-            passed=passed,
-            private=private,
-            spent=self.spent,
-            warnings=warnings,
-        )
-
-
-class WorstCaseAccount:
-    """Nothing kept: the labels cost what they cost for all votes, and no ledger is wanted."""
-
-    def __init__(
-        self, mechanism: ScoredMechanism, *, queries: int, max_answers: int, delta: float
-    ) -> None:
-        """Price the labels for all votes."""
-        self._mechanism, self._delta = mechanism, delta
-        self._public = for_all_votes([Spending(mechanism, queries, max_answers)], delta=delta)
-
-    keep = None
-
-    @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._delta)
-
-    def add(self, kept: Any) -> None:
-        """Nothing: the cost does not depend on the votes."""
-
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The report, without a ledger."""
-        report = release_public(
-            done, self._public, delta=self._delta, private=key.private, warnings=warnings
-        )
-        return Settlement(report, None)
-
-    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price, before anything is spent."""
-        return public_quote(
-            self._mechanism,
-            self._public,
-            delta=self._delta,
-            queries=queries,
-            max_answers=max_answers,
-            groups=groups,
-        )
-
-
-class ComposedAccount:
-    """Nothing kept: the (ε, δ) of the run is a composition, the same for all votes."""
-
-    def __init__(self, mechanism: ComposedMechanism, *, queries: int, delta: float) -> None:
-        """Compose k1 queries; UnreachableError for a δ below what they amount to."""
-        self._mechanism = mechanism
-        self._cost = mechanism.privacy(queries, delta)
-
-    keep = None
-
-    @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._cost.delta)
-
-    def add(self, kept: Any) -> None:
-        """Nothing: the cost does not depend on the votes."""
-
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The report, without a ledger."""
-        report = release_composed(done, self._cost, private=key.private, warnings=warnings)
-        return Settlement(report, None)
-
-    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The composition, before anything is spent."""
-        return composed_quote(
-            self._mechanism, self._cost, queries=queries, max_answers=max_answers, groups=groups
-        )
-
-
-def settle(ledger: Ledger, plan: ReleasePlan, key: RunKey, warnings: Sequence[str]) -> Settlement:
-    """Release a run's own ledger; a draw that was published is remembered in it."""
-    report = release(ledger, plan, key.aside("release"), warnings=warnings)
-    return Settlement(report, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
+        found = super()._report(done, headline, private=private, warnings=warnings)
+        return replace(found, spent=self.spent)
 
 
 def charge(

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack
 
-import numpy as np
-
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.errors import UsageError, ValidityError
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, Bound, MechanismName, OrderChoice, ReleaseKind
-from pate_cli.disclosure.best import best_release
-from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms import CLASSES, MechanismChoice
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import TIGHT_ORDERS, Cost, CostAnalysis, TightCost, measure_cost, rows_at
+from pate_cli.pricing.cost import Cost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
-from pate_cli.pricing.sensitivity import Sensitivity, price_votes
+from pate_cli.pricing.sensitivity import Sensitivity
 from pate_cli.run.passes import FilePasses
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     CompareWords,
     CostWords,
@@ -90,7 +87,7 @@ def cost(
         scored = request.scored
         if plan is not None and asked["max_queries"] is None:
             request = request.by_rule(plan)
-        wanted, charged = _orders(orders, analysis), _cost_analysis(analysis)
+        wanted, charged = _orders(orders, analysis), analysis_of(analysis).cost
         summary = measure_cost(request.passes, scored, orders=wanted, delta=delta, analysis=charged)
         rows = None
         if per_query:
@@ -138,7 +135,7 @@ def compare(
             request.scored,
             orders=_orders(orders, analysis),
             delta=request.delta,
-            analysis=_cost_analysis(analysis),
+            analysis=analysis_of(analysis).cost,
         )
         matched = min(float(request.max_answers), summary.expected_answers)
         rows = [
@@ -243,29 +240,21 @@ def smooth_sensitivity(
         ValidityError: the published conditions C5 or C6 fail.
         PateError: as `cost`.
     """
-    analysis, delta = Analysis(asked["analysis"]), asked["delta"]
-    kind = kind_of(release, analysis, published=False)
+    kind = kind_of(release, Analysis(asked["analysis"]), published=False)
     if kind is ReleaseKind.NONE:
         raise UsageError("`release` none needs no smooth sensitivity; give upper or unbiased")
     with requested(votes, mechanism, asked) as request:
         scored = request.scored
         plan = choose_plan(
-            kind, mechanism=scored, queries=request.queries, delta=delta, order=order, beta=beta
+            kind,
+            mechanism=scored,
+            queries=request.queries,
+            delta=request.delta,
+            order=order,
+            beta=beta,
         )
-        verdicts: list[dict[str, Any]] = []
-        conversion, within = None, np.zeros(0)
-        if analysis is Analysis.PAPER:
-            from pate_cli.published.account import PublishedPlan, published_price
-
-            verdicts = _conditions(scored, plan)
-            plan = PublishedPlan.of(plan)
-            price = published_price(request.passes, scored, plan)
-            conversion = plan.conversion(delta - plan.delta_shift)
-        else:
-            price, within = price_votes(request.passes, scored, order=plan.order, beta=plan.beta)
-        best = best_release(kind, price, order=plan.order, delta=delta, conversion=conversion)
-        return Sensitivity(
-            price, plan, best, scored.parameters(), request.queries, within, tuple(verdicts)
+        return analysis_of(asked["analysis"]).sensitivity(
+            request.passes, scored, plan, queries=request.queries
         )
 
 
@@ -288,20 +277,7 @@ def _prospect(request: Request, plan: TargetPlan, bound: Bound) -> Prospect:
 def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:
     if not isinstance(orders, str):
         return check_orders(orders)
-    if analysis is Analysis.TIGHT and OrderChoice(orders) is OrderChoice.DEFAULT:
-        return TIGHT_ORDERS
-    from pate_cli.published import MOMENT_ORDERS, TABLE_ORDERS
-
-    moments = OrderChoice(orders) is OrderChoice.MOMENTS
-    return np.asarray(MOMENT_ORDERS if moments else TABLE_ORDERS, dtype=np.float64)
-
-
-def _cost_analysis(analysis: Analysis) -> CostAnalysis:
-    if analysis is Analysis.TIGHT:
-        return TightCost()
-    from pate_cli.published.account import PublishedCost
-
-    return PublishedCost()
+    return analysis_of(analysis).orders(OrderChoice(orders))
 
 
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
@@ -314,22 +290,3 @@ def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comp
         return compare_composed(request.passes, build, answers=answers, delta=request.delta)
     scored = replace(request, choice=choice).scored
     return compare_scored(request.passes, scored, answers=answers, delta=request.delta)
-
-
-def _conditions(mechanism: ScoredMechanism, plan: ReleasePlan) -> list[dict[str, Any]]:
-    """Verdicts on C5 and C6 where there is a σ2; ValidityError at the first that fails."""
-    from pate_cli.published import check_conditions
-
-    sigma = mechanism.parameters().get("sigma2")
-    if sigma is None:
-        return []
-    verdicts = check_conditions(
-        sigma=sigma, classes=mechanism.classes, orders=np.array([plan.order])
-    )
-    for verdict in verdicts:
-        if not verdict.holds:
-            raise ValidityError(
-                f"smooth sensitivity is not valid at order {plan.order:g}: {verdict.reason}; "
-                "try another `order` or `analysis` tight"
-            )
-    return [asdict(verdict) for verdict in verdicts]

@@ -18,9 +18,10 @@ from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, ComposedAccount, TightAccount, WorstCaseAccount
+from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import Parameters, Promise, Reading, Work, only
 from pate_cli.votes import Group, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
@@ -141,10 +142,15 @@ class Request:
                 raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
             if analysis is not Analysis.TIGHT:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
-            return ComposedAccount(self.mechanism, queries=self.queries, delta=self.delta)
+            return PublicAccount(
+                self.mechanism,
+                queries=self.queries,
+                max_answers=self.max_answers,
+                delta=self.delta,
+            )
         scored = self.scored
         if kind is ReleaseKind.NONE and plain and not ledger:
-            return WorstCaseAccount(
+            return PublicAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )
         plan = choose_plan(
@@ -156,11 +162,7 @@ class Request:
             beta=beta,
             sigma=sigma,
         )
-        if analysis is Analysis.TIGHT:
-            return TightAccount(scored, plan)
-        from pate_cli.published.account import PublishedAccount, PublishedPlan
-
-        return PublishedAccount(scored, PublishedPlan.of(plan, as_published=published))
+        return analysis_of(analysis).account(scored, plan, as_published=published)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import least_delta, spendings
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.run.accounts import Account, ComposedAccount, TargetAccount
+from pate_cli.run.accounts import Account, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
@@ -272,7 +272,12 @@ class _Target:
         plan, mechanism = self.plan, request.mechanism
         if isinstance(mechanism, ComposedMechanism):
             request.check_delta()
-            composed = ComposedAccount(mechanism, queries=request.queries, delta=plan.delta)
+            composed = PublicAccount(
+                mechanism,
+                queries=request.queries,
+                max_answers=request.max_answers,
+                delta=plan.delta,
+            )
             quoted = composed.quote(queries=request.queries, max_answers=request.max_answers)
             if quoted.epsilon > plan.epsilon:
                 raise UnreachableError(

@@ -37,21 +37,14 @@ from pate_cli.core.errors import (
 from pate_cli.core.version import __version__
 from pate_cli.core.words import (
     Adjacency,
-    Analysis,
     Bound,
     LabelFormat,
     MechanismName,
     ReleaseKind,
 )
+from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
-from pate_cli.disclosure.door import (
-    by_group,
-    for_all_votes,
-    release_composed,
-    release_tested,
-    released,
-)
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.ledger import Round
@@ -60,6 +53,7 @@ from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.files.digest import digest_of
@@ -67,6 +61,7 @@ from pate_cli.files.results import Result
 from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
+from pate_cli.verbs.analyses import analysis_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
@@ -288,13 +283,16 @@ def _again(report: Report) -> Report:
         if report.read_as == SCHEMA_VERSION and not target.reachable:
             raise UnreachableError(f"no run tests the target {tested.target:g}: nothing passes it")
         bound = Bound(tested.bound)
-        found = release_tested(
-            done,
+        tested_terms = TargetTerms(
+            ScoredTerms([spending], delta),
             target,
-            for_all_votes([spending], delta=delta),
-            bound=bound,
-            orders=coin_orders(bound, spending.mechanism, target.orders),
-            passed=tested.passed,
+            bound,
+            tuple(coin_orders(bound, spending.mechanism, target.orders).tolist()),
+        )
+        found = door.report(
+            [done],
+            tested_terms,
+            tested_terms.decided(passed=tested.passed),
             private=report.private,
             warnings=warned,
         )
@@ -302,8 +300,10 @@ def _again(report: Report) -> Report:
         mechanism = mechanisms[0]
         if not isinstance(mechanism, ComposedMechanism):
             raise UsageError(f"{mechanism.name} is not charged by composition")
-        cost = mechanism.privacy(_only(rounds).queries, delta)
-        found = release_composed(_only(rounds), cost, private=report.private, warnings=warned)
+        composed = ComposedTerms(mechanism.privacy(_only(rounds).queries, delta))
+        found = door.report(
+            rounds, composed, composed.headline, private=report.private, warnings=warned
+        )
     else:
         found = _released_again(report, rounds, delta=delta, warned=warned)
     return replace(
@@ -323,15 +323,20 @@ def _released_again(
 ) -> Report:
     plan = _plan(report, delta=delta)
     external, told = _external(report)
-    found = released(
-        rounds,
+    terms = ScoredTerms(
+        spendings(rounds),
+        plan.delta,
         plan,
-        report.sanitized.epsilon,
-        private=report.private,
         prior=report.earlier_draws,
         recorded=DRAWS not in report.unsettled,
-        warnings=warned,
         external=external,
+    )
+    found = door.report(
+        rounds,
+        terms,
+        terms.drawn(report.sanitized.epsilon),
+        private=report.private,
+        warnings=warned,
     )
     if not report.external and not _earlier_unknown(report):
         return found
@@ -347,15 +352,7 @@ def _released_again(
     if groups:
         # At which order a group was charged nobody knows: no less than without the curves.
         pairs = External(tuple(part for part in external.parts if isinstance(part, ExternalPair)))
-        least = by_group(
-            rounds[0].groups,
-            spendings(rounds),
-            epsilon=epsilon,
-            delta=plan.delta,
-            plan=plan,
-            prior=report.earlier_draws,
-            external=pairs,
-        )
+        least = replace(terms, external=pairs).by_group(rounds[0].groups, epsilon)
         whole = len(pairs.parts) == len(external.parts)
         groups = tuple(
             replace(group, epsilon=stated.epsilon)
@@ -387,13 +384,9 @@ def _plan(report: Report, *, delta: float) -> ReleasePlan:
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     plan = ReleasePlan(kind, delta, order, beta, sigma)
-    if Analysis(report.analysis) is Analysis.TIGHT:
-        return plan
-    from pate_cli.published.account import PublishedPlan
-
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
-    return PublishedPlan.of(plan, as_published=as_published)
+    return analysis_of(report.analysis).plan(plan, as_published=as_published)
 
 
 def _labels_delta(report: Report) -> float:

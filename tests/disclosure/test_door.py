@@ -17,11 +17,12 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure import door as release_module
+from pate_cli.disclosure import terms as terms_module
 from pate_cli.disclosure.door import quote, release
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.worst_case import DataIndependentCost, data_independent_cost
+from pate_cli.disclosure.terms import ScoredTerms
+from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
@@ -81,7 +82,7 @@ def truth(ledger, plan):
 def quick(monkeypatch):
     """The data-independent bound, dear and the same every time, replaced by a constant."""
     constant = DataIndependentCost(epsilon=50.0, order=9.0, method="renyi")
-    monkeypatch.setattr(release_module, "data_independent_cost", lambda *_, **__: constant)
+    monkeypatch.setattr(terms_module, "data_independent_cost", lambda *_, **__: constant)
 
 
 def is_rounded(value):
@@ -292,9 +293,14 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
         assert f"{secret:.9g}" not in text
 
 
+def quoted(plan):
+    terms = ScoredTerms([Spending(MECHANISM, 100, 60)], plan.delta, plan)
+    return quote(MECHANISM, terms, queries=100, max_answers=60).to_dict()
+
+
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
     plan = plan_of(UPPER, delta=1e-5)
-    before = quote(MECHANISM, plan, queries=100, max_answers=60).to_dict()
+    before = quoted(plan)
     after = release(make_ledger(delta=1e-5), plan, Given(0.0, private=True)).to_dict()
     assert before["data_independent"] == after["data_independent"]
     assert before["epsilon"] == after["data_independent"]["epsilon"]
@@ -304,7 +310,7 @@ def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
         "beta": 0.02,
         "sigma_release": 12.0,
     }
-    quiet = quote(MECHANISM, plan_of(NONE, delta=1e-5), queries=100, max_answers=60).to_dict()
+    quiet = quoted(plan_of(NONE, delta=1e-5))
     assert quiet["planned_release"] == {"release": "none"}
     assert json.dumps(before, allow_nan=False)
 

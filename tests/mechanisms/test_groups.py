@@ -15,7 +15,7 @@ from divergences import hockey_stick, renyi
 from graphs import Ballots
 from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.door import by_group, for_all_votes
+from pate_cli.disclosure.terms import ScoredTerms
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
@@ -130,9 +130,9 @@ def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
 @each(["gnmax", "confident", "permute-and-flip"])
 def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
     law = case.law(case.mechanism)
-    spent = [Spending(case.mechanism, 1, 1)]
-    headline = for_all_votes(spent, delta=DELTA).epsilon
-    found = by_group(case.groups.public, spent, epsilon=headline, delta=DELTA)
+    terms = ScoredTerms([Spending(case.mechanism, 1, 1)], DELTA)
+    headline = terms.public.epsilon
+    found = terms.by_group(case.groups.public, headline)
     assert max(own.epsilon for own in found) == headline
     assert min(own.epsilon for own in found) < 0.7 * headline
     for own in found:

@@ -15,7 +15,14 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, measure_cost, query_costs, rows_at
+from pate_cli.pricing.cost import (
+    MOMENT_ORDERS,
+    TIGHT_ORDERS,
+    TightCost,
+    measure_cost,
+    query_costs,
+    rows_at,
+)
 from pate_cli.published.account import PublishedCost
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
@@ -235,6 +242,6 @@ def test_mnist_costs_less_under_the_tight_analysis(mnist_votes):
 def test_mnist_by_laplace_noise_costs_what_the_2017_paper_says(mnist_votes):
     mechanism = LNMax(250, 10, laplace_scale=20.0)
     counts = mnist_votes[:100].astype(np.int64)
-    found = measured(mechanism, counts, orders=np.asarray(published.MOMENT_ORDERS), analysis=PAPER)
+    found = measured(mechanism, counts, orders=np.asarray(MOMENT_ORDERS), analysis=PAPER)
     assert found.epsilon == pytest.approx(2.04, abs=5e-3)
     assert found.orders.tolist() == list(range(2, 10))

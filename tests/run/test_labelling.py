@@ -23,7 +23,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.run.accounts import ComposedAccount, TightAccount
+from pate_cli.run.accounts import PublicAccount, TightAccount
 from pate_cli.run.labelling import Drawing
 from pate_cli.run.passes import TallyCells
 from refusals import refusal
@@ -45,7 +45,7 @@ def by_name(mechanisms):
 
 def account_for(mechanism, *, queries=90, plan=PLAN, delta=0.05):
     if isinstance(mechanism, ComposedMechanism):
-        return ComposedAccount(mechanism, queries=queries, delta=delta)
+        return PublicAccount(mechanism, queries=queries, max_answers=queries, delta=delta)
     return TightAccount(mechanism, plan)
 
 

@@ -29,7 +29,7 @@ from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.pricing.cost import TightCost, measure_cost, rows_at
 from pate_cli.published.account import PublishedCost
 from pate_cli.run import passes
-from pate_cli.run.accounts import ComposedAccount, TargetAccount, TightAccount
+from pate_cli.run.accounts import PublicAccount, TargetAccount, TightAccount
 from pate_cli.run.engine import HERE, Processes
 from pate_cli.run.passes import CountsPasses, FilePasses, OnCounts, TallyCells
 from pate_cli.votes import VoteBatch, open_votes
@@ -108,7 +108,7 @@ def engines():
 
 def account_of(mechanism):
     if isinstance(mechanism, ComposedMechanism):
-        return ComposedAccount(mechanism, queries=ROWS, delta=0.05)
+        return PublicAccount(mechanism, queries=ROWS, max_answers=ROWS, delta=0.05)
     return TightAccount(mechanism, PLAN)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import pate_cli as pate
 from pate_cli.core.noise import Noise, RunKey
-from pate_cli.disclosure import door
+from pate_cli.disclosure import terms
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -163,7 +163,7 @@ NO_PROMISE = (
 @contextlib.contextmanager
 def costs_once():
     """The same question to the accountant is asked once, however often a report is checked."""
-    real, known = door.data_independent_cost, {}
+    real, known = terms.data_independent_cost, {}
 
     def cost(*given, **more):
         key = repr((given, more))
@@ -171,7 +171,7 @@ def costs_once():
             known[key] = real(*given, **more)
         return known[key]
 
-    with patch.object(door, "data_independent_cost", cost):
+    with patch.object(terms, "data_independent_cost", cost):
         yield
 
 

@@ -25,7 +25,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import least_delta, spendings
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.run.accounts import Account, TargetAccount
+from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
@@ -417,10 +417,7 @@ def release(
         beta=drawn["beta"],
         sigma=drawn["sigma_release"],
     )
-    if analysis is Analysis.PAPER:
-        from pate_cli.published.account import PublishedPlan
-
-        plan = PublishedPlan.of(plan, as_published=drawn["as_published"])
+    plan = analysis_of(analysis).plan(plan, as_published=drawn["as_published"])
     least = least_delta(spent, delta=total.delta, external=others)
     if total.delta < least:
         raise ParameterError(

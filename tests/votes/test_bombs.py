@@ -25,8 +25,15 @@ from pate_cli.votes.beside import side_files
 from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.columns import MOST_COLUMNS
 from pate_cli.votes.layouts import long
-from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
-from pate_cli.votes.sources import parquet as parquet_module
+from pate_cli.votes.sources import (
+    arrow_files,
+    converted,
+    copies,
+    delimited,
+    json_lines,
+    pages,
+    table_matrix,
+)
 from pate_cli.votes.sources.arrow_messages import unpacked_sizes
 from pate_cli.votes.sources.footers import chunks_of, entries_of
 from pate_cli.votes.sources.formats import Part
@@ -67,8 +74,8 @@ def lists(path, lengths, column="labels"):
 
 
 def test_a_giant_list_is_refused_by_the_footer(tmp_path, refusal, allocated, monkeypatch):
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
-    path = lists(tmp_path / "v.parquet", [parquet_module.MOST_ENTRIES + 1])
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 1 << 20)
+    path = lists(tmp_path / "v.parquet", [table_matrix.MOST_ENTRIES + 1])
     assert path.stat().st_size < 10_000
     said = []
     assert allocated(lambda: said.append(refusal(path, teachers=250))) < 1 << 19
@@ -81,8 +88,8 @@ def test_a_giant_list_is_refused_by_the_footer(tmp_path, refusal, allocated, mon
 @pytest.mark.parametrize("options", [{"teachers": 4, "classes": 2}, {"layout": "labels"}])
 def test_a_giant_list_among_others(options, tmp_path, refusal, allocated, monkeypatch):
     """Row 0 or `teachers` say how long the others may be."""
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
-    lengths = [4] * 10 + [parquet_module.MOST_ENTRIES] + [4] * 10
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 1 << 20)
+    lengths = [4] * 10 + [table_matrix.MOST_ENTRIES] + [4] * 10
     path = lists(tmp_path / "v.parquet", [*lengths, 100])
     said = []
     assert allocated(lambda: said.append(refusal(path, **options))) < 1 << 19
@@ -96,7 +103,7 @@ def test_a_list_that_is_a_little_too_long_is_named(tmp_path, refusal):
 
 @pytest.mark.parametrize("told", [{}, {"teachers": 3}])
 def test_giant_sparse_lists(told, tmp_path, refusal, monkeypatch):
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 50)
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 50)
     table = pa.table({"label": [list(range(101))], "count": [[1] * 101]})
     pq.write_table(table, tmp_path / "v.parquet")
     most = told.get("teachers", 50)

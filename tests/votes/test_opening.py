@@ -11,8 +11,8 @@ import pytest
 
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes import Layout, open_votes
+from pate_cli.votes.reading import ENTRIES_PER_BATCH, batch_size
 from pate_cli.votes.sources.kept_open import KEPT_OPEN
-from pate_cli.votes.told import ENTRIES_PER_BATCH, batch_size
 
 
 @pytest.fixture

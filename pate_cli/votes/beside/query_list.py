@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +69,12 @@ class QueryList:
         return np.array([int(text) for text in texts], dtype=np.int64)
 
 
+Queries: TypeAlias = "QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]"
+"""The ids of the queries, in order, or a file of them."""
+
+
 def query_list(
-    given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str],
+    given: Queries,
     *,
     id_column: str | None = None,
 ) -> QueryList:

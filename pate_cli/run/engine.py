@@ -42,6 +42,7 @@ _PRELOADED: Final = [
     "pate_cli.run.passes",
     "pate_cli.mechanisms.confident",
     "pate_cli.votes.sources.parquet",
+    "pate_cli.votes.sources.table_matrix",
 ]
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20

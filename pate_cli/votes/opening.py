@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from os import PathLike
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.words import Layout, Voting
@@ -23,10 +22,11 @@ from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.layouts.choice import file_of_array, file_of_table
 from pate_cli.votes.names import LabelNames
-from pate_cli.votes.reading import Reading
+from pate_cli.votes.reading import Reading, whole
 from pate_cli.votes.sources.copies import Wanted
 from pate_cli.votes.sources.files import locate
 from pate_cli.votes.sources.formats import Format
+from pate_cli.votes.sources.in_memory import ARRAY, TABLE, Held, in_memory
 from pate_cli.votes.sources.npy import held_array, open_npy
 from pate_cli.votes.sources.table import held_table
 from pate_cli.votes.vote_file import VoteFile
@@ -36,7 +36,7 @@ _NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
 
 @contextlib.contextmanager
 def open_votes(
-    source: str | PathLike[str] | NDArray[Any] | VoteFile | Any,
+    source: str | PathLike[str] | Held | VoteFile,
     *,
     layout: Layout | str | None = None,
     classes: int | None = None,
@@ -60,7 +60,10 @@ def open_votes(
     given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
     on exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
     Parquet file that would hold it; neither is copied, and both must stay as they are while they
-    are read. Or a VoteFile that is open already: it is handed on as it is, and stays open.
+    are read. Or a data frame (of pandas, polars, or whatever else has `__arrow_c_stream__`), read
+    as the pyarrow.Table it gives, without an index that is no query_id; a list of rows, or what
+    else is like an array (`__array__`), read as the numpy array it gives. Or a VoteFile that is
+    open already: it is handed on as it is, and stays open.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
@@ -96,9 +99,12 @@ def open_votes(
             a file of names that cannot be read; `voting` without several labels a query, or one
             that their layout does not allow.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
-            are not distinct, or not as many as classes; a source of another type; or any of these
-            words beside votes that are open already.
+            are not distinct, or not as many as classes; a source or a word of another type; rows
+            of a list that are not of one length; or any of these words beside votes that are open
+            already.
     """
+    max_queries = whole("max_queries", max_queries)
+    _check_types(stdin, progress)
     with contextlib.ExitStack() as stack:
         with watched() as read:
             reading = Reading.said(
@@ -123,6 +129,19 @@ def open_votes(
         yield file
 
 
+def _check_types(stdin: Any, progress: Any) -> None:
+    """ParameterError for what can be neither of them."""
+    if stdin is not None and (
+        isinstance(stdin, io.TextIOBase)
+        or not (callable(getattr(stdin, "read", None)) and callable(getattr(stdin, "isatty", None)))
+    ):
+        raise ParameterError(
+            f"`stdin` must be an open binary file, as sys.stdin.buffer is, got {quoted(stdin)}"
+        )
+    if progress is not None and not callable(progress):
+        raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
+
+
 def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
     if reading != Reading():
         raise ParameterError(
@@ -140,22 +159,25 @@ def _opened(
     wanted: Wanted,
 ) -> VoteFile:
     layout, names = reading.layout, reading.names
-    if isinstance(source, np.ndarray):
-        return file_of_array(held_array(source, "array", layout, reading.class_names), reading)
-    arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
-    if arrow is not None and isinstance(source, arrow.Table):
-        table = held_table(source, "table", layout, names, id_column=reading.id_column)
-        return file_of_table(table, reading)
-    if not isinstance(source, (str, PathLike)):
-        raise ParameterError(
-            "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
-            f"votes, not {type(source).__name__}"
-        )
     ids = (reading.id_column or QUERY, TEACHER)
-    located = locate(os.fspath(source), stdin, stack, ids=ids, wanted=wanted)
+    if not isinstance(source, str | PathLike):
+        held = in_memory(source, ids)
+        if held is None:
+            raise ParameterError(
+                "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table, a "
+                "data frame or an opened file of votes, not " + type(source).__name__
+            )
+        if isinstance(held, np.ndarray):
+            return file_of_array(held_array(held, ARRAY, layout, reading.class_names), reading)
+        table = held_table(held, TABLE, layout, names, id_column=reading.id_column)
+        return file_of_table(table, reading)
+    path = os.fspath(source)
+    if not isinstance(path, str):
+        raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
+    located = locate(path, stdin, stack, ids=ids, wanted=wanted)
     if located.format is Format.NPY:
-        path = Path(located.parts[0].path)
-        return file_of_array(open_npy(path, located.name, layout, reading.class_names), reading)
+        file = Path(located.parts[0].path)
+        return file_of_array(open_npy(file, located.name, layout, reading.class_names), reading)
     numeral = next(filter(_NUMERAL.fullmatch, names or ()), None) if located.digits else None
     if numeral is not None:
         raise VoteError(

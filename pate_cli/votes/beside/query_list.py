@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.beside.side_files import (
     SideRows,
+    in_order,
     read_side,
 )
 from pate_cli.votes.checks import Ids
@@ -89,7 +90,7 @@ def query_list(
         return given
     if isinstance(given, str | PathLike):
         return load_queries(given, id_column=id_column)
-    ids: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    ids = in_order(given, "`queries` must be a list of ids, or a file of them")
     whole: list[Any] = [int(query) if isinstance(query, np.integer) else query for query in ids]
     return QueryList(tuple(whole))
 

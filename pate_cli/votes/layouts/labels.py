@@ -14,7 +14,7 @@ from pate_cli.votes.layouts.orientation import check_two_sides
 from pate_cli.votes.reading import Reading, batch_size
 from pate_cli.votes.vote_file import VoteFile
 
-LARGEST_UNTOLD_LABEL = (1 << 16) - 1
+LARGEST_LABEL_SEEN = (1 << 16) - 1
 """Without `classes` a label above this is damage: the histograms would be as wide as it is."""
 
 _WIDTH_OF_TEXT = 4
@@ -84,10 +84,10 @@ def _classes_seen(matrix: Matrix, reading: Reading) -> int:
     size = batch_size(reading.teachers or matrix.width)
     for first_row, _, labels in matrix.blocks(size, 0, matrix.rows, absent_limit=reading.teachers):
         top = max(top, int(labels.max()))
-        if top > LARGEST_UNTOLD_LABEL:
-            row = first_bad(labels > LARGEST_UNTOLD_LABEL, first_row)
+        if top > LARGEST_LABEL_SEEN:
+            row = first_bad(labels > LARGEST_LABEL_SEEN, first_row)
             raise VoteError(
-                f"{matrix.where.at(row)} has a label above {LARGEST_UNTOLD_LABEL}; "
+                f"{matrix.where.at(row)} has a label above {LARGEST_LABEL_SEEN}; "
                 "if that is right, give `classes`"
             )
     return classes_of(top, matrix.where.name)

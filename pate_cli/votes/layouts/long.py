@@ -23,7 +23,7 @@ from pate_cli.votes.batches import VoteBatch
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, unnamed, votes_of
-from pate_cli.votes.layouts.labels import LARGEST_UNTOLD_LABEL, classes_of
+from pate_cli.votes.layouts.labels import LARGEST_LABEL_SEEN, classes_of
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.table import VoteTable
@@ -171,7 +171,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
     """Count the votes of a table that has some.
 
     Without `classes` there is one more than the largest label, which may be at most
-    LARGEST_UNTOLD_LABEL. Without a list of queries those are counted that have a row, and without
+    LARGEST_LABEL_SEEN. Without a list of queries those are counted that have a row, and without
     groups the teachers who have one, at one vote each. With `teachers` or label names a label may
     be null, -1, NaN or a text that is no name: a row without a vote. Its query and its teacher are
     known all the same.
@@ -195,7 +195,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
     without_name = 0
     listed = False
     top = 0
-    limit = LARGEST_UNTOLD_LABEL if classes is None else classes - 1
+    limit = LARGEST_LABEL_SEEN if classes is None else classes - 1
     for row, batch in table.batches(VOTES_AT_ONCE, table.columns.needed):
         ids = ids_of(batch.column(query_id), query_id, row, where)
         if asked is not None and not listed:

@@ -18,6 +18,7 @@ from pate_cli.votes.beside.side_files import (
     SideRows,
     check_label_set,
     columns_of_labels,
+    in_order,
     of_pairs,
     read_side,
     side_by_side,
@@ -27,6 +28,8 @@ from pate_cli.votes.columns import LABEL, is_text
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
+
+_WORDS = "true labels: `words` must be a list of texts"
 
 _UNNAMED = -2
 """The true label of a query whose text is no name of a class."""
@@ -56,6 +59,8 @@ class Truth:
             raise ParameterError(
                 f"true labels must be an array {self.sides}, got shape {labels.shape}"
             )
+        if self.words is not None:
+            object.__setattr__(self, "words", tuple(in_order(self.words, _WORDS)))
         object.__setattr__(self, "_rows", SideRows("true labels", len(labels), self.ids))
 
     def named(self, names: Sequence[str] | None) -> Truth:

@@ -31,12 +31,12 @@ from pate_cli.votes.sources import (
     copies,
     delimited,
     json_lines,
-    pages,
+    parquet_guard,
     table_matrix,
 )
-from pate_cli.votes.sources.arrow_messages import unpacked_sizes
-from pate_cli.votes.sources.footers import chunks_of, entries_of
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources.arrow_guard import unpacked_sizes
+from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.parquet_guard import chunks_of, entries_of
 from pate_cli.votes.sources.text import Rows
 
 WIDE = (
@@ -179,7 +179,7 @@ def test_names_that_come_one_a_line(tmp_path, allocated, monkeypatch):
     found = []
 
     def look():
-        found.extend(next(json_lines.tables([Part("v.jsonl", str(path))], [], int))[0].names)
+        found.extend(next(json_lines.tables([SourceFile("v.jsonl", str(path))], [], int))[0].names)
 
     assert allocated(look) < count * count
     assert found == [f"class_{i}" for i in range(count)]
@@ -268,7 +268,7 @@ def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
 
 def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, monkeypatch):
     """Two columns of zeros, each in one page of 4 MB; in pages of 64 kB they are read."""
-    monkeypatch.setattr(pages, "MOST_PAGES", 1 << 22)
+    monkeypatch.setattr(parquet_guard, "MOST_PAGES", 1 << 22)
     column = np.zeros(1 << 19, dtype=np.int64)
     table = pa.table({"class_0": column, "class_1": column})
     form = {"use_dictionary": False, "compression": "zstd", "row_group_size": len(column)}
@@ -290,7 +290,7 @@ def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, mon
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_long_text_in_every_row(listed, tmp_path, allocated, monkeypatch):
     """Stored once, it stood in memory once for every row: here 200 MB of it."""
-    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
     rows = 2000
     texts = pa.array(["cat", "x" * 100_000, "dog"])
     column = pa.DictionaryArray.from_arrays(pa.array(np.ones(rows, dtype=np.int32)), texts)
@@ -313,7 +313,7 @@ def test_a_long_text_in_every_row(listed, tmp_path, allocated, monkeypatch):
 
 def test_plain_texts_are_read_in_few_rows(tmp_path, allocated, monkeypatch):
     """All different and of a size that nobody but their pages tells."""
-    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
     table = pa.table({"teacher_0": [f"{row:07}" * 10_000 for row in range(300)]})
     path = tmp_path / "v.parquet"
     form = {

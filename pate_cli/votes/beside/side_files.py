@@ -25,8 +25,8 @@ from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.sources.files import locate
-from pate_cli.votes.sources.footers import chunks_of
-from pate_cli.votes.sources.formats import Format, Part
+from pate_cli.votes.sources.formats import Format, SourceFile
+from pate_cli.votes.sources.parquet_guard import chunks_of
 
 MOST_BYTES = 1 << 32
 """Of a side file, each number counted as 8 of them."""
@@ -163,7 +163,7 @@ def read_side(
     return Side(located.name, table, queries, located.digits)
 
 
-def _table(part: Part) -> Any:
+def _table(part: SourceFile) -> Any:
     from pyarrow import OSFile, parquet
 
     with understood(f"{part.name}: a truncated or damaged Parquet file"):

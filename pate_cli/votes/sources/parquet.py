@@ -17,10 +17,10 @@ from pate_cli.core.words import Layout
 from pate_cli.votes.checks import Where
 from pate_cli.votes.columns import NOTHING, Columns, family, find_columns
 from pate_cli.votes.ranges import Stretch
-from pate_cli.votes.sources import pages
-from pate_cli.votes.sources.footers import Chunk, entries_of
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources import parquet_guard
+from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.kept_open import KeptOpen, OpenFile, readable
+from pate_cli.votes.sources.parquet_guard import Chunk, entries_of
 from pate_cli.votes.sources.table import VoteTable, refuse_empty
 
 
@@ -28,7 +28,7 @@ from pate_cli.votes.sources.table import VoteTable, refuse_empty
 class FilePiece:
     """A Parquet file by its name; `size` in bytes tells whether it is still the same."""
 
-    file: Part
+    file: SourceFile
     stretch: Stretch
     size: int
     kept: KeptOpen = field(repr=False)
@@ -91,14 +91,14 @@ class FilePiece:
         """
         texts = any(family(opened.schema.field(name).type).endswith("text") for name in columns)
         for group in groups:
-            if texts or opened.footer.row_group(group).total_byte_size > pages.MOST_PAGES:
+            if texts or opened.footer.row_group(group).total_byte_size > parquet_guard.MOST_PAGES:
                 chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
                 with readable(self.file.name):
-                    small = pages.fit(opened.source, chunks)
+                    small = parquet_guard.fit(opened.source, chunks)
                 if not small:
                     raise VoteError(
                         f"{self.file.name}: row group {group} has pages of more than "
-                        f"{pages.MOST_PAGES >> 20} MB; write it anew in smaller ones"
+                        f"{parquet_guard.MOST_PAGES >> 20} MB; write it anew in smaller ones"
                     )
                 if texts:
                     yield range(group, group + 1), self._rows_at_once(opened, group, chunks)
@@ -118,11 +118,11 @@ class FilePiece:
         with readable(self.file.name):
             texts = [chunk for chunk in chunks if chunk.text]
             rows = (self.stretch.groups or ())[group]
-            return pages.rows_at_once(opened.source, texts, rows, longest)
+            return parquet_guard.rows_at_once(opened.source, texts, rows, longest)
 
 
 def open_table(
-    files: Sequence[Part],
+    files: Sequence[SourceFile],
     name: str,
     layout: Layout | None,
     stack: contextlib.ExitStack,

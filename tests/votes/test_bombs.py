@@ -47,6 +47,9 @@ WIDE = (
 _CUTS_BY_ROWS = "max_rows_per_page" in (pq.write_table.__doc__ or "")
 
 
+POOLS = []
+
+
 @pytest.fixture
 def allocated():
     """Peak bytes of Arrow during a call, in a pool of its own."""
@@ -54,6 +57,8 @@ def allocated():
     def peak(call):
         before = pa.default_memory_pool()
         pool = pa.proxy_memory_pool(before)
+        # A thread of pyarrow that was reading ahead gives memory back later, to this pool.
+        POOLS.append(pool)
         pa.set_memory_pool(pool)
         try:
             call()
@@ -206,7 +211,7 @@ def test_names_that_came_before_are_known_without_a_count(tmp_path, read, monkey
     [("v.csv", b"class_0,class_1\n1,", b"\n"), ("v.jsonl", b'{"counts":[1', b"]}\n")],
 )
 def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, monkeypatch):
-    """Of a line of 64 MB no more is held than a few blocks."""
+    """Of a line of 64 MB no more is held than a few blocks, and the 32 that pyarrow reads ahead."""
     monkeypatch.setattr(delimited, "_BLOCK", 1 << 20)
     monkeypatch.setattr(json_lines, "_BLOCK", 1 << 18)
     monkeypatch.setattr(json_lines, "_LONGEST", 1 << 20)
@@ -214,7 +219,7 @@ def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, mo
     path.write_bytes(gzip.compress(start + b",1" * (1 << 25) + end, 1))
     assert path.stat().st_size < 1 << 19
     said = []
-    assert allocated(lambda: said.append(refusal(path))) < 1 << 25
+    assert allocated(lambda: said.append(refusal(path))) < 40 << 20
     assert said[0] in (
         "v.csv.gz: cannot be read as CSV from row 0 on; a row may be damaged, or longer than 1 MB",
         "v.jsonl.gz: a line is longer than 1 MB",

@@ -20,7 +20,7 @@ from pate_cli.files.inputs import watched
 from pate_cli.votes.beside.query_list import Queries
 from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.groups import Groups
-from pate_cli.votes.layouts.choice import file_of_array, file_of_table
+from pate_cli.votes.layouts.choice import Opened, vote_file
 from pate_cli.votes.names import LabelNames
 from pate_cli.votes.reading import Reading, whole
 from pate_cli.votes.sources.copies import Wanted
@@ -103,8 +103,7 @@ def open_votes(
             of a list that are not of one length; or any of these words beside votes that are open
             already.
     """
-    max_queries = whole("max_queries", max_queries)
-    _check_types(stdin, progress)
+    wanted = _wanted(max_queries, progress)
     with contextlib.ExitStack() as stack:
         with watched() as read:
             reading = Reading.said(
@@ -118,28 +117,33 @@ def open_votes(
                 voting=voting,
                 id_column=id_column,
             )
+            _check_stdin(stdin)
             if isinstance(source, VoteFile):
                 file = _as_it_is(source, reading)
             else:
-                # In long form a row is a vote.
-                rows = None if reading.layout is Layout.LONG else max_queries
-                wanted = Wanted(rows) if progress is None else Wanted(rows, progress)
-                file = _opened(source, reading, stdin, stack, wanted)
+                file = vote_file(_opened(source, reading, stdin, stack, wanted), reading)
                 file = replace(file, read=read.closed())
         yield file
 
 
-def _check_types(stdin: Any, progress: Any) -> None:
-    """ParameterError for what can be neither of them."""
-    if stdin is not None and (
-        isinstance(stdin, io.TextIOBase)
-        or not (callable(getattr(stdin, "read", None)) and callable(getattr(stdin, "isatty", None)))
-    ):
+def _wanted(max_queries: int | None, progress: Callable[[int], None] | None) -> Wanted:
+    rows = whole("max_queries", max_queries)
+    if progress is None:
+        return Wanted(rows)
+    if not callable(progress):
+        raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
+    return Wanted(rows, progress)
+
+
+def _check_stdin(stdin: Any) -> None:
+    """ParameterError for what no bytes can be read from."""
+    if stdin is None:
+        return
+    there = all(callable(getattr(stdin, name, None)) for name in ("read", "isatty"))
+    if not there or isinstance(stdin, io.TextIOBase):
         raise ParameterError(
             f"`stdin` must be an open binary file, as sys.stdin.buffer is, got {quoted(stdin)}"
         )
-    if progress is not None and not callable(progress):
-        raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
 
 
 def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
@@ -157,7 +161,8 @@ def _opened(
     stdin: IO[bytes] | None,
     stack: contextlib.ExitStack,
     wanted: Wanted,
-) -> VoteFile:
+) -> Opened:
+    """The source as an array or a table, in files or in memory; copies live as long as `stack`."""
     layout, names = reading.layout, reading.names
     ids = (reading.id_column or QUERY, TEACHER)
     if not isinstance(source, str | PathLike):
@@ -168,16 +173,17 @@ def _opened(
                 "data frame or an opened file of votes, not " + type(source).__name__
             )
         if isinstance(held, np.ndarray):
-            return file_of_array(held_array(held, ARRAY, layout, reading.class_names), reading)
-        table = held_table(held, TABLE, layout, names, id_column=reading.id_column)
-        return file_of_table(table, reading)
+            return held_array(held, ARRAY, layout, reading.class_names)
+        return held_table(held, TABLE, layout, names, id_column=reading.id_column)
+    if layout is Layout.LONG:
+        wanted = replace(wanted, rows=None)  # a row is a vote there
     path = os.fspath(source)
     if not isinstance(path, str):
         raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
     located = locate(path, stdin, stack, ids=ids, wanted=wanted)
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
-        return file_of_array(open_npy(file, located.name, layout, reading.class_names), reading)
+        return open_npy(file, located.name, layout, reading.class_names)
     numeral = next(filter(_NUMERAL.fullmatch, names or ()), None) if located.digits else None
     if numeral is not None:
         raise VoteError(
@@ -187,7 +193,6 @@ def _opened(
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.sources.parquet import open_table
 
-    table = open_table(
+    return open_table(
         located.parts, located.name, layout, stack, names, id_column=reading.id_column
     )
-    return file_of_table(table, reading)

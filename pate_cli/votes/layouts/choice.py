@@ -5,6 +5,8 @@ The one place where layouts are told apart; what each of them means is in its ow
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix
@@ -18,9 +20,22 @@ from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.sources.table import VoteTable
 from pate_cli.votes.vote_file import VoteFile
 
+Opened: TypeAlias = NpyMatrix | NpyCube | VoteTable
+"""What a source is once it was opened: an array or a table, in files or in memory."""
 
-def file_of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
-    """The votes of an array, in a file or in memory."""
+
+def vote_file(source: Opened, reading: Reading) -> VoteFile:
+    """The votes of an opened source, the layout of which is settled here.
+
+    Raises:
+        PateError: as `open_votes` does.
+    """
+    if isinstance(source, VoteTable):
+        return _of_table(source, reading)
+    return _of_array(source, reading)
+
+
+def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
     name, layout = array.where.name, reading.layout
     reading.refuse_list(name)
     reading.refuse_id_column(name)
@@ -31,7 +46,7 @@ def file_of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
         if array.texts and layout is Layout.COUNTS:
             raise VoteError(f"{name}: the array holds strings; counts are integers")
         turned = array.transposed() if layout is Layout.LABELS_BY_TEACHER else array
-        return _file_of_matrix(turned, reading, layout)
+        return _of_matrix(turned, reading, layout)
     if layout is None:
         raise ParameterError("an array of three sides needs its `layout`")
     if layout.multilabel:
@@ -39,8 +54,7 @@ def file_of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
     return ScoresLayout.file(array, reading, layout)
 
 
-def file_of_table(table: VoteTable, reading: Reading) -> VoteFile:
-    """The votes of a table, in files or in memory."""
+def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     # These import pyarrow, which takes a tenth of a second: arrays do without.
     from pate_cli.votes.layouts.long import LongLayout
     from pate_cli.votes.layouts.sparse import SparseLayout
@@ -63,10 +77,10 @@ def file_of_table(table: VoteTable, reading: Reading) -> VoteFile:
     # Words are no counts, so it is the shape alone that could be doubtful.
     if columns.texts and layout is not Layout.MULTILABEL_COUNTS:
         layout = Layout.LABELS
-    return _file_of_matrix(matrix, reading, layout or _inferred(matrix, reading))
+    return _of_matrix(matrix, reading, layout or _inferred(matrix, reading))
 
 
-def _file_of_matrix(matrix: Matrix, reading: Reading, layout: Layout) -> VoteFile:
+def _of_matrix(matrix: Matrix, reading: Reading, layout: Layout) -> VoteFile:
     if layout is Layout.COUNTS:
         return CountsLayout.file(matrix, reading)
     if layout is Layout.MULTILABEL_COUNTS:

@@ -789,10 +789,10 @@ class OutputOptions:
         self.note(file.describe())
         if self.quiet:
             return
-        strays = file.stray_rows(rows)
-        if strays:
-            which = "row has" if strays == 1 else "rows have"
-            self.note(f"{strays} {which} a vote that is no label name; it counts as missing")
+        unnamed = file.unnamed_rows(rows)
+        if unnamed:
+            which = "row has" if unnamed == 1 else "rows have"
+            self.note(f"{unnamed} {which} a vote that is no label name; it counts as missing")
 
     def note(self, message: str) -> None:
         """One line on stderr, unless the user asked for quiet."""

@@ -75,7 +75,7 @@ class Layout(_Word, called="layout"):
         return self.value.startswith("multilabel")
 
     @property
-    def told_only(self) -> bool:
+    def never_inferred(self) -> bool:
         """Whether it is never inferred."""
         return self.multilabel or self.value.startswith("scores")
 

@@ -20,7 +20,7 @@ from pate_cli.core.arrays import (
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.words import CONFIDENCE, MechanismName
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities
+from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities, refuse_others
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,10 @@ class InteractiveGNMax(ConfidentGNMax):
         super().__post_init__()
         if not 0.0 <= self.confidence <= 1.0:
             raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
-        if self.predictions is not None and self.predictions.classes != self.classes:
+        if self.predictions is None:
+            return
+        refuse_others(self.predictions)
+        if self.predictions.classes != self.classes:
             raise VoteError(
                 f"the student predicts {self.predictions.classes} classes, the votes have "
                 f"{self.classes}"

@@ -30,6 +30,7 @@ from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
 from pate_cli.run.publication import Into, Publication, publishing
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.verbs.keywords import (
     AggregateWords,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pate_cli.core.words import Layout
+from pate_cli.votes.batches import VoteBatch
+from pate_cli.votes.beside.query_list import Queries
 from pate_cli.votes.groups import Group, Groups, TeacherGroups
-from pate_cli.votes.opening import Queries, open_votes
-from pate_cli.votes.reading import VoteBatch
+from pate_cli.votes.opening import open_votes
 from pate_cli.votes.vote_file import VoteFile
 
 __all__ = [

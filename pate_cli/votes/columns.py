@@ -22,6 +22,8 @@ MOST_COLUMNS = 1 << 16
 classes or teachers are a list column, or an array; of very many classes, sparse lists."""
 FROM_TEXT = "pate:from_text"
 """In the metadata of a column of numbers that were found as such in a file of text."""
+NOTHING = "nothing"
+"""The family of a column without any vote, which goes with every other."""
 ODD_ROW = "pate:odd_row"
 """In the metadata of a column of text that holds numbers, too: the first row without one."""
 
@@ -75,6 +77,16 @@ class Columns:
         """Every column to read."""
         return [self.query, *self.votes] if self.has_ids else list(self.votes)
 
+    @property
+    def rows_are_queries(self) -> bool:
+        """Whether names leave no doubt that a row is a query, and no teacher."""
+        return self.has_ids or self.by_teacher
+
+    @property
+    def entry_names(self) -> tuple[str, ...] | None:
+        """What the entries of a row are called; None in a list, which has places only."""
+        return None if self.is_list else self.votes
+
 
 def check_columns(count: int, name: str) -> None:
     """VoteError for a table of more than MOST_COLUMNS columns."""
@@ -116,7 +128,7 @@ def find_columns(
             "or query_id, teacher_id, label"
         )
     named = label_names is not None
-    if layout is not None and layout.told_only and layout is not Layout.MULTILABEL_COUNTS:
+    if layout is not None and layout.never_inferred and layout is not Layout.MULTILABEL_COUNTS:
         raise VoteError(
             f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
         )
@@ -181,6 +193,25 @@ def _kind(kind: Any) -> str:
             inner, shortened(f"list of {kind}")
         )
     return shortened(str(kind))
+
+
+def family(kind: Any) -> str:
+    """Return what must agree between parts: widths of numbers and offsets need not.
+
+    Nor need all be integers: some writers turn a column of integers into floats where a part lacks
+    one vote, and one missing vote must not decide whether a folder can be read.
+    """
+    import pyarrow.types as t
+
+    if t.is_dictionary(kind):
+        return family(kind.value_type)
+    if t.is_integer(kind) or t.is_floating(kind):
+        return "number"
+    if is_text(kind):
+        return "text"
+    if t.is_null(kind):
+        return NOTHING
+    return f"list of {family(kind.value_type)}"
 
 
 def _shown_type(schema: Any, column: str) -> str:

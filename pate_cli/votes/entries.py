@@ -57,11 +57,11 @@ def named(column: Any, names: Sequence[str]) -> Any:
     return pc.index_in(column, value_set=pa.array(names, type=column.type))
 
 
-def strays(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
+def unnamed(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     """Return where an Arrow column of texts says something that is no name; null and "" do not."""
     said = pc.fill_null(pc.greater(pc.binary_length(_plain(decoded(column))), 0), False)
-    stray = pc.and_(named(column, names).is_null(), said)
-    return np.asarray(stray.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    without_name = pc.and_(named(column, names).is_null(), said)
+    return np.asarray(without_name.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _plain(column: Any) -> Any:

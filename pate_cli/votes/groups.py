@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
-from pate_cli.core.errors import VoteError, quoted
-from pate_cli.votes.beside.side_files import read_side, understood
+from pate_cli.core.errors import ParameterError, VoteError, quoted
+from pate_cli.votes.beside.side_files import in_order, read_side, understood
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
 
@@ -215,7 +215,13 @@ def teacher_groups(given: Groups) -> TeacherGroups:
     Raises:
         VoteError: a file that cannot be read as such.
     """
-    return given if isinstance(given, TeacherGroups) else load_groups(given)
+    if isinstance(given, TeacherGroups):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise ParameterError(
+            f"`groups` must be TeacherGroups, or a file of them, not {type(given).__name__}"
+        )
+    return load_groups(given)
 
 
 def load_groups(path: str | PathLike[str]) -> TeacherGroups:
@@ -265,7 +271,7 @@ def load_groups(path: str | PathLike[str]) -> TeacherGroups:
 
 def _plain(values: Sequence[Any] | NDArray[Any]) -> list[Any]:
     """Python's own numbers and texts."""
-    listed: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    listed = in_order(values, "what TeacherGroups say is a list, with an entry for each teacher")
     return [value.item() if isinstance(value, np.generic) else value for value in listed]
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.files.inputs import note
+from pate_cli.votes.beside.side_files import in_order
 
 LabelNames: TypeAlias = Sequence[str] | str | PathLike[str]
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
@@ -47,7 +48,7 @@ def names_of(given: LabelNames) -> tuple[str, ...]:
                     "give a file of names (@FILE) if it belongs there"
                 )
         return _checked(names)
-    return _checked(list(given))
+    return _checked(in_order(given, "`label_names` must be a list of texts, or a file of them"))
 
 
 def shown(names: Sequence[str], most: int = 3) -> str:

@@ -1,48 +1,42 @@
-"""From a source to a VoteFile: find the files, tell their format, hand them to who reads it."""
+"""From a source to a VoteFile: find it, open it, and hand it to the layout it has."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.words import Layout, Voting
 from pate_cli.files.inputs import watched
-from pate_cli.votes.beside.query_list import QueryList, query_list
+from pate_cli.votes.beside.query_list import Queries
 from pate_cli.votes.columns import QUERY, TEACHER
-from pate_cli.votes.groups import Groups, teacher_groups
-from pate_cli.votes.layouts.matrices import from_array, from_parts
-from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.groups import Groups
+from pate_cli.votes.layouts.choice import Opened, vote_file
+from pate_cli.votes.names import LabelNames
+from pate_cli.votes.reading import Reading, whole
 from pate_cli.votes.sources.copies import Wanted
 from pate_cli.votes.sources.files import locate
 from pate_cli.votes.sources.formats import Format
-from pate_cli.votes.sources.npy import open_npy, take_array
-from pate_cli.votes.told import Told
+from pate_cli.votes.sources.in_memory import ARRAY, TABLE, Held, in_memory
+from pate_cli.votes.sources.npy import held_array, open_npy
+from pate_cli.votes.sources.table import held_table
 from pate_cli.votes.vote_file import VoteFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-Queries: TypeAlias = QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]
-"""The ids of the queries, in order, or a file of them."""
 
 _NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
 
 
 @contextlib.contextmanager
 def open_votes(
-    source: str | PathLike[str] | NDArray[Any] | pa.Table | VoteFile,
+    source: str | PathLike[str] | Held | VoteFile,
     *,
     layout: Layout | str | None = None,
     classes: int | None = None,
@@ -66,7 +60,10 @@ def open_votes(
     given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
     on exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
     Parquet file that would hold it; neither is copied, and both must stay as they are while they
-    are read. Or a VoteFile that is open already: it is handed on as it is, and stays open.
+    are read. Or a data frame (of pandas, polars, or whatever else has `__arrow_c_stream__`), read
+    as the pyarrow.Table it gives, without an index that is no query_id; a list of rows, or what
+    else is like an array (`__array__`), read as the numpy array it gives. Or a VoteFile that is
+    open already: it is handed on as it is, and stays open.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
@@ -102,35 +99,55 @@ def open_votes(
             a file of names that cannot be read; `voting` without several labels a query, or one
             that their layout does not allow.
         ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
-            are not distinct, or not as many as classes; a source of another type; or any of these
-            words beside votes that are open already.
+            are not distinct, or not as many as classes; a source or a word of another type; rows
+            of a list that are not of one length; or any of these words beside votes that are open
+            already.
     """
+    wanted = _wanted(max_queries, progress)
     with contextlib.ExitStack() as stack:
         with watched() as read:
-            told = Told(
-                layout=None if layout is None else Layout(layout),
+            reading = Reading.said(
+                layout=layout,
                 classes=classes,
                 teachers=teachers,
                 batch_rows=batch_rows,
-                queries=None if queries is None else query_list(queries, id_column=id_column),
-                names=None if label_names is None else names_of(label_names),
-                groups=None if groups is None else teacher_groups(groups),
-                voting=None if voting is None else Voting(voting),
+                queries=queries,
+                label_names=label_names,
+                groups=groups,
+                voting=voting,
                 id_column=id_column,
             )
+            _check_stdin(stdin)
             if isinstance(source, VoteFile):
-                file = _as_it_is(source, told)
+                file = _as_it_is(source, reading)
             else:
-                # In long form a row is a vote.
-                rows = None if told.layout is Layout.LONG else max_queries
-                wanted = Wanted(rows) if progress is None else Wanted(rows, progress)
-                file = _read(source, told, stdin, stack, wanted)
+                file = vote_file(_opened(source, reading, stdin, stack, wanted), reading)
                 file = replace(file, read=read.closed())
         yield file
 
 
-def _as_it_is(file: VoteFile, told: Told) -> VoteFile:
-    if told != Told():
+def _wanted(max_queries: int | None, progress: Callable[[int], None] | None) -> Wanted:
+    rows = whole("max_queries", max_queries)
+    if progress is None:
+        return Wanted(rows)
+    if not callable(progress):
+        raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
+    return Wanted(rows, progress)
+
+
+def _check_stdin(stdin: Any) -> None:
+    """ParameterError for what no bytes can be read from."""
+    if stdin is None:
+        return
+    there = all(callable(getattr(stdin, name, None)) for name in ("read", "isatty"))
+    if not there or isinstance(stdin, io.TextIOBase):
+        raise ParameterError(
+            f"`stdin` must be an open binary file, as sys.stdin.buffer is, got {quoted(stdin)}"
+        )
+
+
+def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
+    if reading != Reading():
         raise ParameterError(
             f"{file.name} is open already; give layout, classes, teachers, queries, "
             "label_names, groups, id_column, batch_rows and voting where it is opened"
@@ -138,41 +155,44 @@ def _as_it_is(file: VoteFile, told: Told) -> VoteFile:
     return file
 
 
-def _read(
+def _opened(
     source: Any,
-    told: Told,
+    reading: Reading,
     stdin: IO[bytes] | None,
     stack: contextlib.ExitStack,
     wanted: Wanted,
-) -> VoteFile:
-    if isinstance(source, np.ndarray):
-        return from_array(take_array(source, "array", told.layout, told.class_names), told)
-    arrow = sys.modules.get("pyarrow")  # whoever has a table has imported it
-    if arrow is not None and isinstance(source, arrow.Table):
-        from pate_cli.votes.sources.parquet import table_parts
-
-        held = table_parts(source, "table", told.layout, told.names, id_column=told.id_column)
-        return from_parts(held, told)
-    if not isinstance(source, (str, PathLike)):
-        raise ParameterError(
-            "votes are a path, a URI, -, a numpy array, a pyarrow.Table or an opened file of "
-            f"votes, not {type(source).__name__}"
-        )
-    ids = (told.id_column or QUERY, TEACHER)
-    located = locate(os.fspath(source), stdin, stack, ids=ids, wanted=wanted)
+) -> Opened:
+    """The source as an array or a table, in files or in memory; copies live as long as `stack`."""
+    layout, names = reading.layout, reading.names
+    ids = (reading.id_column or QUERY, TEACHER)
+    if not isinstance(source, str | PathLike):
+        held = in_memory(source, ids)
+        if held is None:
+            raise ParameterError(
+                "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table, a "
+                "data frame or an opened file of votes, not " + type(source).__name__
+            )
+        if isinstance(held, np.ndarray):
+            return held_array(held, ARRAY, layout, reading.class_names)
+        return held_table(held, TABLE, layout, names, id_column=reading.id_column)
+    if layout is Layout.LONG:
+        wanted = replace(wanted, rows=None)  # a row is a vote there
+    path = os.fspath(source)
+    if not isinstance(path, str):
+        raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
+    located = locate(path, stdin, stack, ids=ids, wanted=wanted)
     if located.format is Format.NPY:
-        path = Path(located.parts[0].path)
-        return from_array(open_npy(path, located.name, told.layout, told.class_names), told)
-    numeral = next(filter(_NUMERAL.fullmatch, told.names or ()), None) if located.digits else None
+        file = Path(located.parts[0].path)
+        return open_npy(file, located.name, layout, reading.class_names)
+    numeral = next(filter(_NUMERAL.fullmatch, names or ()), None) if located.digits else None
     if numeral is not None:
         raise VoteError(
             f"{located.name}: in CSV {quoted(numeral)} of `label_names` looks like the number of a "
             "class; use Parquet or JSONL, which tell texts from numbers"
         )
     # pyarrow takes a tenth of a second to import: NPY files do without.
-    from pate_cli.votes.sources.parquet import open_parts
+    from pate_cli.votes.sources.parquet import open_table
 
-    parts = open_parts(
-        located.parts, located.name, told.layout, stack, told.names, id_column=told.id_column
+    return open_table(
+        located.parts, located.name, layout, stack, names, id_column=reading.id_column
     )
-    return from_parts(parts, told)

@@ -1,189 +1,216 @@
-"""From the rows of an opened file to checked histograms; what does it can be pickled.
-
-A copy in another process reads the same votes: what was settled on opening travels, open files and
-memory maps do not and are opened again by name.
-"""
+"""How votes are to be read, as far as that was said: checked before anything is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
-from pate_cli.core.arrays import Histograms, Ints, row_width, settled
-from pate_cli.votes.checks import Ids, Where, check_counts, check_labels, histograms_of
-from pate_cli.votes.ranges import Stretch
+from pate_cli.core.arrays import DENSE_CLASSES, Ints
+from pate_cli.core.checks import MOST_CLASSES
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.words import Layout, Voting
+from pate_cli.votes.batches import Reader
+from pate_cli.votes.beside.query_list import Queries, QueryList, query_list
+from pate_cli.votes.groups import Groups, TeacherGroups, teacher_groups
+from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.vote_file import VoteFile
+
+ENTRIES_PER_BATCH = 1 << 20
+"""At most this many int64 in one batch: 8 MB, so that many processes may read at once."""
 
 
-@dataclass(frozen=True, eq=False)
-class VoteBatch:
-    """Consecutive queries of a file.
+def batch_size(width: int) -> int:
+    """Return how many rows of `width` integers fit in one batch, at least 1."""
+    return max(1, ENTRIES_PER_BATCH // max(1, width))
 
-    first_row: 0-based number of the first query. ids: the query_id column of these rows (int64
-    array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
-    [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
-    be missing. Of more than DENSE_CLASSES classes, in whatever layout, they are SparseCounts.
+
+@dataclass(frozen=True)
+class Reading:
+    """How votes are to be read: what was said of them, None where nothing was.
+
+    See `open_votes`; names: the label names.
     """
 
-    first_row: int
-    ids: Ids
-    counts: Histograms
+    layout: Layout | None = None
+    classes: int | None = None
+    teachers: int | None = None
+    batch_rows: int | None = None
+    queries: QueryList | None = None
+    names: tuple[str, ...] | None = None
+    groups: TeacherGroups | None = None
+    voting: Voting | None = None
+    id_column: str | None = None
 
-
-def row_numbers(start: int, stop: int) -> Ints:
-    """Return the ids of rows start..stop-1 of a file that has none."""
-    return np.arange(start, stop, dtype=np.int64)
-
-
-class Extent(Protocol):
-    """Where rows of votes are."""
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind it, in order."""
-
-    @property
-    def portable(self) -> bool:
-        """Whether it pickles as names of files, without votes."""
-
-
-class Matrix(Extent, Protocol):
-    """A file with one row per query, before its layout gives the entries a meaning."""
-
-    @property
-    def where(self) -> Where:
-        """Where a row number points."""
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-
-    @property
-    def width(self) -> int:
-        """Number of entries in the first row."""
-
-    def blocks(
-        self, size: int, start: int, stop: int, *, absent_limit: int | None
-    ) -> Iterator[tuple[int, Ids, Ints]]:
-        """Yield rows start..stop-1 as (first row, ids, values [rows, columns]), at most `size`.
-
-        Values are sane whole numbers or ABSENT. `absent_limit` None: rows must be complete. A
-        number: entries may be missing, and a row of unusual length may hold at most that many.
-        """
-
-
-class Reader(Extent, Protocol):
-    """Histograms of an opened file, any rows of it."""
-
-    @property
-    def width(self) -> int:
-        """Entries that one row takes while it is read."""
-
-    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
-        """Yield rows start..stop-1, all of them there; VoteError at the first that is no vote."""
-
-
-_Source = TypeVar("_Source", bound=Extent)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ReadFrom(Generic[_Source]):
-    """What is read from a source, and is where that is."""
-
-    source: _Source
-
-    @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The files behind it, in order."""
-        return self.source.stretches
-
-    @property
-    def portable(self) -> bool:
-        """Whether it pickles as names of files, without votes."""
-        return self.source.portable
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _MatrixReader(ReadFrom[Matrix]):
-    """Batches of at most `size` rows of a matrix, each of `width` entries."""
-
-    size: int
-    width: int
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CountsReader(_MatrixReader):
-    """Rows are histograms; `teachers` and `missing_allowed` as in `check_counts`."""
-
-    teachers: int
-    missing_allowed: bool
-
-    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
-        """See Reader."""
-        for row, ids, counts in self.source.blocks(self.size, start, stop, absent_limit=None):
-            check_counts(
-                counts,
-                row,
-                self.source.where,
-                teachers=self.teachers,
-                missing_allowed=self.missing_allowed,
+    def __post_init__(self) -> None:
+        for name in ("classes", "teachers", "batch_rows"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        if self.names is not None and not self.multilabel:
+            if self.classes not in (None, len(self.names)):
+                raise ParameterError(
+                    f"`classes` {self.classes} is not the number of `label_names`, "
+                    f"{len(self.names)}"
+                )
+            object.__setattr__(self, "classes", len(self.names))
+        if self.classes is not None and not 2 <= self.classes <= MOST_CLASSES:
+            raise ParameterError(
+                f"`classes` must be between 2 and {MOST_CLASSES}, got {self.classes}"
             )
-            yield VoteBatch(row, ids, settled(counts))
+        if self.teachers is not None and self.teachers < 1:
+            raise ParameterError(f"`teachers` must be at least 1, got {self.teachers}")
+        if self.batch_rows is not None and self.batch_rows < 1:
+            raise ParameterError(f"batch_rows must be at least 1, got {self.batch_rows}")
+        if self.groups is not None and self.teachers not in (None, len(self.groups)):
+            raise ParameterError(
+                f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+        if self.voting is None:
+            return
+        if not self.multilabel:
+            raise UsageError(
+                "`voting` goes with several labels a query: `layout` "
+                f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
+            )
+        if self.voting is Voting.POWERSET and self.layout is Layout.MULTILABEL_COUNTS:
+            raise UsageError(
+                f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
+                "do not tell how many teachers gave which set of labels"
+            )
 
+    @classmethod
+    def said(
+        cls,
+        *,
+        layout: Layout | str | None,
+        classes: int | None,
+        teachers: int | None,
+        batch_rows: int | None,
+        queries: Queries | None,
+        label_names: LabelNames | None,
+        groups: Groups | None,
+        voting: Voting | str | None,
+        id_column: str | None,
+    ) -> Self:
+        """What the arguments of `open_votes` say; files that they name are read.
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LabelsReader(_MatrixReader):
-    """Rows are the labels of the teachers; `absent_limit` as in Matrix.blocks.
-
-    `weights` [teachers]: how many votes each teacher's counts for; None for one each.
-    """
-
-    classes: int
-    absent_limit: int | None
-    weights: Ints | None = None
-
-    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
-        """See Reader."""
-        blocks = self.source.blocks(self.size, start, stop, absent_limit=self.absent_limit)
-        for row, ids, labels in blocks:
-            check_labels(labels, row, self.source.where, classes=self.classes)
-            yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CountedReader:
-    """Histograms [queries, classes] that were counted on opening and are in memory."""
-
-    name: str
-    ids: Ids
-    counts: Histograms
-    size: int
-    strays: int = 0
-
-    def stray_rows(self, stop: int) -> int:
-        """How many rows of the files had a text that is no name, whichever queries they are on."""
-        del stop
-        return self.strays
+        Raises:
+            PateError: as `open_votes` does.
+        """
+        if id_column is not None and not isinstance(id_column, str):
+            raise ParameterError(
+                f"`id_column` must be the name of a column, got {quoted(id_column)}"
+            )
+        return cls(
+            layout=None if layout is None else Layout(layout),
+            classes=classes,
+            teachers=teachers,
+            batch_rows=batch_rows,
+            queries=None if queries is None else query_list(queries, id_column=id_column),
+            names=None if label_names is None else names_of(label_names),
+            groups=None if groups is None else teacher_groups(groups),
+            voting=None if voting is None else Voting(voting),
+            id_column=id_column,
+        )
 
     @property
-    def portable(self) -> bool:
-        """Never: a copy carries the histograms."""
-        return False
+    def ensemble(self) -> int | None:
+        """How many teachers there are, as far as that was said."""
+        return len(self.groups) if self.groups is not None else self.teachers
 
     @property
-    def width(self) -> int:
-        """Number of classes, or of entries of sparse histograms."""
-        return row_width(self.counts)
+    def multilabel(self) -> bool:
+        """Whether a query has several labels."""
+        return self.layout is not None and self.layout.multilabel
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """All queries as one: they are not the rows of the files."""
-        return (Stretch(self.name, len(self.counts)),)
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, where the names are not those of several labels."""
+        return None if self.multilabel else self.names
 
-    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
-        """See Reader."""
-        for first in range(start, stop, self.size):
-            end = min(first + self.size, stop)
-            yield VoteBatch(first, self.ids[first:end], self.counts[first:end])
+    def absent_limit(self, width: int) -> int | None:
+        """How many labels a row may have if some may be missing; None where none may.
+
+        Names allow it, for a text that is no name is a missing vote.
+        """
+        return width if self.teachers is None and self.names is not None else self.teachers
+
+    def size(self, width: int) -> int:
+        """Rows of a batch, each of `width` integers while it is read."""
+        return batch_size(width) if self.batch_rows is None else self.batch_rows
+
+    def file(
+        self,
+        name: str,
+        layout: Layout,
+        *,
+        queries: int,
+        classes: int,
+        teachers: int,
+        reader: Reader,
+        names: tuple[str, ...] | None = None,
+        label_set: LabelSet | None = None,
+    ) -> VoteFile:
+        """The opened file, with what was said about it and what it said itself."""
+        from_labels = layout in (Layout.LABELS, Layout.LABELS_BY_TEACHER, Layout.LONG)
+        return VoteFile(
+            name,
+            queries=queries,
+            classes=classes,
+            teachers=teachers if self.groups is None else self.groups.total,
+            layout=layout,
+            inferred=self.layout is None,
+            classes_from_data=self.classes is None and from_labels,
+            teachers_from_data=self.ensemble is None,
+            rows_from_data=(
+                self.teachers is not None and layout is Layout.LONG and self.queries is None
+            ),
+            rows_listed=self.queries is not None,
+            reader=reader,
+            label_names=names or self.names,
+            groups=None if self.groups is None else self.groups.public,
+            label_set=label_set,
+            id_column=self.id_column,
+        )
+
+    def drawn(self, classes: int, teachers: int) -> int:
+        """Numbers that labelling a row takes: a draw a class, or for every vote it might have."""
+        if classes <= DENSE_CLASSES:
+            return classes
+        return teachers if self.groups is None else self.groups.total
+
+    def weights(
+        self, teachers: int, name: str, columns: tuple[str, ...] | None = None
+    ) -> Ints | None:
+        """How many votes each teacher of a file called `name` counts for; None for one each."""
+        return None if self.groups is None else self.groups.in_columns(columns, teachers, name)
+
+    def refuse_groups(self, name: str) -> None:
+        """UsageError for groups of teachers beside histograms."""
+        if self.groups is not None:
+            raise UsageError(
+                f"`groups` needs to know who voted, and the histograms of {name} do not tell; "
+                "give the labels of the teachers"
+            )
+
+    def refuse_list(self, name: str) -> None:
+        """UsageError for a list of queries beside votes whose rows are the queries."""
+        if self.queries is not None:
+            raise UsageError(
+                f"`queries` goes with `layout` {Layout.LONG}; the rows of {name} are its queries"
+            )
+
+    def refuse_id_column(self, name: str) -> None:
+        """UsageError for the name of a column beside an array, which has none."""
+        if self.id_column is not None:
+            raise UsageError(f"`id_column` names a column of a table; {name} is an array")
+
+
+def whole(name: str, value: Any) -> int | None:
+    """The number, if one was given; ParameterError for what is no whole number."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ParameterError(f"`{name}` must be a whole number, got {quoted(value)}")
+    return int(value)

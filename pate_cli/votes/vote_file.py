@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,13 +11,10 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, PublicFact, Voting
 from pate_cli.files.inputs import Inputs
+from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.groups import Group
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
-from pate_cli.votes.reading import (
-    Reader,
-    VoteBatch,
-)
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,6 @@ class VoteFile:
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
     label_names: tuple[str, ...] | None = None
-    strays: Callable[[int], int] | None = field(default=None, repr=False, compare=False)
     groups: tuple[Group, ...] | None = None
     label_set: LabelSet | None = None
     id_column: str | None = None
@@ -121,14 +117,14 @@ class VoteFile:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
 
-    def stray_rows(self, limit: int | None = None) -> int:
+    def unnamed_rows(self, limit: int | None = None) -> int:
         """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
 
         Of the first `limit` rows, or all; in long form of all rows of the file. Reads them once
         more, where votes are words.
         """
         stop = self.queries if limit is None else min(limit, self.queries)
-        return 0 if self.strays is None else self.strays(stop)
+        return self.reader.unnamed_rows(stop)
 
     @property
     def votes_together(self) -> bool:

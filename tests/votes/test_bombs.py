@@ -25,11 +25,18 @@ from pate_cli.votes.beside import side_files
 from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.columns import MOST_COLUMNS
 from pate_cli.votes.layouts import long
-from pate_cli.votes.sources import arrow_files, converted, copies, delimited, json_lines, pages
-from pate_cli.votes.sources import parquet as parquet_module
-from pate_cli.votes.sources.arrow_messages import unpacked_sizes
-from pate_cli.votes.sources.footers import chunks_of, entries_of
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources import (
+    arrow_files,
+    converted,
+    copies,
+    delimited,
+    json_lines,
+    parquet_guard,
+    table_matrix,
+)
+from pate_cli.votes.sources.arrow_guard import unpacked_sizes
+from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.parquet_guard import chunks_of, entries_of
 from pate_cli.votes.sources.text import Rows
 
 WIDE = (
@@ -40,6 +47,9 @@ WIDE = (
 _CUTS_BY_ROWS = "max_rows_per_page" in (pq.write_table.__doc__ or "")
 
 
+POOLS = []
+
+
 @pytest.fixture
 def allocated():
     """Peak bytes of Arrow during a call, in a pool of its own."""
@@ -47,6 +57,8 @@ def allocated():
     def peak(call):
         before = pa.default_memory_pool()
         pool = pa.proxy_memory_pool(before)
+        # A thread of pyarrow that was reading ahead gives memory back later, to this pool.
+        POOLS.append(pool)
         pa.set_memory_pool(pool)
         try:
             call()
@@ -67,8 +79,8 @@ def lists(path, lengths, column="labels"):
 
 
 def test_a_giant_list_is_refused_by_the_footer(tmp_path, refusal, allocated, monkeypatch):
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
-    path = lists(tmp_path / "v.parquet", [parquet_module.MOST_ENTRIES + 1])
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 1 << 20)
+    path = lists(tmp_path / "v.parquet", [table_matrix.MOST_ENTRIES + 1])
     assert path.stat().st_size < 10_000
     said = []
     assert allocated(lambda: said.append(refusal(path, teachers=250))) < 1 << 19
@@ -81,8 +93,8 @@ def test_a_giant_list_is_refused_by_the_footer(tmp_path, refusal, allocated, mon
 @pytest.mark.parametrize("options", [{"teachers": 4, "classes": 2}, {"layout": "labels"}])
 def test_a_giant_list_among_others(options, tmp_path, refusal, allocated, monkeypatch):
     """Row 0 or `teachers` say how long the others may be."""
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 1 << 20)
-    lengths = [4] * 10 + [parquet_module.MOST_ENTRIES] + [4] * 10
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 1 << 20)
+    lengths = [4] * 10 + [table_matrix.MOST_ENTRIES] + [4] * 10
     path = lists(tmp_path / "v.parquet", [*lengths, 100])
     said = []
     assert allocated(lambda: said.append(refusal(path, **options))) < 1 << 19
@@ -96,7 +108,7 @@ def test_a_list_that_is_a_little_too_long_is_named(tmp_path, refusal):
 
 @pytest.mark.parametrize("told", [{}, {"teachers": 3}])
 def test_giant_sparse_lists(told, tmp_path, refusal, monkeypatch):
-    monkeypatch.setattr(parquet_module, "MOST_ENTRIES", 50)
+    monkeypatch.setattr(table_matrix, "MOST_ENTRIES", 50)
     table = pa.table({"label": [list(range(101))], "count": [[1] * 101]})
     pq.write_table(table, tmp_path / "v.parquet")
     most = told.get("teachers", 50)
@@ -172,7 +184,7 @@ def test_names_that_come_one_a_line(tmp_path, allocated, monkeypatch):
     found = []
 
     def look():
-        found.extend(next(json_lines.tables([Part("v.jsonl", str(path))], [], int))[0].names)
+        found.extend(next(json_lines.tables([SourceFile("v.jsonl", str(path))], [], int))[0].names)
 
     assert allocated(look) < count * count
     assert found == [f"class_{i}" for i in range(count)]
@@ -199,7 +211,7 @@ def test_names_that_came_before_are_known_without_a_count(tmp_path, read, monkey
     [("v.csv", b"class_0,class_1\n1,", b"\n"), ("v.jsonl", b'{"counts":[1', b"]}\n")],
 )
 def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, monkeypatch):
-    """Of a line of 64 MB no more is held than a few blocks."""
+    """Of a line of 64 MB no more is held than a few blocks, and the 32 that pyarrow reads ahead."""
     monkeypatch.setattr(delimited, "_BLOCK", 1 << 20)
     monkeypatch.setattr(json_lines, "_BLOCK", 1 << 18)
     monkeypatch.setattr(json_lines, "_LONGEST", 1 << 20)
@@ -207,7 +219,7 @@ def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, mo
     path.write_bytes(gzip.compress(start + b",1" * (1 << 25) + end, 1))
     assert path.stat().st_size < 1 << 19
     said = []
-    assert allocated(lambda: said.append(refusal(path))) < 1 << 25
+    assert allocated(lambda: said.append(refusal(path))) < 40 << 20
     assert said[0] in (
         "v.csv.gz: cannot be read as CSV from row 0 on; a row may be damaged, or longer than 1 MB",
         "v.jsonl.gz: a line is longer than 1 MB",
@@ -261,7 +273,7 @@ def test_a_disk_that_fills(packed, tmp_path, refusal, monkeypatch):
 
 def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, monkeypatch):
     """Two columns of zeros, each in one page of 4 MB; in pages of 64 kB they are read."""
-    monkeypatch.setattr(pages, "MOST_PAGES", 1 << 22)
+    monkeypatch.setattr(parquet_guard, "MOST_PAGES", 1 << 22)
     column = np.zeros(1 << 19, dtype=np.int64)
     table = pa.table({"class_0": column, "class_1": column})
     form = {"use_dictionary": False, "compression": "zstd", "row_group_size": len(column)}
@@ -283,7 +295,7 @@ def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, mon
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_long_text_in_every_row(listed, tmp_path, allocated, monkeypatch):
     """Stored once, it stood in memory once for every row: here 200 MB of it."""
-    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
     rows = 2000
     texts = pa.array(["cat", "x" * 100_000, "dog"])
     column = pa.DictionaryArray.from_arrays(pa.array(np.ones(rows, dtype=np.int32)), texts)
@@ -306,7 +318,7 @@ def test_a_long_text_in_every_row(listed, tmp_path, allocated, monkeypatch):
 
 def test_plain_texts_are_read_in_few_rows(tmp_path, allocated, monkeypatch):
     """All different and of a size that nobody but their pages tells."""
-    monkeypatch.setattr(pages, "AT_ONCE", 1 << 20)
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
     table = pa.table({"teacher_0": [f"{row:07}" * 10_000 for row in range(300)]})
     path = tmp_path / "v.parquet"
     form = {

@@ -178,7 +178,7 @@ def test_types_are_those_of_all_values(cells, block, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("query_id,v\n" + "".join(f"{key},{value}\n" for key, value in cells))
     ((schema, batches),) = delimited.tables(
-        [delimited.Part("t", str(path))], {"query_id"}, lambda _size: None
+        [delimited.SourceFile("t", str(path))], {"query_id"}, lambda _size: None
     )
     found = pa.Table.from_batches(list(batches), schema=schema).to_pydict()
 

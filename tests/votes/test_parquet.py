@@ -173,16 +173,16 @@ def test_widths_of_numbers_may_differ_between_parts(parquet, drain, tmp_path):
 
 
 def test_only_the_vote_columns_are_read(parquet, monkeypatch):
-    from pate_cli.votes.sources import parquet as module
+    from pate_cli.votes.sources.table import VoteTable
 
     asked = []
-    whole = module.Parts.batches
+    whole = VoteTable.batches
 
     def batches(self, size, columns, *rows):
         asked.append(list(columns))
         return whole(self, size, columns, *rows)
 
-    monkeypatch.setattr(module.Parts, "batches", batches)
+    monkeypatch.setattr(VoteTable, "batches", batches)
     path = parquet({"counts": [[2, 1], [1, 2]], "note": ["a", "b"], "true_label": [0, 1]})
     with open_votes(path) as votes:
         list(votes.batches())

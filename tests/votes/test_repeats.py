@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes, repeats
 from pate_cli.votes.repeats import first_repeat
-from pate_cli.votes.sources import parquet as parquet_module
+from pate_cli.votes.sources import table_matrix
 
 
 @pytest.fixture
 def small(monkeypatch):
     """So little is kept that any file of more than a few rows goes to the disk."""
     monkeypatch.setattr(repeats, "KEPT_BYTES", 100)
-    monkeypatch.setattr(parquet_module, "_IDS_AT_ONCE", 8)
+    monkeypatch.setattr(table_matrix, "_IDS_AT_ONCE", 8)
 
 
 @pytest.fixture

@@ -11,10 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.mechanisms import InteractiveGNMax
 from pate_cli.votes.beside.query_list import load_queries
-from pate_cli.votes.beside.student import StudentPredictions, load_predictions
-from pate_cli.votes.beside.truth import UNKNOWN, Truth, load_truth
+from pate_cli.votes.beside.student import (
+    StudentPredictions,
+    YesProbabilities,
+    check_predictions,
+    load_predictions,
+)
+from pate_cli.votes.beside.truth import UNKNOWN, PairTruth, Truth, load_truth, truth_of
 from refusals import refusal
 
 SHARES = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=20)
@@ -421,3 +427,74 @@ def test_random_damage(kind, table, array, text):
                 messages.append(str(error))
         assert len(messages) > 20
         assert not any("\n" in message for message in messages)
+
+
+@pytest.mark.parametrize("other", [SHARES, SHARES.tolist(), "student.npy", 5], ids=type)
+def test_what_are_no_predictions(other):
+    text = (
+        "`predictions` must be StudentPredictions(probabilities), or YesProbabilities(...) of "
+        f"several labels, not {type(other).__name__}"
+    )
+    settings = {"threshold": 20.0, "sigma1": 5.0, "sigma2": 3.0}
+    for build in (
+        lambda: check_predictions(other, None),
+        lambda: InteractiveGNMax(25, 3, **settings, predictions=other),
+    ):
+        assert refusal(ParameterError, build) == text
+
+
+def test_predictions_may_be_lists():
+    np.testing.assert_array_equal(StudentPredictions(SHARES.tolist()).of(range(20), 0), SHARES)
+    assert YesProbabilities([[0, 1]]).probabilities.dtype == np.float64
+    for kind in (StudentPredictions, YesProbabilities):
+        assert refusal(ParameterError, lambda kind=kind: kind([[1.0], [0.5, 0.5]])) == (
+            "student predictions must be an array, a row a query"
+        )
+        for other in (None, "x", {1: 2}, [[None]]):
+            message = refused(lambda kind=kind, other=other: kind(other))
+            assert message.startswith("student predictions must be numbers, got ")
+
+
+@pytest.mark.parametrize("other", [[0, 1], np.array([0, 1]), 5, None], ids=type)
+def test_what_is_no_truth(other):
+    assert refusal(ParameterError, lambda: truth_of(other, None)) == (
+        "the truth must be a file of true labels, Truth(labels) or PairTruth(labels), not "
+        + type(other).__name__
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "text"),
+    [
+        (Truth, {"labels": [0, 1]}, "true labels must be an array [queries] of whole numbers"),
+        (Truth, {"labels": np.ones(2)}, "true labels must be an array [queries] of whole numbers"),
+        (
+            Truth,
+            {"labels": np.ones((2, 3), dtype=int)},
+            "true labels must be an array [queries], got shape (2, 3)",
+        ),
+        (
+            PairTruth,
+            {"labels": np.ones(2, dtype=int)},
+            "true labels must be an array [queries, labels], got shape (2,)",
+        ),
+        (
+            Truth,
+            {"labels": np.ones(2, dtype=int), "ids": {7, 8}},
+            "true labels: `ids` must be a list of numbers or texts, in order, not set",
+        ),
+        (
+            Truth,
+            {"labels": np.ones(2, dtype=int), "ids": [[7], [8]]},
+            "true labels: the query id of row 0 is no number or text",
+        ),
+        (
+            Truth,
+            {"labels": np.ones(2, dtype=int), "words": 5},
+            "true labels: `words` must be a list of texts, in order, not int",
+        ),
+    ],
+    ids=str,
+)
+def test_truth_of_another_type(kind, words, text):
+    assert refusal(ParameterError, lambda: kind(**words)) == text

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.beside.side_files import (
     SideRows,
+    in_order,
     read_side,
 )
 from pate_cli.votes.checks import Ids
@@ -69,8 +70,12 @@ class QueryList:
         return np.array([int(text) for text in texts], dtype=np.int64)
 
 
+Queries: TypeAlias = QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str]
+"""The ids of the queries, in order, or a file of them."""
+
+
 def query_list(
-    given: QueryList | Sequence[Any] | NDArray[Any] | str | PathLike[str],
+    given: Queries,
     *,
     id_column: str | None = None,
 ) -> QueryList:
@@ -85,7 +90,7 @@ def query_list(
         return given
     if isinstance(given, str | PathLike):
         return load_queries(given, id_column=id_column)
-    ids: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    ids = in_order(given, "`queries` must be a list of ids, or a file of them")
     whole: list[Any] = [int(query) if isinstance(query, np.integer) else query for query in ids]
     return QueryList(tuple(whole))
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.errors import VoteError, quoted, shortened
+from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.sources.files import locate
-from pate_cli.votes.sources.footers import chunks_of
-from pate_cli.votes.sources.formats import Format, Part
+from pate_cli.votes.sources.formats import Format, SourceFile
+from pate_cli.votes.sources.parquet_guard import chunks_of
 
 MOST_BYTES = 1 << 32
 """Of a side file, each number counted as 8 of them."""
@@ -61,10 +61,12 @@ class SideRows:
     def __post_init__(self) -> None:
         if self.ids is None:
             return
-        ids = list(self.ids) if not isinstance(self.ids, np.ndarray) else self.ids.tolist()
+        ids = in_order(self.ids, f"{self.noun}: `ids` must be a list of numbers or texts")
         if len(ids) != self.count:
             raise VoteError(f"{self.noun}: {len(ids)} query ids for {self.count} rows")
         for row, query in enumerate(ids):
+            if not isinstance(query, Hashable):
+                raise ParameterError(f"{self.noun}: the query id of row {row} is no number or text")
             first = self._places.setdefault(query, row)
             if first != row:
                 raise VoteError(
@@ -161,7 +163,7 @@ def read_side(
     return Side(located.name, table, queries, located.digits)
 
 
-def _table(part: Part) -> Any:
+def _table(part: SourceFile) -> Any:
     from pyarrow import OSFile, parquet
 
     with understood(f"{part.name}: a truncated or damaged Parquet file"):
@@ -211,6 +213,16 @@ def understood(message: str) -> Iterator[None]:
         if type(error).__module__.partition(".")[0] != "pyarrow":
             raise
         raise VoteError(message) from error
+
+
+def in_order(given: Any, wanted: str) -> list[Any]:
+    """What is given as a list; ParameterError, which says what is `wanted`, without an order."""
+    if isinstance(given, np.ndarray) and given.ndim:
+        return list(given.tolist())
+    no_list = (str, bytes, Set, Mapping, np.ndarray)
+    if isinstance(given, no_list) or not isinstance(given, Iterable):
+        raise ParameterError(f"{wanted}, in order, not {type(given).__name__}")
+    return list(given)
 
 
 def of_pairs(

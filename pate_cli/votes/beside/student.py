@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
@@ -26,6 +26,17 @@ from pate_cli.votes.beside.side_files import (
 )
 
 _SUM_TOLERANCE = 1e-6
+
+
+def _probabilities(given: Any) -> Floats:
+    """An array of floats, as it is; of other numbers, or a list of rows, the array they make."""
+    if isinstance(given, np.ndarray) and given.dtype.kind == "f":
+        return given
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):
+        raise ParameterError("student predictions must be an array, a row a query") from None
+    return as_floats(array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +55,8 @@ class StudentPredictions:
     _rows: SideRows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        values = self.probabilities
+        values = _probabilities(self.probabilities)
+        object.__setattr__(self, "probabilities", values)
         if values.ndim != 2 or values.shape[1] < 2 or values.shape[0] == 0:
             raise VoteError(
                 "student predictions must be [queries, classes] with at least 2 classes, got "
@@ -106,7 +118,8 @@ class YesProbabilities:
     _rows: SideRows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        values = self.probabilities
+        values = _probabilities(self.probabilities)
+        object.__setattr__(self, "probabilities", values)
         if values.ndim != 2 or 0 in values.shape:
             raise VoteError(
                 "student predictions for several labels must be [queries, labels], probabilities "
@@ -168,8 +181,24 @@ def load_predictions(
     return StudentPredictions(as_floats(values), side.ids, columns)
 
 
+def refuse_others(predictions: Any) -> None:
+    """ParameterError for what are no predictions, such as an array of them."""
+    if not isinstance(predictions, StudentPredictions | YesProbabilities):
+        raise ParameterError(
+            "`predictions` must be StudentPredictions(probabilities), or YesProbabilities(...) of "
+            f"several labels, not {type(predictions).__name__}"
+        )
+
+
 def check_predictions(predictions: Any, label_set: LabelSet | None) -> None:
-    """VoteError where predictions are not of what the votes are on, however their shapes fit."""
+    """Refuse what are no predictions, or not of what the votes are on, however their shapes fit.
+
+    Raises:
+        ParameterError: what is there is neither None nor predictions.
+        VoteError: the predictions are of something else.
+    """
+    if predictions is not None:
+        refuse_others(predictions)
     pairs = label_set is not None and label_set.voting is Voting.BINARY
     if isinstance(predictions, YesProbabilities):
         if label_set is None or not pairs:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
     check_label_set,
     columns_of_labels,
+    in_order,
     of_pairs,
     read_side,
     side_by_side,
@@ -27,6 +28,8 @@ from pate_cli.votes.columns import LABEL, is_text
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
+
+_WORDS = "true labels: `words` must be a list of texts"
 
 _UNNAMED = -2
 """The true label of a query whose text is no name of a class."""
@@ -45,10 +48,20 @@ class Truth:
     labels: Ints
     ids: Sequence[Any] | NDArray[Any] | None = None
     words: tuple[str, ...] | None = None
+    sides: ClassVar[str] = "[queries]"
     _rows: SideRows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_rows", SideRows("true labels", len(self.labels), self.ids))
+        labels = self.labels
+        if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iub":
+            raise ParameterError(f"true labels must be an array {self.sides} of whole numbers")
+        if labels.ndim != 1 + self.sides.count(","):
+            raise ParameterError(
+                f"true labels must be an array {self.sides}, got shape {labels.shape}"
+            )
+        if self.words is not None:
+            object.__setattr__(self, "words", tuple(in_order(self.words, _WORDS)))
+        object.__setattr__(self, "_rows", SideRows("true labels", len(labels), self.ids))
 
     def named(self, names: Sequence[str] | None) -> Truth:
         """With texts turned into classes, of these names; labels that are classes stay as they are.
@@ -111,6 +124,8 @@ class PairTruth(Truth):
         ids: the queries' ids, or None when rows match queries of the votes by their order.
     """
 
+    sides: ClassVar[str] = "[queries, labels]"
+
     def check_length(self, *, asked: int, rows: int, rows_per_query: int = 1) -> None:
         """The same by queries."""
         if self.ids is None:
@@ -147,8 +162,13 @@ def truth_of(
     Raises:
         VoteError: a file that cannot be read as such, or the truth of something else.
     """
-    if not isinstance(truth, Truth):
+    if isinstance(truth, str | PathLike):
         return load_truth(truth, label_set, id_column=id_column)
+    if not isinstance(truth, Truth):
+        raise ParameterError(
+            "the truth must be a file of true labels, Truth(labels) or PairTruth(labels), not "
+            + type(truth).__name__
+        )
     pairs = label_set is not None and label_set.voting is Voting.BINARY
     if isinstance(truth, PairTruth):
         if label_set is None or not pairs:

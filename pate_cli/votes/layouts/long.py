@@ -7,7 +7,7 @@ make sparse histograms, a number per vote.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
+from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts, row_width
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.beside.query_list import QueryList
+from pate_cli.core.words import Layout
+from pate_cli.votes.batches import VoteBatch
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
-from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, strays, votes_of
-from pate_cli.votes.groups import TeacherGroups
-from pate_cli.votes.sources.parquet import Parts
+from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, unnamed, votes_of
+from pate_cli.votes.layouts.labels import LARGEST_LABEL_SEEN, classes_of
+from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.reading import Reading
+from pate_cli.votes.sources.table import VoteTable
+from pate_cli.votes.vote_file import VoteFile
 
 VOTES_AT_ONCE = 1 << 19
 """Rows of a batch."""
@@ -33,8 +37,70 @@ MOST_BYTES = 1 << 32
 """Of the histograms, or of who has voted on what, a bit each."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LongLayout:
+    """Histograms [queries, classes] that were counted on opening, in batches of `size`.
+
+    unnamed: rows of the files with a vote in words that is no label name.
+    """
+
+    name: str
+    ids: Ids
+    counts: Histograms
+    size: int
+    unnamed: int = 0
+
+    @classmethod
+    def file(cls, table: VoteTable, reading: Reading) -> VoteFile:
+        """Votes of a table with a row for each, counted now."""
+        name = table.where.name
+        votes = _counted(table, reading) if table.rows else _nobody(table, reading)
+        classes = reading.classes or classes_of(votes.top, name)
+        teachers = reading.teachers or votes.teachers
+        return reading.file(
+            name,
+            Layout.LONG,
+            queries=len(votes.counts),
+            classes=classes,
+            teachers=teachers,
+            reader=cls(
+                name=name,
+                ids=votes.ids,
+                counts=votes.counts,
+                size=reading.size(reading.drawn(classes, teachers)),
+                unnamed=votes.unnamed,
+            ),
+        )
+
+    @property
+    def portable(self) -> bool:
+        """Never: a copy carries the histograms."""
+        return False
+
+    @property
+    def width(self) -> int:
+        """Number of classes, or of entries of sparse histograms."""
+        return row_width(self.counts)
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All queries as one: they are not the rows of the files."""
+        return (Stretch(self.name, len(self.counts)),)
+
+    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
+        """See Reader."""
+        for first in range(start, stop, self.size):
+            end = min(first + self.size, stop)
+            yield VoteBatch(first, self.ids[first:end], self.counts[first:end])
+
+    def unnamed_rows(self, stop: int) -> int:
+        """How many rows of the files, whichever queries they are on; see Reader."""
+        del stop
+        return self.unnamed
+
+
 @dataclass(frozen=True, eq=False)
-class LongVotes:
+class _LongVotes:
     """Histograms [queries, classes] in order of the query ids, whoever voted and wherever.
 
     With a list of queries, in its order; where nobody voted on one, its histogram is empty. Without
@@ -43,18 +109,18 @@ class LongVotes:
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
-    strays: rows whose text is no name.
+    unnamed: rows whose text is no name.
     """
 
     ids: Ids
     counts: Histograms
     teachers: int
     top: int
-    strays: int = 0
+    unnamed: int = 0
 
 
 @dataclass
-class _Known:
+class _Distinct:
     """The distinct ids of one column so far, in order of first appearance until sorted."""
 
     ids: Any = None
@@ -79,20 +145,19 @@ class _Known:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _nobody(
-    parts: Parts, classes: int | None, teachers: int | None, asked: QueryList | None
-) -> LongVotes:
+def _nobody(table: VoteTable, reading: Reading) -> _LongVotes:
     """The votes where there are none: the neighbour of a file in which one teacher voted alone.
 
     VoteError unless all that is public is given: a vote must not decide whether a file is read.
     """
-    if classes is None or teachers is None or asked is None:
-        raise VoteError(f"{parts.where.name}: has no rows")
-    ids = asked.named_by(numbers=parts.ids_are_numbers)
+    classes, asked = reading.classes, reading.queries
+    if classes is None or reading.teachers is None or asked is None:
+        raise VoteError(f"{table.where.name}: has no rows")
+    ids = asked.named_by(numbers=table.ids_are_numbers)
     tally = _Dense(len(ids), classes) if classes <= DENSE_CLASSES else _Sparse(len(ids), classes)
     none = np.zeros(0, dtype=np.int64)
     tally.add(none, none)
-    return LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
+    return _LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
 
 
 def _fixed(counts: Histograms) -> Histograms:
@@ -102,39 +167,36 @@ def _fixed(counts: Histograms) -> Histograms:
     return counts
 
 
-def read_long(
-    parts: Parts,
-    *,
-    classes: int | None,
-    teachers: int | None,
-    largest_label: int,
-    asked: QueryList | None = None,
-    names: Sequence[str] | None = None,
-    groups: TeacherGroups | None = None,
-) -> LongVotes:
-    """Count the votes of `parts`.
+def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
+    """Count the votes of a table that has some.
 
-    `classes` None takes one more than the largest label, which may be at most `largest_label`.
-    `asked` lists the queries; None takes those that have a row. `groups` lists the teachers and how
-    many votes each one's counts for; None takes those who have a row, at one vote each. With
-    `teachers` or `names` a label may be null, -1, NaN or a text that is no name: a row without a
-    vote. Its query and its teacher are known all the same.
+    Without `classes` there is one more than the largest label, which may be at most
+    LARGEST_LABEL_SEEN. Without a list of queries those are counted that have a row, and without
+    groups the teachers who have one, at one vote each. With `teachers` or label names a label may
+    be null, -1, NaN or a text that is no name: a row without a vote. Its query and its teacher are
+    known all the same.
 
     Raises:
         VoteError: nulls, labels out of range, a teacher voting twice on a query, more teacher ids
             than `teachers`, without `teachers` a query that lacks a teacher, a vote on a query
             that is not among those asked, or of a teacher in no group.
     """
-    if not parts.rows:
-        return _nobody(parts, classes, teachers, asked)
-    where, query_id = parts.where, parts.columns.query
-    queries, voters = _Known(), _Known()
-    ballots = _Ballots(names, missing_allowed=teachers is not None or names is not None)
-    stray = 0
+    teachers, classes, asked, groups = (
+        reading.teachers,
+        reading.classes,
+        reading.queries,
+        reading.groups,
+    )
+    where, query_id = table.where, table.columns.query
+    queries, voters = _Distinct(), _Distinct()
+    label_column = _LabelColumn(
+        reading.names, missing_allowed=teachers is not None or reading.names is not None
+    )
+    without_name = 0
     listed = False
     top = 0
-    limit = largest_label if classes is None else classes - 1
-    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+    limit = LARGEST_LABEL_SEEN if classes is None else classes - 1
+    for row, batch in table.batches(VOTES_AT_ONCE, table.columns.needed):
         ids = ids_of(batch.column(query_id), query_id, row, where)
         if asked is not None and not listed:
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
@@ -151,8 +213,8 @@ def read_long(
             _refuse_others(its_teachers, voters.ids, row, where, _UNGROUPED)
         else:
             voters.learn(its_teachers)
-        labels = ballots.labels(batch, row, where)
-        stray += ballots.strays(batch)
+        labels = label_column.labels(batch, row, where)
+        without_name += label_column.unnamed(batch)
         top = max(top, int(labels.max()))
         if top > limit:
             raise VoteError(
@@ -166,10 +228,10 @@ def read_long(
         queries.sort()
     width = top + 1 if classes is None else classes
     weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
-    counts, rows, first_votes = _count(parts, queries, voters, width, weights, ballots)
+    counts, rows, first_votes = _count(table, queries, voters, width, weights, label_column)
     if teachers is None and (rows != found).any():
         row = int(first_votes[rows != found].min())
-        if row == parts.rows:
+        if row == table.rows:
             query = int(np.argmax(rows != found))
             raise VoteError(
                 f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
@@ -179,7 +241,7 @@ def read_long(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
-    return LongVotes(plain_ids(queries.ids), _fixed(counts), found, top, stray)
+    return _LongVotes(plain_ids(queries.ids), _fixed(counts), found, top, without_name)
 
 
 _UNASKED = "on a query that is not in the list of queries"
@@ -194,10 +256,15 @@ def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> 
 
 
 def _count(
-    parts: Parts, queries: _Known, voters: _Known, classes: int, weights: Ints, ballots: _Ballots
+    table: VoteTable,
+    queries: _Distinct,
+    voters: _Distinct,
+    classes: int,
+    weights: Ints,
+    label_column: _LabelColumn,
 ) -> tuple[Histograms, Ints, Ints]:
     """Return the histograms, and how many rows each query has and the first of them."""
-    where, query_id = parts.where, parts.columns.query
+    where, query_id = table.where, table.columns.query
     rows, found = len(queries.ids), len(voters.ids)
     if max(rows * found // 8, rows * classes * 8 * (classes <= DENSE_CLASSES)) > MOST_BYTES:
         raise VoteError(
@@ -207,14 +274,14 @@ def _count(
     tally = _Dense(rows, classes) if classes <= DENSE_CLASSES else _Sparse(rows, classes)
     present = np.zeros(rows, dtype=np.int64)
     voted = np.zeros((rows * found + 7) // 8, dtype=np.uint8)
-    first_votes = np.full(rows, parts.rows, dtype=np.int64)
-    for row, batch in parts.batches(VOTES_AT_ONCE, parts.columns.needed):
+    first_votes = np.full(rows, table.rows, dtype=np.int64)
+    for row, batch in table.batches(VOTES_AT_ONCE, table.columns.needed):
         query = queries.places(ids_of(batch.column(query_id), query_id, row, where))
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
         _mark(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
         present += np.bincount(query, minlength=rows)
-        labels = ballots.labels(batch, row, where)
+        labels = label_column.labels(batch, row, where)
         voted_on = labels != ABSENT
         tally.add((query * classes + labels)[voted_on], weights[teacher][voted_on])
     return tally.histograms(), present, first_votes
@@ -274,7 +341,7 @@ def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None
 
 
 @dataclass(frozen=True)
-class _Ballots:
+class _LabelColumn:
     """How the column of labels is read."""
 
     names: Sequence[str] | None
@@ -292,9 +359,9 @@ class _Ballots:
             labels[gaps] = ABSENT
         return labels
 
-    def strays(self, batch: Any) -> int:
+    def unnamed(self, batch: Any) -> int:
         """How many labels are texts and no names."""
         column = batch.column(LABEL)
         if self.names is None or not is_text(column.type):
             return 0
-        return int(np.count_nonzero(strays(column, self.names)))
+        return int(np.count_nonzero(unnamed(column, self.names)))

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
+from pate_cli.votes.batches import ReadFrom, VoteBatch, row_numbers
 from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
-from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
+from pate_cli.votes.layouts.orientation import check_three_sides
+from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.npy import NpyCube
+from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ScoresReader(ReadFrom[NpyCube]):
+class ScoresLayout(ReadFrom[NpyCube]):
     """Histograms of the best classes of [queries, teachers, classes].
 
     missing_allowed: a teacher all of whose scores are NaN has no vote. weights: as in `tally`.
@@ -26,6 +30,34 @@ class ScoresReader(ReadFrom[NpyCube]):
     size: int
     missing_allowed: bool
     weights: Ints | None = None
+
+    @classmethod
+    def file(cls, cube: NpyCube, reading: Reading, layout: Layout) -> VoteFile:
+        """Votes of an array of scores."""
+        name, (teachers, classes) = cube.where.name, cube.sides
+        check_three_sides(cube, layout, reading)
+        weights = reading.weights(teachers, name)
+        if reading.classes not in (None, classes):
+            raise VoteError(
+                f"{name}: has scores of {classes} classes, but `classes` {reading.classes}"
+            )
+        if classes == 1:
+            raise VoteError(
+                f"{name}: has scores of one class only; there is nothing to choose from"
+            )
+        return reading.file(
+            name,
+            layout,
+            queries=cube.rows,
+            classes=classes,
+            teachers=teachers,
+            reader=cls(
+                source=cube,
+                size=reading.size(teachers * classes),
+                missing_allowed=reading.teachers is not None,
+                weights=weights,
+            ),
+        )
 
     @property
     def width(self) -> int:

@@ -7,23 +7,35 @@ have votes, not from the number of classes: there may be millions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from pate_cli.core.arrays import DENSE_CLASSES, Ints, SparseCounts
-from pate_cli.core.errors import VoteError
-from pate_cli.votes.checks import ABSENT, Ids, check_counts, check_labels, first_bad, whole_numbers
+from pate_cli.core.errors import UsageError, VoteError
+from pate_cli.core.words import Layout
+from pate_cli.votes.batches import ReadFrom, VoteBatch, row_numbers
+from pate_cli.votes.checks import (
+    ABSENT,
+    LARGEST,
+    Ids,
+    check_counts,
+    check_labels,
+    first_bad,
+    whole_numbers,
+)
 from pate_cli.votes.columns import COUNT, LABEL
 from pate_cli.votes.entries import ids_of, numbers, plain_ids
-from pate_cli.votes.reading import ReadFrom, VoteBatch, row_numbers
-from pate_cli.votes.sources.parquet import Parts
+from pate_cli.votes.reading import Reading
+from pate_cli.votes.sources import table_matrix
+from pate_cli.votes.sources.table import VoteTable
+from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SparseReader(ReadFrom[Parts]):
+class SparseLayout(ReadFrom[VoteTable]):
     """Rows are histograms by their votes; `teachers` and `missing_allowed` as in `check_counts`."""
 
     size: int
@@ -32,7 +44,47 @@ class SparseReader(ReadFrom[Parts]):
     teachers: int
     missing_allowed: bool
 
-    def total(self, row: int) -> int:
+    @classmethod
+    def file(cls, table: VoteTable, reading: Reading) -> VoteFile:
+        """Votes of a table of sparse histograms, the first of them checked."""
+        name, classes = table.where.name, reading.classes
+        reading.refuse_groups(name)
+        if classes is None:
+            raise UsageError(
+                f"{name}: `layout` {Layout.SPARSE} needs `classes`, how many there are"
+            )
+        if table.columns.has_ids:
+            table_matrix.refuse_repeats(table)
+        most = min(classes, reading.teachers or classes, table_matrix.MOST_ENTRIES)
+        table_matrix.refuse_long_lists(table, most)
+        first_row = cls(
+            source=table,
+            size=1,
+            width=1,
+            classes=classes,
+            teachers=reading.teachers or LARGEST,
+            missing_allowed=True,
+        )
+        teachers = reading.teachers or first_row._total(0)
+        width = classes if classes <= DENSE_CLASSES else max(teachers, 1)
+        reader = replace(
+            first_row,
+            size=reading.size(width),
+            width=width,
+            teachers=teachers,
+            missing_allowed=reading.teachers is not None,
+        )
+        next(reader.batches(0, 1))
+        return reading.file(
+            name,
+            Layout.SPARSE,
+            queries=table.rows,
+            classes=classes,
+            teachers=teachers,
+            reader=reader,
+        )
+
+    def _total(self, row: int) -> int:
         """How many votes a row has."""
         _, batch = next(self.source.batches(1, self.source.columns.needed, row, row + 1))
         return int(self._histograms(batch, row).counts.sum())

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import is_text
-from pate_cli.votes.sources.arrow_messages import unpacked_sizes
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources.arrow_guard import unpacked_sizes
+from pate_cli.votes.sources.formats import SourceFile
 
 MOST_UNPACKED = 1 << 30
 """Bytes of a record batch once it is unpacked."""
@@ -28,7 +28,7 @@ _MOST_EMPTY = 1 << 24
 
 
 def tables(
-    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+    parts: Sequence[SourceFile], ids: Collection[str], passed: Callable[[int], None]
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; ids are as they are typed.
 
@@ -45,7 +45,7 @@ def tables(
         yield schema, _batches(part, schema, passed)
 
 
-def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
+def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         with _readable(part.name):
             source = stack.enter_context(pa.OSFile(part.path))
@@ -76,7 +76,7 @@ def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator
             yield batch
 
 
-def _refuse_giant(part: Part) -> None:
+def _refuse_giant(part: SourceFile) -> None:
     with _readable(part.name), pa.OSFile(part.path) as source:
         if source.read(len(_MAGIC)) == _MAGIC:
             source.seek(_FIRST_MESSAGE)

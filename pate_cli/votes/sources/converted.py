@@ -20,12 +20,14 @@ from pate_cli.votes.columns import TEACHER, is_text
 from pate_cli.votes.sources import arrow_files, delimited, json_lines
 from pate_cli.votes.sources.arrow_files import LONG_TEXTS, MOST_UNPACKED
 from pate_cli.votes.sources.copies import LARGE, Copies, leave_room
-from pate_cli.votes.sources.formats import Format, Part
+from pate_cli.votes.sources.formats import Format, SourceFile
 
 Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
 """Of each part its schema, and its rows as record batches of this schema."""
 
-_Reader: TypeAlias = Callable[[Sequence[Part], Collection[str], Callable[[int], None]], Tables]
+_Reader: TypeAlias = Callable[
+    [Sequence[SourceFile], Collection[str], Callable[[int], None]], Tables
+]
 _READERS: dict[Format, _Reader] = {
     Format.CSV: delimited.tables,
     Format.JSONL: json_lines.tables,
@@ -39,7 +41,7 @@ _WIDE_ROWS = 1 << 12
 
 
 def converted(
-    parts: Sequence[Part], kind: Format, copies: Copies, ids: Collection[str]
+    parts: Sequence[SourceFile], kind: Format, copies: Copies, ids: Collection[str]
 ) -> Iterator[Path]:
     """Yield a Parquet file for each part of a format, `ids` as in `locate`; parts are local.
 
@@ -59,13 +61,13 @@ def converted(
         yield path
 
 
-def _needed(part: Part, kind: Format, copies: Copies) -> Part:
+def _needed(part: SourceFile, kind: Format, copies: Copies) -> SourceFile:
     """The part, or a copy of the rows of a long text that are asked."""
     cut = None if kind is Format.ARROW else copies.beginning(part.path, part.name)
     if cut is None:
         return part
     copies.drop(part.path)
-    return Part(part.name, str(cut))
+    return SourceFile(part.name, str(cut))
 
 
 def _limited(batches: Iterator[Any], schema: Any, kind: Format, copies: Copies) -> Iterator[Any]:

@@ -77,7 +77,7 @@ class Copies:
         self._folder: Path | None = None
         self._made = 0
         self._wanted = wanted
-        self._told = self._done = 0
+        self._reported = self._done = 0
         stack.callback(self._remove)
 
     @property
@@ -88,8 +88,8 @@ class Copies:
     def passed(self, size: int) -> None:
         """So many bytes more were copied or read."""
         self._done += size
-        while self._told < self._done >> 20:
-            self._told += 1
+        while self._reported < self._done >> 20:
+            self._reported += 1
             self._wanted.progress(1)
 
     def new(self, name: str) -> Path:

@@ -21,7 +21,7 @@ import pyarrow.csv as pcsv
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.text import refuse_other_bytes
 
 _BLOCK = 1 << 23
@@ -36,7 +36,7 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def tables(
-    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+    parts: Sequence[SourceFile], ids: Collection[str], passed: Callable[[int], None]
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; a column has one type in all of them.
 
@@ -49,7 +49,7 @@ def tables(
         VoteError: no header, an unclear one, text that is no UTF-8, or rows of other lengths.
     """
     sheets = [_sheet(part, passed) for part in parts]
-    seen: dict[str, _Seen] = {}
+    seen: dict[str, _ColumnValues] = {}
     for sheet in sheets:
         _settle(sheet, seen)
     for sheet in sheets:
@@ -61,7 +61,7 @@ def tables(
 class _Sheet:
     """A part whose first line was read."""
 
-    part: Part
+    part: SourceFile
     names: tuple[str, ...]
     delimiter: str
     only_header: bool
@@ -98,7 +98,7 @@ class _Sheet:
 # The first line.
 
 
-def _sheet(part: Part, passed: Callable[[int], None]) -> _Sheet:
+def _sheet(part: SourceFile, passed: Callable[[int], None]) -> _Sheet:
     refuse_other_bytes(part, passed)
     with Path(part.path).open("rb") as file:
         start = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
@@ -146,7 +146,7 @@ def _sheet(part: Part, passed: Callable[[int], None]) -> _Sheet:
 
 
 @dataclass
-class _Seen:
+class _ColumnValues:
     """The values of a column so far."""
 
     name: str
@@ -201,8 +201,8 @@ def _first(column: Any, bad: Any) -> int:
     return int(np.argmax(np.append(bad, False)[places]))
 
 
-def _settle(sheet: _Sheet, seen: dict[str, _Seen]) -> None:
-    columns = [seen.setdefault(name, _Seen(name)) for name in sheet.names]
+def _settle(sheet: _Sheet, seen: dict[str, _ColumnValues]) -> None:
+    columns = [seen.setdefault(name, _ColumnValues(name)) for name in sheet.names]
     for row, batch in _rows(sheet, dict.fromkeys(sheet.names, _TEXT)):
         for column, values in zip(columns, batch.columns, strict=True):
             broken = pc.match_substring_regex(values.dictionary, _BROKEN_LINE)

@@ -30,7 +30,7 @@ from pate_cli.votes.sources.copies import Copies, Wanted, begun_with
 from pate_cli.votes.sources.formats import (
     HEAD,
     Format,
-    Part,
+    SourceFile,
     format_of,
     plain_suffix,
     suffix_format,
@@ -51,7 +51,7 @@ class Located:
 
     name: str
     format: Format
-    parts: tuple[Part, ...]
+    parts: tuple[SourceFile, ...]
     digits: bool = False
 
 
@@ -109,7 +109,7 @@ def locate(
     return search.alone(source, part)
 
 
-def _noted(parts: list[Part], what: str) -> list[Part]:
+def _noted(parts: list[SourceFile], what: str) -> list[SourceFile]:
     """The same files, of which it is known that they are read."""
     note(what, *((part.path, part.filesystem) for part in parts))
     return parts
@@ -141,18 +141,18 @@ class _Search:
         """
         begun = begun_with(stream, HEAD, name)
         format_of(begun, name)
-        return self.alone(name, Part(name, str(self.copies.spooled(stream, name, begun))))
+        return self.alone(name, SourceFile(name, str(self.copies.spooled(stream, name, begun))))
 
-    def alone(self, name: str, part: Part) -> Located:
+    def alone(self, name: str, part: SourceFile) -> Located:
         """One file, of any format."""
         kind, part = self._unpacked(format_of(_head(part), part.name), part)
         return self._as_votes(name, kind, [part])
 
-    def together(self, source: str, candidates: Sequence[Part]) -> Located:
+    def together(self, source: str, candidates: Sequence[SourceFile]) -> Located:
         """Keep the parts of tables; what could be a damaged part is an error, not passed over."""
         if not candidates:
             raise VoteError(f"{source}: the folder is empty")
-        if len(candidates) == 1 and _told(_head(candidates[0])) in (Format.NPY, Format.ZIP):
+        if len(candidates) == 1 and _marked(_head(candidates[0])) in (Format.NPY, Format.ZIP):
             return self.alone(source, candidates[0])
         found = [(part, kinds) for part in candidates if (kinds := _kinds_of_part(part))]
         if not found:
@@ -172,7 +172,7 @@ class _Search:
             parts.append(part)
         return self._as_votes(source, first, parts)
 
-    def _unpacked(self, kind: Format, part: Part) -> tuple[Format, Part]:
+    def _unpacked(self, kind: Format, part: SourceFile) -> tuple[Format, SourceFile]:
         """Take off what a file is packed in, as often as it is."""
         stored = 0
         for _ in range(_NESTED + 1):
@@ -187,11 +187,11 @@ class _Search:
                 with _stream(part) as stream:
                     copy = self.copies.unpacked(stream, kind, part.name, stored)
                 self.copies.drop(part.path)
-            part = Part(part.name, str(copy))
+            part = SourceFile(part.name, str(copy))
             kind = format_of(_head(part), part.name)
         raise VoteError(f"{part.name}: is packed more than {_NESTED} times; unpack it")
 
-    def _as_votes(self, name: str, kind: Format, parts: Sequence[Part]) -> Located:
+    def _as_votes(self, name: str, kind: Format, parts: Sequence[SourceFile]) -> Located:
         """Turn what is not read in place into what is."""
         if kind is Format.PARQUET:
             return Located(name, kind, tuple(parts))
@@ -201,25 +201,25 @@ class _Search:
 
         local = [self._on_disk(part) for part in parts]
         made = [
-            Part(part.name, str(path))
+            SourceFile(part.name, str(path))
             for part, path in zip(parts, converted(local, kind, self.copies, self.ids), strict=True)
         ]
         return Located(name, Format.PARQUET, tuple(made), digits=kind is Format.CSV)
 
-    def _on_disk(self, part: Part) -> Part:
+    def _on_disk(self, part: SourceFile) -> SourceFile:
         if part.filesystem is None:
             return part
         with _stream(part) as stream:
-            return Part(part.name, str(self.copies.spooled(stream, part.name)))
+            return SourceFile(part.name, str(self.copies.spooled(stream, part.name)))
 
 
-def _kinds_of_part(part: Part) -> tuple[Format, Format] | None:
+def _kinds_of_part(part: SourceFile) -> tuple[Format, Format] | None:
     """What a file in a folder is, by its name where it is packed, and what it is packed in, if so.
 
     None passes it over: text and archives count by their names only, a folder may hold others.
     """
     start = _head(part)
-    kind, named = _told(start), suffix_format(part.path)
+    kind, named = _marked(start), suffix_format(part.path)
     suffix = plain_suffix(part.path)
     if kind is Format.NPY or suffix in (".npy", ".npz"):
         raise VoteError(f"{part.name}: an NPY file cannot be one of several parts")
@@ -241,7 +241,7 @@ def _kinds_of_part(part: Part) -> tuple[Format, Format] | None:
     )
 
 
-def _told(start: bytes) -> Format | None:
+def _marked(start: bytes) -> Format | None:
     """The format of a file with a beginning that no other has."""
     with contextlib.suppress(VoteError):
         kind = format_of(start, "")
@@ -249,23 +249,23 @@ def _told(start: bytes) -> Format | None:
     return None
 
 
-def _local_part(path: Path, name: str | None = None) -> Part:
+def _local_part(path: Path, name: str | None = None) -> SourceFile:
     """Absolute, for another process may stand in another folder."""
-    return Part(str(path) if name is None else name, str(path.absolute()))
+    return SourceFile(str(path) if name is None else name, str(path.absolute()))
 
 
-def _head(part: Part) -> bytes:
+def _head(part: SourceFile) -> bytes:
     with _stream(part) as stream:
         return bytes(stream.read(HEAD))
 
 
-def _size(part: Part) -> int:
+def _size(part: SourceFile) -> int:
     with _stream(part) as stream:
         return int(stream.seek(0, 2))
 
 
 @contextlib.contextmanager
-def _stream(part: Part) -> Iterator[Any]:
+def _stream(part: SourceFile) -> Iterator[Any]:
     """Open a part for reading in order."""
     if part.filesystem is None:
         with _readable(part.name), Path(part.path).open("rb") as file:
@@ -290,7 +290,7 @@ def _entries_of(folder: Path) -> _Entries:
     return entries
 
 
-def _matching(source: str) -> list[Part]:
+def _matching(source: str) -> list[SourceFile]:
     pieces = Path(source).parts
     wild = next(place for place, piece in enumerate(pieces) if _GLOB.search(piece))
     base = Path(*pieces[:wild])
@@ -334,7 +334,7 @@ def _hidden(name: str) -> bool:
 # URIs.
 
 
-def _behind(uri: str, name: str, ids: Collection[str]) -> tuple[bool, list[Part]]:
+def _behind(uri: str, name: str, ids: Collection[str]) -> tuple[bool, list[SourceFile]]:
     """Return whether `uri` is a folder or glob, and its files in order of their paths.
 
     A question mark begins the options of an address; in a glob it is no wildcard.
@@ -390,5 +390,5 @@ def _matched(pieces: Sequence[str], at: _Place, entries: _Entries) -> Iterator[_
                 yield (*at, name)
 
 
-def _remote_part(name: str, path: str, filesystem: Any) -> Part:
-    return Part(name, path, None if filesystem.type_name == "local" else filesystem)
+def _remote_part(name: str, path: str, filesystem: Any) -> SourceFile:
+    return SourceFile(name, path, None if filesystem.type_name == "local" else filesystem)

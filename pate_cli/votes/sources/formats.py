@@ -30,7 +30,7 @@ class Format(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class SourceFile:
     """One file: a local path, or a path on a pyarrow filesystem; `name` is for messages."""
 
     name: str

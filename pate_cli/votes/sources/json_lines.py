@@ -22,7 +22,7 @@ import pyarrow.types as t
 
 from pate_cli.core.errors import VoteError, quoted
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.text import refuse_other_bytes
 
 _BLOCK = 1 << 22
@@ -47,7 +47,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
 def tables(
-    parts: Sequence[Part], ids: Collection[str], passed: Callable[[int], None]
+    parts: Sequence[SourceFile], ids: Collection[str], passed: Callable[[int], None]
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; a column has one type in all of them.
 
@@ -75,7 +75,7 @@ def tables(
         yield schema, _batches(part, schema, passed)
 
 
-def _batches(part: Part, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
+def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> Iterator[Any]:
     row = 0
     for block in _blocks(part, passed):
         for piece in _pieces(block, len(schema)):
@@ -108,7 +108,7 @@ def _pieces(block: bytes, columns: int) -> Iterator[bytes]:
         yield b"\n".join(lines[start : start + most])
 
 
-def _blocks(part: Part, passed: Callable[[int], None]) -> Iterator[bytes]:
+def _blocks(part: SourceFile, passed: Callable[[int], None]) -> Iterator[bytes]:
     """Yield whole lines, none of them empty."""
     with Path(part.path).open("rb") as file:
         held = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)

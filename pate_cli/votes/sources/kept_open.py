@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.sources.footers import Chunk, chunks_of
-from pate_cli.votes.sources.formats import Part
+from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more
@@ -41,7 +41,7 @@ def readable(name: str) -> Iterator[None]:
 class OpenFile:
     """An open part. shape: its bytes, and the rows of each of its row groups."""
 
-    part: Part
+    part: SourceFile
     source: Any
     footer: Any
     schema: Any
@@ -78,7 +78,7 @@ class KeptOpen:
     def __reduce__(self) -> tuple[type[KeptOpen], tuple[()]]:
         return KeptOpen, ()
 
-    def file(self, part: Part) -> OpenFile:
+    def file(self, part: SourceFile) -> OpenFile:
         """Return a file that is open.
 
         Raises:
@@ -107,7 +107,7 @@ class KeptOpen:
         self._first, self._latest = {}, None
 
 
-def _opened(part: Part) -> OpenFile:
+def _opened(part: SourceFile) -> OpenFile:
     with readable(part.name), contextlib.ExitStack() as stack:
         if part.filesystem is None:
             # Not mapped: pages of a large file that were read would count as memory in use.
@@ -125,7 +125,9 @@ def _opened(part: Part) -> OpenFile:
     return opened
 
 
-def _reader(part: Part, source: Any, footer: Any = None, dictionaries: Sequence[str] = ()) -> Any:
+def _reader(
+    part: SourceFile, source: Any, footer: Any = None, dictionaries: Sequence[str] = ()
+) -> Any:
     with readable(part.name):
         if part.filesystem is not None:  # far away a few large requests are worth their memory
             size, ahead = _BUFFER, True

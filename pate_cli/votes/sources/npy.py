@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
+from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.ranges import Stretch
-from pate_cli.votes.reading import row_numbers
 
 # How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
 _SIDES = {
@@ -152,6 +152,7 @@ class NpyMatrix(_Array):
     """
 
     names: tuple[str, ...] | None = None
+    columns: ClassVar[None] = None
 
     @property
     def texts(self) -> bool:
@@ -179,12 +180,12 @@ class NpyMatrix(_Array):
                 self.source.release()
             yield first, ids, values
 
-    def stray_rows(self, size: int, stop: int) -> int:
+    def unnamed_rows(self, size: int, stop: int) -> int:
         """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
         found = 0
         for _, part in self._pieces(size, 0, stop):
-            stray = (self._places(part) == ABSENT) & (part != "")
-            found += int(np.count_nonzero(stray.any(axis=1)))
+            without_name = (self._places(part) == ABSENT) & (part != "")
+            found += int(np.count_nonzero(without_name.any(axis=1)))
         return found
 
     def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -240,7 +241,7 @@ def open_npy(
     return _sided(name, source, layout, names)
 
 
-def take_array(
+def held_array(
     array: NDArray[Any],
     name: str,
     layout: Layout | None = None,
@@ -288,7 +289,7 @@ def _check_array(
         )
     if dtype.kind == "U" and not texts:
         raise VoteError(f"{name}: the array holds strings; if they are votes, give `label_names`")
-    kinds = "iuf" if layout is not None and layout.told_only else "iufU"
+    kinds = "iuf" if layout is not None and layout.never_inferred else "iufU"
     if layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER):
         kinds = "iufb"
     if dtype.kind not in kinds:

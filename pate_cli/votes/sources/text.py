@@ -13,7 +13,7 @@ import numpy as np
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.sources.formats import HEAD, Format, Part, format_of
+from pate_cli.votes.sources.formats import HEAD, Format, SourceFile, format_of
 
 _CHUNK = 1 << 20
 _NEWLINE, _CARRIAGE, _BLANK = 10, 13, 32
@@ -54,7 +54,7 @@ class Rows:
         return int(ends[wanted - 1]) + 1 if wanted <= len(ends) else None
 
 
-def refuse_other_bytes(part: Part, passed: Callable[[int], None]) -> None:
+def refuse_other_bytes(part: SourceFile, passed: Callable[[int], None]) -> None:
     """VoteError at the first line, counted from 1, that is not UTF-8; `passed` as in Copies."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     lines = 1

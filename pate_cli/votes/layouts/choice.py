@@ -1,0 +1,116 @@
+"""From an opened source to a VoteFile: which layout it has, as was said or as only one can be.
+
+The one place where layouts are told apart; what each of them means is in its own module.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.words import Layout
+from pate_cli.votes.batches import Matrix
+from pate_cli.votes.layouts.counts import CountsLayout
+from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
+from pate_cli.votes.layouts.labels import LabelsLayout
+from pate_cli.votes.layouts.multilabel import MultilabelLayout
+from pate_cli.votes.layouts.scores import ScoresLayout
+from pate_cli.votes.reading import Reading
+from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
+from pate_cli.votes.sources.table import VoteTable
+from pate_cli.votes.vote_file import VoteFile
+
+Opened: TypeAlias = NpyMatrix | NpyCube | VoteTable
+"""What a source is once it was opened: an array or a table, in files or in memory."""
+
+
+def vote_file(source: Opened, reading: Reading) -> VoteFile:
+    """The votes of an opened source, the layout of which is settled here.
+
+    Raises:
+        PateError: as `open_votes` does.
+    """
+    if isinstance(source, VoteTable):
+        return _of_table(source, reading)
+    return _of_array(source, reading)
+
+
+def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
+    name, layout = array.where.name, reading.layout
+    reading.refuse_list(name)
+    reading.refuse_id_column(name)
+    if isinstance(array, NpyMatrix):
+        if layout in (Layout.LONG, Layout.SPARSE):
+            raise VoteError(f"{name}: layout {layout} is for tables (Parquet, CSV, JSONL, Arrow)")
+        layout = layout or (_by_shape(array, reading) if array.texts else _inferred(array, reading))
+        if array.texts and layout is Layout.COUNTS:
+            raise VoteError(f"{name}: the array holds strings; counts are integers")
+        turned = array.transposed() if layout is Layout.LABELS_BY_TEACHER else array
+        return _of_matrix(turned, reading, layout)
+    if layout is None:
+        raise ParameterError("an array of three sides needs its `layout`")
+    if layout.multilabel:
+        return MultilabelLayout.file(array, reading, layout)
+    return ScoresLayout.file(array, reading, layout)
+
+
+def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
+    # These import pyarrow, which takes a tenth of a second: arrays do without.
+    from pate_cli.votes.layouts.long import LongLayout
+    from pate_cli.votes.layouts.sparse import SparseLayout
+    from pate_cli.votes.sources.table_matrix import open_matrix
+
+    columns = table.columns
+    if columns.layout is Layout.LONG:
+        return LongLayout.file(table, reading)
+    reading.refuse_list(table.where.name)
+    if columns.layout is Layout.SPARSE:
+        return SparseLayout.file(table, reading)
+    matrix = open_matrix(
+        table,
+        gaps_allowed=reading.teachers is not None,
+        names=reading.names,
+        placed=reading.groups is not None,
+        teachers=reading.teachers,
+    )
+    layout = reading.layout
+    # Words are no counts, so it is the shape alone that could be doubtful.
+    if columns.texts and layout is not Layout.MULTILABEL_COUNTS:
+        layout = Layout.LABELS
+    return _of_matrix(matrix, reading, layout or _inferred(matrix, reading))
+
+
+def _of_matrix(matrix: Matrix, reading: Reading, layout: Layout) -> VoteFile:
+    if layout is Layout.COUNTS:
+        return CountsLayout.file(matrix, reading)
+    if layout is Layout.MULTILABEL_COUNTS:
+        return MultilabelLayout.file(matrix, reading, layout)
+    return LabelsLayout.file(matrix, reading, layout)
+
+
+def _by_shape(texts: NpyMatrix, reading: Reading) -> Layout:
+    """The layout of an array of texts, which are labels: who is a row must be known."""
+    if reading.teachers not in (texts.width, texts.rows) or texts.width == texts.rows:
+        raise VoteError(
+            f"{texts.where.name}: the array holds strings, and who is a row cannot be told; say "
+            f"`layout` {Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
+        )
+    return Layout.LABELS if reading.teachers == texts.width else Layout.LABELS_BY_TEACHER
+
+
+def _inferred(matrix: Matrix, reading: Reading) -> Layout:
+    """The layout that the beginning of a matrix of numbers must have."""
+    columns = matrix.columns
+    evidence = Evidence(
+        matrix.rows,
+        matrix.width,
+        reading.classes,
+        reading.ensemble,
+        transposable=columns is None,
+        rows_are_queries=columns is not None and columns.rows_are_queries,
+        named=None if columns is None else columns.layout,
+    )
+    rows = max(1, SAMPLE_ENTRIES // max(1, matrix.width))
+    limit = reading.absent_limit(matrix.width)
+    _, _, sample = next(matrix.blocks(rows, 0, min(rows, matrix.rows), absent_limit=limit))
+    return infer(matrix.where.name, sample, evidence)

@@ -7,6 +7,7 @@ with its version.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import enum
 import inspect
@@ -25,10 +26,12 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import numpy as np
 
 import pate_cli as pate
+from floors import FLOORS
 from pate_cli.cli import help  # noqa: A004 - the panels
 from pate_cli.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "pate_cli"
 README = ROOT / "README.md"
 DOCS = ROOT / "pate_cli" / "docs"
 SAMPLES = ROOT / "sample_votes"
@@ -57,6 +60,7 @@ def blocks() -> dict[Path, dict[str, str]]:
     """Every page with the generated blocks in it, by name."""
     return {
         README: {"summary": summary(), "expected": expected()},
+        DOCS / "developing.md": {"floors": floors()},
         DOCS / "guide.md": {"two-rounds": two_rounds()},
         DOCS / "reference.md": {"reference": reference()},
         DOCS / "report.md": {"example": example()},
@@ -74,6 +78,23 @@ def fill(text: str, filled: dict[str, str]) -> str:
             raise SystemExit(f"no block {start.strip()} … {end}")
         text = f"{before}{start}{content}{end}{after}"
     return text
+
+
+def floors() -> str:
+    """The rooms by floor, the highest first, each with the first sentence of its docstring."""
+    lines = ["```text"]
+    for height, floor in reversed(list(enumerate(FLOORS, 1))):
+        for place, room in enumerate(floor):
+            said = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))
+            sentence = re.match(r".+?[.](?=\s|$)", said or "", re.DOTALL)
+            text = " ".join(sentence.group().split()) if sentence else room
+            lines += textwrap.wrap(
+                text.rstrip("."),
+                _WIDTH,
+                initial_indent=f"{'' if place else height:>2}  {room:<14}",
+                subsequent_indent=" " * 18,
+            )
+    return "\n".join([*lines, "```", ""])
 
 
 def summary() -> str:

@@ -108,10 +108,7 @@ class ExportedCurve(Result):
             "orders": self.orders.tolist(),
             "rdp": self.rdp.tolist(),
             "rounds": list(self.rounds),
-            "draws": [
-                {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
-                for draw in self.draws
-            ],
+            "draws": [draw.facts() for draw in self.draws],
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -306,8 +303,6 @@ class _Guarantee:
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
             )
-        for draw in draws:
-            draw.rdp(1.0 + 1e-9)  # refuses what is out of range
         return cls(
             tuple(spent), tuple(draws), neighbours, covers(kind, earlier=earlier), tuple(facts)
         )

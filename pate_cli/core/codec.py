@@ -26,8 +26,8 @@ _T = TypeVar("_T")
 _SPARING: Final = "sparing"
 SPARING: Final = {_SPARING: True}
 """Metadata of a field that stands in a document only where it differs from its default."""
+
 LARGEST_WHOLE: Final = 2**63 - 1
-_MOST_DIGITS: Final = 20
 _NAME: Final = "name"
 _NUMBERS: Final = {int, float}
 _WORDS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
@@ -89,9 +89,8 @@ def parsed(
     """
 
     def whole(digits: str) -> int:
-        if largest is not None and (
-            len(digits) > len(str(largest)) + 1 or abs(int(digits)) > largest
-        ):
+        # Of thousands of digits Python would not say which number they are.
+        if largest is not None and (len(digits) > 20 or abs(int(digits)) > largest):
             raise _FaultError("it holds a whole number that is too large")
         return int(digits)
 

@@ -22,7 +22,7 @@ from pate_cli.core.errors import LedgerError, PateError, shortened
 _T = TypeVar("_T")
 
 _CHECKSUM: Final = "checksum"
-LARGEST: Final = 1 << 28
+_LARGEST: Final = 1 << 28
 """Bytes; a device that never ends is told from a file by it."""
 
 
@@ -69,7 +69,7 @@ class Form:
         """
         ours = f"give a file that pate wrote with `{self.option}`"
         foreign = Refusal(LedgerError, f"not a {self.noun}, or a damaged one: ", f"; {ours}")
-        content = parsed(text, foreign, most=LARGEST)
+        content = parsed(text, foreign, most=_LARGEST)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             raise LedgerError(f"not a {self.noun}: {ours}")
         version = content.get("schema_version")
@@ -93,7 +93,7 @@ class Form:
 
 
 def content_of(
-    path: str | PathLike[str], *, most: int = LARGEST, error: type[PateError] = LedgerError
+    path: str | PathLike[str], *, most: int = _LARGEST, error: type[PateError] = LedgerError
 ) -> bytes:
     """The bytes of a file, no more than show that it has more than `most`."""
     try:

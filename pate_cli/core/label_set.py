@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.codec import SPARING, Refusal, called, decoded, encoded, picked
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Voting
 
@@ -18,6 +19,8 @@ UNDECIDED: Final = -1
 
 LARGEST_POWERSET: Final = 12
 """Labels beyond which sets of them are no classes: every one of the 2^L counts gets noise."""
+
+_DAMAGED: Final = Refusal(ParameterError, "what is said of several labels is damaged: ")
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,9 @@ class LabelSet:
         names: of the labels, [count], each once; None where they have none but their numbers.
     """
 
-    count: int
+    count: int = field(metadata=called("labels_per_query"))
     voting: Voting = Voting.BINARY
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = field(default=None, metadata=called("label_names") | SPARING)
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -91,8 +94,8 @@ class LabelSet:
 
     def facts(self) -> dict[str, Any]:
         """It in JSON-ready values."""
-        named = {} if self.names is None else {"label_names": list(self.names)}
-        return {"labels_per_query": self.count, "voting": self.voting.value, **named}
+        facts: dict[str, Any] = encoded(self)
+        return facts
 
     def texts(self) -> dict[str, str]:
         """It in texts."""
@@ -103,11 +106,8 @@ class LabelSet:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> LabelSet:
-        """The reverse of `facts`; KeyError, TypeError or a ParameterError for anything else."""
-        count, names = facts["labels_per_query"], facts.get("label_names")
-        if type(count) is not int or not (names is None or set(map(type, names)) == {str}):
-            raise TypeError("no labels")
-        return cls(count, Voting(facts["voting"]), None if names is None else tuple(names))
+        """The reverse of `facts`, also among others; ParameterError for anything else."""
+        return decoded(cls, picked(cls, facts), _DAMAGED)
 
 
 def rows_of(label_set: LabelSet | None) -> str:

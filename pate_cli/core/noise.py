@@ -194,6 +194,8 @@ class RunKey:
     def __post_init__(self) -> None:
         if len(self.secret) != _KEY_BYTES:
             raise ParameterError(f"a run's key has {_KEY_BYTES} bytes, not {len(self.secret)}")
+        if self.seed is not None and self.seed < 0:
+            raise ParameterError(f"seed must be a whole number >= 0, not {self.seed!r}")
 
     @classmethod
     def fresh(cls) -> RunKey:
@@ -210,8 +212,6 @@ class RunKey:
             number = operator.index(seed)
         except TypeError:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
-        if number < 0:
-            raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}")
         return cls(random_bytes(_KEY_BYTES), number)
 
     @property

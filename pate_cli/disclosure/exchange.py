@@ -62,7 +62,7 @@ _ORDERS: Final = (
 
 
 @dataclass(frozen=True, repr=False)
-class CostCurve(Result):
+class ExportedCurve(Result):
     """Upper bounds on the Rényi divergence of what a report releases, for all votes; public.
 
     Attributes:
@@ -108,10 +108,7 @@ class CostCurve(Result):
             "orders": self.orders.tolist(),
             "rdp": self.rdp.tolist(),
             "rounds": list(self.rounds),
-            "draws": [
-                {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift}
-                for draw in self.draws
-            ],
+            "draws": [draw.facts() for draw in self.draws],
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -128,7 +125,7 @@ class CostCurve(Result):
         return f"at {self.orders.size} orders up to {self.orders[-1]:g}, for all votes"
 
 
-def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> CostCurve:
+def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> ExportedCurve:
     """The Rényi curve that a report's public parameters imply.
 
     Args:
@@ -159,7 +156,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Co
         rdp += [draw.rdp(order) for order in wanted.tolist()]
     # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
     rdp = np.minimum.accumulate(rdp[::-1])[::-1]
-    return CostCurve(
+    return ExportedCurve(
         orders=wanted,
         rdp=np.array([significant_up(value) for value in rdp.tolist()]),
         neighbours=found.neighbours,
@@ -306,8 +303,6 @@ class _Guarantee:
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
             )
-        for draw in draws:
-            draw.rdp(1.0 + 1e-9)  # refuses what is out of range
         return cls(
             tuple(spent), tuple(draws), neighbours, covers(kind, earlier=earlier), tuple(facts)
         )

@@ -14,11 +14,10 @@ order, and its δ is added to the total's (accounting/THEORY.md, section 17).
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from os import PathLike
 from typing import Any, Final
@@ -30,10 +29,11 @@ from pate_cli.accounting.laplace.randomised_response import randomised_response_
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
+from pate_cli.core.codec import SPARING, Refusal, decoded, parsed, picked
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named, said_once
+from pate_cli.files.sealed_json import content_of, named
 
 CURVE_KIND: Final = "pate-rdp-curve"
 CURVE_VERSION: Final = 1
@@ -42,6 +42,11 @@ CURVE_VERSION: Final = 1
 _LARGEST_FILE: Final = 1 << 20
 _MOST_ORDERS: Final = 10_000
 _LONGEST_TEXT: Final = 200
+_REFUSED: Final = Refusal(
+    LedgerError,
+    "no external cost: ",
+    '; give {"orders": [...], "rdp": [...], ...}, without orders at which nothing is known',
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,27 +262,34 @@ def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
     note("an external cost", (path, None))
     with named(path):
         try:
-            return _part_from(_object_in(content_of(path, most=_LARGEST_FILE)))
+            content = content_of(path, most=_LARGEST_FILE)
+            return _part_from(parsed(content, _REFUSED, most=_LARGEST_FILE))
         except ParameterError as error:
             raise LedgerError(str(error)) from None
 
 
-def _object_in(text: bytes) -> Mapping[str, Any]:
-    """A JSON object that says nothing twice."""
-    try:
-        data = json.loads(text, object_pairs_hook=said_once, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        raise LedgerError("is no valid JSON") from None
+@dataclass(frozen=True)
+class _Stated:
+    """What is read of a file, in one of two forms; whatever else it says is its owner's."""
+
+    adjacency: Adjacency
+    covers: str | None = field(default=None, metadata=SPARING)
+    least_delta: float = field(default=0.0, metadata=SPARING)
+    orders: Floats | None = field(default=None, metadata=SPARING)
+    rdp: Floats | None = field(default=None, metadata=SPARING)
+    epsilon: float | None = field(default=None, metadata=SPARING)
+    delta: float | None = field(default=None, metadata=SPARING)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.least_delta < 1.0:
+            raise ParameterError("least_delta must be at least 0 and below 1")
+        if self.orders is not None and not 0 < self.orders.size <= _MOST_ORDERS:
+            raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
+
+
+def _part_from(data: Any) -> ExternalCurve | ExternalPair:
     if not isinstance(data, dict):
-        raise LedgerError('is no JSON object; give {"orders": [...], "rdp": [...], ...}')
-    return data
-
-
-def _no_number(word: str) -> float:
-    raise LedgerError(f"holds {word}; leave out the orders at which nothing is known")
-
-
-def _part_from(data: Mapping[str, Any]) -> ExternalCurve | ExternalPair:
+        raise _REFUSED.of("it must be a JSON object")
     if "guarantee" in data:
         raise LedgerError("is a report of votes; give the curve that was exported from it")
     if data.get("kind", CURVE_KIND) != CURVE_KIND:
@@ -287,53 +299,27 @@ def _part_from(data: Mapping[str, Any]) -> ExternalCurve | ExternalPair:
         raise LedgerError(
             f"has schema version {shortened(str(version))}, this tool reads {CURVE_VERSION}"
         )
-    curve, pair = ([name in data for name in form] for form in _FORMS)
-    if all(curve) == all(pair) or any(curve) == any(pair):
-        raise LedgerError('must state either "orders" and "rdp", or "epsilon" and "delta"')
-    least = data.get("least_delta", 0.0)
-    covers = data.get("covers")
-    if not (covers is None or isinstance(covers, str)):
-        raise LedgerError('"covers" must be a text')
-    least_delta = float(_numbers([least], "least_delta")[0])
-    if not 0.0 <= least_delta < 1.0:
-        raise LedgerError('"least_delta" must be at least 0 and below 1')
+    said = decoded(_Stated, picked(_Stated, data) | {"adjacency": _adjacency_in(data)}, _REFUSED)
     common: dict[str, Any] = {
-        "adjacency": _adjacency_in(data),
-        "covers": covers if covers is None else shortened(printable(covers), _LONGEST_TEXT),
-        "least_delta": least_delta,
+        "adjacency": said.adjacency,
+        "covers": None if said.covers is None else shortened(printable(said.covers), _LONGEST_TEXT),
+        "least_delta": said.least_delta,
     }
-    if all(pair):
-        epsilon, delta = (float(_numbers([data[name]], name)[0]) for name in _FORMS[1])
+    orders, rdp, epsilon, delta = said.orders, said.rdp, said.epsilon, said.delta
+    if orders is not None and rdp is not None and epsilon is None and delta is None:
+        return ExternalCurve(curve=RdpCurve(orders, rdp), **common)
+    if epsilon is not None and delta is not None and orders is None and rdp is None:
         return ExternalPair(stated=(epsilon, delta), **common)
-    orders, rdp = (_numbers(data[name], name) for name in _FORMS[0])
-    return ExternalCurve(curve=RdpCurve(orders, rdp), **common)
+    raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
 
 
-_FORMS: Final = (("orders", "rdp"), ("epsilon", "delta"))
-
-
-def _adjacency_in(data: Mapping[str, Any]) -> Adjacency:
+def _adjacency_in(data: Mapping[str, Any]) -> str:
+    """The word for it in our spelling."""
     stated = data.get("adjacency")
-    if isinstance(stated, str):
-        word = stated.lower().replace("_", "-")
-        if word in list(Adjacency):
-            return Adjacency(word)
-    raise LedgerError(
-        f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
-        f"{quoted(stated)}"
-    )
-
-
-def _numbers(given: Any, name: str) -> Floats:
-    """A list of JSON numbers as float64; booleans are none."""
-    if not isinstance(given, list) or not 0 < len(given) <= _MOST_ORDERS:
-        raise LedgerError(f'"{name}" must be a list of 1 to {_MOST_ORDERS} numbers')
-    if any(type(value) not in (int, float) for value in given):
-        raise LedgerError(f'"{name}" must hold numbers alone')
-    try:
-        found = np.array([float(value) for value in given])
-    except OverflowError:
-        found = np.array([np.inf])
-    if not np.isfinite(found).all():
-        raise LedgerError(f'"{name}" holds a number that is too large')
-    return found
+    word = stated.lower().replace("_", "-") if isinstance(stated, str) else ""
+    if word not in list(Adjacency):
+        raise LedgerError(
+            f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
+            f"{quoted(stated)}"
+        )
+    return word

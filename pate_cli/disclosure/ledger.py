@@ -16,22 +16,22 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.checks import check_delta, check_orders, check_positive
+from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.entropy import random_name
-from pate_cli.core.errors import LedgerError, ParameterError, VoteError, quoted, shortened
+from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.files.inputs import note
@@ -39,10 +39,9 @@ from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.votes import Group
 
-_T = TypeVar("_T")
-
-_MOST_ROWS: Final = 2**63 - 1
-_LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=2, unsealed=(1,))
+_LEDGER: Final = Form(
+    "pate-ledger", "ledger", "ledger", version=2, unsealed=(1,), marks={"releasable": False}
+)
 _RECORD: Final = Form(
     "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
 )
@@ -61,6 +60,13 @@ class Draw:
     beta: float
     sigma: float
     shift: float
+
+    def __post_init__(self) -> None:
+        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
+
+    def facts(self) -> dict[str, float]:
+        """It as public files have it."""
+        return {"beta": self.beta, "sigma_release": self.sigma, "shift": self.shift}
 
     def rdp(self, order: float) -> float:
         """ε_κ(λ), nats; ParameterError where it is infinite."""
@@ -91,20 +97,28 @@ class Round:
     answers: int
     draws: tuple[Draw, ...] = ()
     read_off: tuple[PublicFact, ...] = ()
-    groups: tuple[Group, ...] = ()
-    label_set: LabelSet | None = None
+    groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
+    label_set: LabelSet | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.answers <= self.max_answers <= self.queries:
+        counts = (self.answers, self.max_answers, self.queries)
+        whole = all(isinstance(count, int | np.integer) for count in counts)
+        if not (whole and 0 <= self.answers <= self.max_answers <= self.queries):
             raise LedgerError(
-                f"round {shortened(self.id)}: answers, max_answers and queries must satisfy "
-                f"0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
+                f"round {shortened(self.id)}: answers, max_answers and queries must be whole "
+                f"numbers, 0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
+            )
+        k, together = self.teachers_per_record, self.votes_together
+        if not (isinstance(k, int | np.integer) and isinstance(together, bool | np.bool_)):
+            raise LedgerError(
+                f"round {shortened(self.id)}: its mechanism must say a whole number as "
+                "`teachers_per_record`, and true or false as `votes_together`, where it has them"
             )
         moved = max((group.votes_per_record for group in self.groups), default=None)
-        if moved not in (None, self.teachers_per_record):
+        if moved not in (None, k):
             raise LedgerError(
                 f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
-                f"but it was charged for {shortened(str(self.teachers_per_record))}"
+                f"but it was charged for {shortened(str(k))}"
             )
 
     @property
@@ -120,29 +134,29 @@ class Round:
         return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ledger(Result):
     """Rényi costs and local sensitivities per order, and the public facts of every round.
 
     Attributes:
         analysis: `tight` or `paper`.
         delta: δ the rounds were run for.
+        private: False when some labels were drawn from a fixed seed.
+        rounds: one entry a run, sorted by id.
         orders: Rényi orders, [orders].
         rdp: total cost at each order, [orders], nats.
-        sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
         ceiling: a bound on LS_d for every d that no vote can change, [orders], nats.
-        rounds: one entry a run, sorted by id.
-        private: False when some labels were drawn from a fixed seed.
+        sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
     """
 
     analysis: str
     delta: float
+    private: bool = True
+    rounds: tuple[Round, ...]
     orders: Floats
     rdp: Floats
-    sensitivity: Floats
     ceiling: Floats
-    rounds: tuple[Round, ...]
-    private: bool = True
+    sensitivity: Floats
 
     def __post_init__(self) -> None:
         if self.analysis not in ("tight", "paper"):
@@ -268,34 +282,11 @@ class Ledger(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """What the ledger file holds."""
-        return {
-            "releasable": False,
-            "analysis": self.analysis,
-            "delta": self.delta,
-            "private": self.private,
-            "rounds": [
-                {
-                    "id": done.id,
-                    "mechanism": dict(done.mechanism),
-                    "queries": done.queries,
-                    "max_answers": done.max_answers,
-                    "answers": done.answers,
-                    "draws": [asdict(draw) for draw in done.draws],
-                    "read_off": [fact.value for fact in done.read_off],
-                    **({"groups": [asdict(group) for group in done.groups]} if done.groups else {}),
-                    **({} if done.label_set is None else {"label_set": done.label_set.facts()}),
-                }
-                for done in self.rounds
-            ],
-            "orders": self.orders.tolist(),
-            "rdp": self.rdp.tolist(),
-            "ceiling": self.ceiling.tolist(),
-            "sensitivity": self.sensitivity.tolist(),
-        }
+        return {**_LEDGER.marks, **encoded(self)}
 
     def to_json(self) -> str:
         """The ledger file, to be written with mode 0600."""
-        return _LEDGER.text(self.to_dict())
+        return _LEDGER.text(self)
 
     def columns(self) -> dict[str, Floats]:
         """What was spent by order."""
@@ -320,20 +311,10 @@ class Ledger(Result):
         Raises:
             LedgerError: truncated, foreign, damaged, or written by a newer schema.
         """
-        data = _LEDGER.fields(text)
-        try:
-            return cls(
-                analysis=data["analysis"],
-                delta=float(_numbers(data["delta"])),
-                orders=_numbers(data["orders"]),
-                rdp=_numbers(data["rdp"]),
-                sensitivity=_numbers(data["sensitivity"]),
-                ceiling=_numbers(data["ceiling"]),
-                rounds=tuple(_round_from(entry) for entry in data["rounds"]),
-                private=_of_type(bool, data["private"]),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise LedgerError("the ledger is damaged: a field is missing or malformed") from None
+        found = _LEDGER.read(cls, text, _older_ledger)
+        if not found.rounds:
+            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
+        return found
 
 
 @dataclass(frozen=True)
@@ -341,14 +322,31 @@ class PastRelease:
     """One draw that was made.
 
     Attributes:
-        rounds: ids of the rounds whose cost it released.
-        draw: its public parameters.
         id: random name of the draw, so that records which both tell of it count it once.
+        rounds: ids of the rounds whose cost it released, at least one.
+        beta, sigma_release, shift: the public parameters of the draw.
     """
 
+    id: str
     rounds: tuple[str, ...]
-    draw: Draw
-    id: str = ""
+    beta: float
+    sigma_release: float
+    shift: float
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise ParameterError("a release of no round")
+        _ = self.draw  # refuses what is out of range
+
+    @classmethod
+    def of(cls, rounds: tuple[str, ...], draw: Draw, name: str = "") -> PastRelease:
+        """A draw from these rounds, by its name."""
+        return cls(id=name, rounds=rounds, **draw.facts())
+
+    @property
+    def draw(self) -> Draw:
+        """Its public parameters."""
+        return Draw(beta=self.beta, sigma=self.sigma_release, shift=self.shift)
 
 
 class Outcome(enum.StrEnum):
@@ -376,6 +374,11 @@ class Attempt:
     delta: float
     refusal_epsilon: float
     outcome: Outcome
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_positive("refusal_epsilon", self.refusal_epsilon)
+        check_delta(self.delta)
 
     @property
     def cost(self) -> float:
@@ -423,7 +426,7 @@ class SpendRecord:
         if draw is None:
             return self
         names = tuple(done.id for done in ledger.rounds)
-        past = PastRelease(names, draw, random_name(16))
+        past = PastRelease.of(names, draw, random_name(16))
         return replace(self, releases=(*self.releases, past))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
@@ -434,18 +437,7 @@ class SpendRecord:
 
     def to_json(self) -> str:
         """The record file."""
-        releases: Sequence[dict[str, Any]] = [
-            {
-                "id": past.id,
-                "rounds": list(past.rounds),
-                "beta": past.draw.beta,
-                "sigma_release": past.draw.sigma,
-                "shift": past.draw.shift,
-            }
-            for past in self.releases
-        ]
-        attempts = [asdict(attempt) for attempt in self.attempts]
-        return _RECORD.text({"releases": releases, "attempts": attempts})
+        return _RECORD.text(self)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
@@ -460,15 +452,7 @@ class SpendRecord:
     @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
-        data = _RECORD.fields(text)
-        try:
-            releases = tuple(_past_from(past) for past in _of_type(list, data["releases"]))
-            # Version 1 knew of no targets.
-            tried = [] if data["schema_version"] == 1 else _of_type(list, data["attempts"])
-            attempts = tuple(_attempt_from(attempt) for attempt in tried)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            raise LedgerError("the record of releases is damaged") from None
-        return cls(releases, attempts)
+        return _RECORD.read(cls, text, _older_record)
 
 
 def _decimal_sum(numbers: Iterable[float]) -> float:
@@ -497,71 +481,19 @@ def record_beside(ledger: str | PathLike[str]) -> Path:
     return at.with_name(f"{at.name}.spent.json")
 
 
-def _round_from(data: Mapping[str, Any]) -> Round:
-    """A round of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
-    draws = tuple(Draw(**draw) for draw in data["draws"])
-    for draw in draws:
-        draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
-    facts = tuple(PublicFact(fact) for fact in _of_type(list, data.get("read_off", [])))
-    _of_type(str, data["id"])
-    _of_type(dict, data["mechanism"])
-    for count in ("queries", "max_answers", "answers"):
-        if _of_type(int, data[count]) > _MOST_ROWS:
-            raise OverflowError("more rows than any file has")
-    groups = tuple(_group_from(group) for group in _of_type(list, data.get("groups", [])))
-    several = None
-    if "label_set" in data:
-        several = LabelSet.from_facts(_of_type(dict, data["label_set"]))
-    read = {"draws": draws, "read_off": facts, "groups": groups, "label_set": several}
-    return Round(**{**data, **read})
+def _older_ledger(data: dict[str, Any], _version: int) -> None:
+    """The first ledgers did not say what was read off the votes."""
+    for done in _objects(data.get("rounds")):
+        done.setdefault("read_off", [])
 
 
-def _group_from(data: dict[str, Any]) -> Group:
-    """A group of a ledger file; KeyError, TypeError or ValueError when it is damaged."""
-    for name, value in _of_type(dict, data).items():
-        _of_type(str if name == "group" else int, value)
-    try:
-        return Group(**data)
-    except VoteError as error:
-        raise ValueError("a damaged group") from error
+def _older_record(data: dict[str, Any], version: int) -> None:
+    """Version 1 knew of no targets; draws once had no names."""
+    if version == 1:
+        data["attempts"] = []
+    for past in _objects(data.get("releases")):
+        past.setdefault("id", "")
 
 
-def _past_from(data: dict[str, Any]) -> PastRelease:
-    """A release of a record file; KeyError, TypeError or a ParameterError when it is damaged."""
-    names = _of_type(list, data["rounds"])
-    if not names:
-        raise TypeError("a release of no round")
-    beta, sigma, shift = (data[field] for field in ("beta", "sigma_release", "shift"))
-    for number in (beta, sigma, shift):
-        if type(number) not in (int, float):
-            raise TypeError("not a number")
-    draw = Draw(beta=float(beta), sigma=float(sigma), shift=float(shift))
-    draw.rdp(1.0 + 1e-9)  # parameters out of range are damage, too
-    return PastRelease(
-        tuple(_of_type(str, name) for name in names), draw, _of_type(str, data.get("id", ""))
-    )
-
-
-def _attempt_from(data: dict[str, Any]) -> Attempt:
-    """An attempt of a record file; KeyError, TypeError or ValueError when it is damaged."""
-    epsilon, delta, eta = (
-        float(_numbers(data[name])) for name in ("epsilon", "delta", "refusal_epsilon")
-    )
-    if not all(0.0 < number < math.inf for number in (epsilon, delta, eta)) or delta >= 1.0:
-        raise ValueError("out of range")
-    return Attempt(_of_type(str, data["id"]), epsilon, delta, eta, Outcome(data["outcome"]))
-
-
-def _numbers(value: Any) -> Floats:
-    """JSON numbers as float64; TypeError or ValueError for text, booleans and ragged lists."""
-    found = np.asarray(value)
-    if found.dtype.kind not in "iuf":
-        raise TypeError("not numbers")
-    return found.astype(np.float64)
-
-
-def _of_type(kind: type[_T], value: Any) -> _T:
-    """The value, if JSON gave it this very type (a boolean is no whole number)."""
-    if type(value) is not kind:
-        raise TypeError(f"not {kind.__name__}")
-    return value
+def _objects(found: Any) -> list[dict[str, Any]]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

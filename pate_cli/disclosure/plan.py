@@ -9,7 +9,7 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
-from pate_cli.accounting.gnss import shift_quantile
+from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
@@ -92,7 +92,7 @@ class ReleasePlan:
     @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return self.draw.rdp(self.order)
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order, shift=self.shift)
 
     @property
     def claimed_rdp(self) -> float | None:

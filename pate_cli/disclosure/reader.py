@@ -6,42 +6,28 @@ to version 4 a target that is met without a test, and what is unsettled, stood i
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.clock import TIME_FORMAT
-from pate_cli.core.errors import LedgerError, ParameterError, ReportError, VoteError, shortened
+from pate_cli.core.codec import Refusal, decoded, parsed, picked
+from pate_cli.core.errors import ReportError, shortened
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import LabelFormat, PublicFact
+from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.guarantee import DRAWS
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.report import (
-    SCHEMA_VERSION,
-    SINCE,
-    Crosscheck,
-    DataIndependent,
-    GroupGuarantee,
-    LabelFile,
-    Report,
-    Sanitized,
-    Spent,
-    Statement,
-    Tested,
-)
+from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
-from pate_cli.files.sealed_json import finite, said_once
+from pate_cli.files.sealed_json import content_of, named
 
 _LARGEST: Final = 1 << 26
 """Bytes."""
-_LARGEST_NUMBER: Final = 1 << 63
+_OURS: Final = "give the file that --report wrote"
 _OLDEST: Final = 3
 # What the sentences of versions 3 and 4 said, by what is a field of its own since.
 _UNSETTLED: Final = {
@@ -69,12 +55,9 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
-    try:
-        with Path(path).open("rb") as file:
-            return parse_report(file.read(_LARGEST + 1), str(path))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ReportError(f"cannot read {path}: {reason}") from None
+    with named(path, ReportError):
+        content = content_of(path, most=_LARGEST, error=ReportError)
+    return parse_report(content, str(path))
 
 
 def _from_pipe() -> bytes:
@@ -93,20 +76,8 @@ def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
     Raises:
         ReportError: no JSON, of another kind, of a version that is not read, or against the schema.
     """
-    if len(text) > _LARGEST:
-        raise ReportError(f"{name} is no report: none is so long")
-    try:
-        data = json.loads(
-            text,
-            parse_float=finite,
-            parse_int=_whole,
-            parse_constant=finite,
-            object_pairs_hook=said_once,
-        )
-        json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
-    except (ValueError, RecursionError, LedgerError):
-        raise ReportError(f"{name} is no report: it is not valid JSON, or a part of it") from None
-    return ReadReport(*_understood(data, name))
+    foreign = Refusal(ReportError, f"{name} is no report, or a damaged one: ", f"; {_OURS}")
+    return ReadReport(*_understood(parsed(text, foreign, most=_LARGEST), name))
 
 
 def report_of(report: Report) -> ReadReport:
@@ -116,14 +87,15 @@ def report_of(report: Report) -> ReadReport:
 
 def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if not isinstance(data, dict):
-        raise ReportError(f"{name} is no report: give the file that --report wrote")
+        raise ReportError(f"{name} is no report: {_OURS}")
     kind = data.get("kind")
     if isinstance(kind, str) and kind in _SECRETS:
         raise ReportError(f"{name} is {_SECRETS[kind]}, which is SECRET; give the public report")
     if data.get("dry_run") is True:
         raise ReportError(f"{name} is a quote of --dry-run, nothing was released; give a report")
     if data.get("releasable") is not True or "guarantee" not in data:
-        raise ReportError(f"{name} is no report: give the file that --report wrote")
+        raise ReportError(f"{name} is no report: {_OURS}")
+    damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
     version = data.get("schema_version")
     if type(version) is not int or not _OLDEST <= version <= SCHEMA_VERSION:
         raise ReportError(
@@ -133,19 +105,19 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if version < SCHEMA_VERSION:
         foreign = next((field for field in SINCE if SINCE[field] > version and field in data), None)
         if foreign is not None:
-            raise ReportError(f"{name} is damaged: version {version} has no field {foreign!r}")
+            raise damaged.of(f"version {version} has no field {foreign!r}")
         data = _raised(data, version)
     fault = next(faults(data, report_schema()), None)
     if fault is not None:
-        raise ReportError(f"{name} is damaged: {fault}")
+        raise damaged.of(fault)
     try:
         if data["time"] is not None:
             datetime.strptime(data["time"], TIME_FORMAT)
         if version < SINCE["unsettled"]:
             data = _told(data)
-        return _report(data, version), data
-    except (ValueError, TypeError, KeyError, ParameterError, VoteError) as error:
-        raise ReportError(f"{name} is damaged: {error}") from None
+    except ValueError as error:
+        raise damaged.of(error) from None
+    return decoded(Report, _fields(data, version), damaged), data
 
 
 def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
@@ -167,56 +139,25 @@ def _told(data: dict[str, Any]) -> dict[str, Any]:
     unsettled = [word for word, said in _UNSETTLED.items() if any(said in one for one in warnings)]
     return {
         **data,
-        **({} if met is None else {"met_target": finite(met[1])}),
+        **({} if met is None else {"met_target": float(met[1])}),
         **({"unsettled": unsettled} if unsettled else {}),
     }
 
 
-def _report(data: Mapping[str, Any], version: int) -> Report:
-    guarantee, tested, spent = data["guarantee"], data["tested"], data["spent"]
-    crosscheck, labels = data["crosscheck"], data["labels"]
-    several = LabelSet.from_facts(data) if "labels_per_query" in data else None
-    names = None if several is not None else data.get("label_names")
-    earlier = tuple(
-        Draw(beta=draw["beta"], sigma=draw["sigma_release"], shift=draw["shift"])
-        for draw in data.get("earlier_draws", [])
-    )
-    same = (
-        "epsilon", "epsilon_kind", "delta", "private", "sound", "analysis", "mechanism",
-        "queries", "answers", "max_answers", "run", "time",
-    )  # fmt: skip
-    return Report(
-        **{name: data[name] for name in same},
-        sanitized=Sanitized(**data["sanitized"]),
-        data_independent=DataIndependent(**data["data_independent"]),
-        summary=guarantee["summary"],
-        adjacency=guarantee["adjacency"],
-        covers=guarantee["covers"],
-        statements=tuple(Statement(**one) for one in guarantee["statements"]),
-        rounds=tuple(data["rounds"]),
-        warnings=tuple(data["warnings"]),
-        tested=None if tested is None else Tested(**{**tested, "orders": tuple(tested["orders"])}),
-        spent=None if spent is None else Spent(**spent),
-        label_set=several,
-        label_names=None if names is None else tuple(names),
-        groups=tuple(GroupGuarantee(**group) for group in data.get("groups", [])),
-        earlier_draws=earlier,
-        external=tuple(data.get("external", [])),
-        met_target=data.get("met_target"),
-        unsettled=tuple(data.get("unsettled", [])),
-        crosscheck=None
-        if crosscheck is None
-        else Crosscheck(**{**crosscheck, "steps": tuple(crosscheck["steps"])}),
-        labels=None
-        if labels is None
-        else LabelFile(**{**labels, "format": LabelFormat(labels["format"])}),
-        tool=data["tool"]["version"],
-        read_as=version,
-    )
-
-
-def _whole(text: str) -> int:
-    number = int(text)
-    if abs(number) > _LARGEST_NUMBER:
-        raise ValueError("no number of a report")
-    return number
+def _fields(data: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """What the file says, by the fields of `Report`."""
+    found = {
+        **picked(Report, data),
+        **data["guarantee"],
+        "tool": data["tool"]["version"],
+        "read_as": version,
+    }
+    if "labels_per_query" in data:
+        found.pop("label_names", None)
+        found["label_set"] = picked(LabelSet, data)
+    if "earlier_draws" in data:
+        found["earlier_draws"] = [
+            {"beta": draw["beta"], "sigma": draw["sigma_release"], "shift": draw["shift"]}
+            for draw in data["earlier_draws"]
+        ]
+    return found

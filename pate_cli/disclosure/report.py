@@ -7,12 +7,13 @@ that `release` sanitized. It holds no reference to a ledger and cannot be made f
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
@@ -92,10 +93,6 @@ class Crosscheck:
     advanced_epsilon: float | None
     compared: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """It in JSON-ready values."""
-        return asdict(self) | {"steps": list(self.steps)}
-
 
 @dataclass(frozen=True)
 class LabelFile:
@@ -117,10 +114,6 @@ class LabelFile:
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
         """What was written in this format."""
         return cls(label_format, digest.size, digest.sha256, digest.parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """It in JSON-ready values."""
-        return asdict(self) | {"format": self.format.value}
 
 
 @dataclass(frozen=True)
@@ -208,13 +201,13 @@ class Report(Result):
     warnings: tuple[str, ...] = ()
     tested: Tested | None = None
     spent: Spent | None = None
-    label_set: LabelSet | None = None
-    label_names: tuple[str, ...] | None = None
-    groups: tuple[GroupGuarantee, ...] = ()
-    earlier_draws: tuple[Draw, ...] = ()
-    external: tuple[dict[str, Any], ...] = ()
-    met_target: float | None = None
-    unsettled: tuple[str, ...] = ()
+    label_set: LabelSet | None = field(default=None, metadata=SPARING)
+    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING)
+    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
+    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING)
+    external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING)
+    met_target: float | None = field(default=None, metadata=SPARING)
+    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING)
     crosscheck: Crosscheck | None = None
     labels: LabelFile | None = None
     run: str | None = None
@@ -248,50 +241,24 @@ class Report(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, in a stable order of keys; one read in its version."""
-        names = {} if self.label_names is None else {"label_names": list(self.label_names)}
+        said = encoded(self)
         facts = {
             "schema_version": self.read_as,
             "tool": {"name": "pate-cli", "version": self.tool},
-            "run": self.run,
-            "time": self.time,
-            "labels": None if self.labels is None else self.labels.to_dict(),
+            **_among(said, "run", "time", "labels"),
             "releasable": True,
-            "private": self.private,
-            "sound": self.sound,
-            "epsilon": self.epsilon,
-            "epsilon_kind": self.epsilon_kind,
-            "delta": self.delta,
-            "analysis": self.analysis,
+            **_among(said, "private", "sound", "epsilon", "epsilon_kind", "delta", "analysis"),
             "conversion": _CONVERSIONS[self.analysis],
-            "mechanism": self.mechanism,
-            "queries": self.queries,
-            "answers": self.answers,
-            "max_answers": self.max_answers,
-            **names,
-            **({} if self.label_set is None else self.label_set.facts()),
-            "guarantee": {
-                "summary": self.summary,
-                "adjacency": self.adjacency,
-                "covers": self.covers,
-                "statements": [asdict(statement) for statement in self.statements],
-            },
-            "sanitized": asdict(self.sanitized),
-            "data_independent": asdict(self.data_independent),
-            "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
-            "tested": None if self.tested is None else _plain(self.tested),
-            **({} if self.met_target is None else {"met_target": self.met_target}),
-            "spent": None if self.spent is None else asdict(self.spent),
-            **_listed(self.groups),
+            **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
+            **said.get("label_set", {}),
+            "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
+            **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
+            **_among(said, "spent", "groups"),
             **_charged(self.earlier_draws),
-            **(
-                {"external": [self._of_version(part) for part in self.external]}
-                if self.external
-                else {}
-            ),
-            **({"unsettled": list(self.unsettled)} if self.unsettled else {}),
-            "rounds": list(self.rounds),
-            "warnings": list(self.warnings),
+            **_among(said, "external", "unsettled", "rounds", "warnings"),
         }
+        if self.external:
+            facts["external"] = [self._of_version(part) for part in said["external"]]
         return self._of_version(facts)
 
     def _of_version(self, facts: dict[str, Any]) -> dict[str, Any]:
@@ -338,22 +305,13 @@ class RefusedError(PateError):
         self.report = report
 
 
-def _listed(groups: tuple[GroupGuarantee, ...]) -> dict[str, Any]:
-    return {"groups": [asdict(group) for group in groups]} if groups else {}
+def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those of some facts that there are, in this order."""
+    return {name: said[name] for name in names if name in said}
 
 
 def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
-    if not draws:
-        return {}
-    return {
-        "earlier_draws": [
-            {"beta": draw.beta, "sigma_release": draw.sigma, "shift": draw.shift} for draw in draws
-        ]
-    }
-
-
-def _plain(tested: Tested) -> dict[str, Any]:
-    return asdict(tested) | {"orders": list(tested.orders)}
+    return {"earlier_draws": [draw.facts() for draw in draws]} if draws else {}
 
 
 @dataclass(frozen=True)
@@ -391,9 +349,9 @@ class Quote(Result):
     max_answers: int
     planned_release: dict[str, Any]
     data_independent: DataIndependent
-    threshold: float | None = None
-    target: Outlook | None = None
-    groups: tuple[GroupGuarantee, ...] = ()
+    threshold: float | None = field(default=None, metadata=SPARING)
+    target: Outlook | None = field(default=None, metadata=SPARING)
+    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
@@ -407,27 +365,16 @@ class Quote(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The quote as JSON-ready values."""
-        derived = {} if self.threshold is None else {"threshold": self.threshold}
-        target = {}
-        if self.target is not None:
-            target = {"target": asdict(self.target) | {"orders": list(self.target.orders)}}
+        said = encoded(self)
         return {
             "schema_version": SCHEMA_VERSION,
             "dry_run": True,
             "sound": self.sound,
             "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": self.mechanism,
-            **derived,
-            "queries": self.queries,
-            "max_answers": self.max_answers,
-            "planned_release": self.planned_release,
-            "data_independent": asdict(self.data_independent),
-            "crosscheck": None if self.crosscheck is None else self.crosscheck.to_dict(),
+            **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers"),
+            **_among(said, "planned_release", "data_independent", "crosscheck"),
             "labels": None,
-            **target,
-            **_listed(self.groups),
-            "warnings": list(self.warnings),
+            **_among(said, "target", "groups", "warnings"),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pate_cli.core.errors import LedgerError
+from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
@@ -90,8 +90,8 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
 def _label_set(facts: Mapping[str, Any]) -> LabelSet | None:
     try:
         return LabelSet.from_facts(facts) if "labels_per_query" in facts else None
-    except (KeyError, TypeError):
-        raise LedgerError("what a round says of several labels is damaged") from None
+    except ParameterError as error:
+        raise LedgerError(str(error)) from None
 
 
 def _released(report: Report) -> Report:

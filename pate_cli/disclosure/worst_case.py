@@ -22,6 +22,7 @@ import numpy as np
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.ledger import Draw, Round
@@ -45,7 +46,9 @@ class Spending:
 
 
 def spendings(rounds: Sequence[Round]) -> list[Spending]:
-    """What rounds have asked, by their public facts."""
+    """What rounds have asked, by their public facts; LedgerError where there is none."""
+    if not rounds:
+        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
     return [
         Spending(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
         for done in rounds

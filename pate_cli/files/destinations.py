@@ -1,8 +1,8 @@
 """The places an output can go: a file beside its temporary, or a stream written where it is.
 
-`outputs` composes these into a transaction. All kinds answer `check` before any private work and
-take their content while `staging`; then a `File`, or a `StoredFile` on an object store, is placed
-(and can be withdrawn), a `Stream` is sent.
+`transaction.Outputs` composes these. All kinds answer `check` before any private work and take
+their content while `staging`; then a `File`, or a `StoredFile` on an object store, is placed (and
+can be withdrawn), a `Stream` is sent.
 """
 
 from __future__ import annotations

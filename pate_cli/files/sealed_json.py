@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pate_cli.core.errors import LedgerError, shortened
+from pate_cli.core.codec import Refusal, decoded, encoded, parsed
+from pate_cli.core.errors import LedgerError, PateError, shortened
+
+_T = TypeVar("_T")
 
 _CHECKSUM: Final = "checksum"
 _LARGEST: Final = 1 << 28
@@ -34,6 +36,7 @@ class Form:
         option: the parameter whose file it is.
         version: of its schema.
         unsealed: earlier versions, which carry no checksum.
+        marks: fields that are the same in every file of the kind.
     """
 
     kind: str
@@ -41,29 +44,34 @@ class Form:
     option: str
     version: int
     unsealed: tuple[int, ...]
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
-    def text(self, fields: Mapping[str, Any]) -> str:
-        """The file; floats come back from it bit by bit."""
-        content = {"kind": self.kind, "schema_version": self.version, **fields}
+    def text(self, value: Any) -> str:
+        """The file of a dataclass; floats come back from it bit by bit."""
+        content = {
+            "kind": self.kind, "schema_version": self.version, **self.marks, **encoded(value)
+        }  # fmt: skip
         sealed = {**content, _CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
-    def fields(self, text: str | bytes) -> dict[str, Any]:
-        """What `text` was given.
+    def read(
+        self, kind: type[_T], text: str | bytes, older: Callable[[dict[str, Any], int], None]
+    ) -> _T:
+        """The dataclass that `text` was given.
+
+        Args:
+            kind: what to read.
+            text: the file.
+            older: told the fields of an unsealed file and its version, gives what it lacks.
 
         Raises:
-            LedgerError: truncated, foreign, newer, or not as it was written.
+            LedgerError: truncated, foreign, newer, damaged, or not as it was written.
         """
-        try:
-            content = json.loads(text, parse_constant=finite, parse_float=finite)
-        except (ValueError, RecursionError):
-            raise LedgerError(
-                f"not a {self.noun}, or a truncated one: it is not valid JSON"
-            ) from None
+        ours = f"give a file that pate wrote with `{self.option}`"
+        foreign = Refusal(LedgerError, f"not a {self.noun}, or a damaged one: ", f"; {ours}")
+        content = parsed(text, foreign, most=_LARGEST)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
-            raise LedgerError(
-                f"not a {self.noun}: give a file that pate wrote with `{self.option}`"
-            )
+            raise LedgerError(f"not a {self.noun}: {ours}")
         version = content.get("schema_version")
         # A boolean or 2.0 would pass for a number.
         if type(version) is not int or version not in (*self.unsealed, self.version):
@@ -71,45 +79,39 @@ class Form:
                 f"the {self.noun} has schema version {shortened(str(version))}, this tool reads "
                 f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
+        damaged = Refusal(LedgerError, f"the {self.noun} is damaged: ", "; restore it from a copy")
         checksum = content.pop(_CHECKSUM, None)
-        if version not in self.unsealed and not _agrees(checksum, content):
-            raise LedgerError(
-                f"the {self.noun} is damaged: it is not as pate wrote it; restore it from a copy"
-            )
-        return content
+        if version in self.unsealed:
+            older(content, version)
+        elif not _agrees(checksum, content):
+            raise damaged.of("it is not as pate wrote it")
+        if any(content.get(name) is not mark for name, mark in self.marks.items()):
+            raise damaged.of(f"it must say {json.dumps(self.marks)}")
+        for name in ("kind", "schema_version", *self.marks):
+            del content[name]
+        return decoded(kind, content, damaged)
 
 
-def content_of(path: str | PathLike[str], *, most: int = _LARGEST) -> bytes:
-    """The bytes of a file; LedgerError where there are more than any file of its kind has."""
+def content_of(
+    path: str | PathLike[str], *, most: int = _LARGEST, error: type[PateError] = LedgerError
+) -> bytes:
+    """The bytes of a file, no more than show that it has more than `most`."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(most + 1)
+            return file.read(most + 1)
     except ValueError:
-        raise LedgerError("is no name of a file") from None
-    if len(content) > most:
-        raise LedgerError(f"has over {most >> 20} MB, more than any file of its kind")
-    return content
+        raise error("is no name of a file") from None
 
 
 @contextlib.contextmanager
-def named(path: str | PathLike[str]) -> Iterator[None]:
-    """Errors in reading a file say which one it is."""
+def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
+    """Errors in reading a file are of this class, and say which one it is."""
     try:
         yield
-    except OSError as error:
-        raise LedgerError(f"cannot read {Path(path)}: {error.strerror}") from None
-    except LedgerError as error:
-        raise LedgerError(f"{Path(path)}: {error}") from None
-
-
-def finite(text: str) -> float:
-    """A number as it is written; Python would read NaN and 1e999, which no file here has."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise LedgerError(
-            "the file is damaged: it holds a number that is not finite; restore it from a copy"
-        )
-    return number
+    except OSError as failed:
+        raise error(f"cannot read {Path(path)}: {failed.strerror}") from None
+    except error as refused:
+        raise error(f"{Path(path)}: {refused}") from None
 
 
 def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:
@@ -122,11 +124,3 @@ def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:
 def _checksum(content: Mapping[str, Any]) -> str:
     plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no field stands twice: readers would differ in which one counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise LedgerError("states something twice")
-    return found

@@ -80,7 +80,7 @@ def _table(file: Any, label_format: LabelFormat) -> Any:
     columns: dict[str, list[Any]] = {}
     for line in file:
         for name, value in json.loads(line).items():
-            columns.setdefault(name, []).append(None if value is None else value)
+            columns.setdefault(name, []).append(value)
     return pa.table({name: columns[name] for name in columns if name != "query_id"})
 
 

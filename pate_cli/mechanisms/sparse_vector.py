@@ -18,7 +18,7 @@ from pate_cli.accounting.stability import (
 )
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import NO_LABEL, Floats, Histograms, LabelArray, winners
-from pate_cli.core.checks import check_delta, check_positive, check_query_delta, check_whole
+from pate_cli.core.checks import check_delta, check_query_delta, check_scale, check_whole
 from pate_cli.core.noise import COARSE_CELL, Noise
 from pate_cli.core.words import REFUSALS, MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape
@@ -85,7 +85,7 @@ class SparseVector(ComposedMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("query epsilon", self.query_epsilon)
+        check_scale("query epsilon", self.query_epsilon)
         check_query_delta(self.query_delta, most=0.5)
         check_whole("refusals", self.refusals)
 

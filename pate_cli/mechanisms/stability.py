@@ -18,7 +18,7 @@ from pate_cli.accounting.stability import (
 )
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import NO_LABEL, Floats, Histograms, LabelArray, winners
-from pate_cli.core.checks import check_delta, check_positive, check_query_delta, check_whole
+from pate_cli.core.checks import check_delta, check_query_delta, check_scale, check_whole
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, RunShape
@@ -65,7 +65,7 @@ class Stability(ComposedMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("query epsilon", self.query_epsilon)
+        check_scale("query epsilon", self.query_epsilon)
         check_query_delta(self.query_delta)
 
     @classmethod

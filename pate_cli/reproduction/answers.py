@@ -17,7 +17,7 @@ from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
-from pate_cli.tuning import Goal, Grid, Outcome, Search, VoteSample
+from pate_cli.tuning import Costed, Goal, Grid, Search, VoteSample
 
 TARGETS: Final = (1.0, 1.5, 2.0, 3.0)
 """The ε's of the table."""
@@ -228,7 +228,7 @@ def _ascending(cell_of: Callable[[float], _Cell], targets: Sequence[float]) -> l
     return cells
 
 
-def _tuned(winner: Outcome) -> _Cell:
+def _tuned(winner: Costed) -> _Cell:
     how = {
         **asdict(winner.setting),
         "queries": winner.queries,

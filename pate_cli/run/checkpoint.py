@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pate_cli.core.codec import Refusal, decoded, encoded, parsed
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
@@ -35,6 +36,8 @@ _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _SEAL: Final = 32
+_LARGEST: Final = 1 << 24
+"""Bytes of what is known of a run."""
 
 
 @dataclass(frozen=True)
@@ -158,29 +161,36 @@ class Pieces:
         ).digest()
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What `run.json` holds."""
+
+    kind: str
+    schema_version: int
+    run: str
+    secret: str
+    seed: int | None
+
+
 def _encoded(run: str, key: RunKey) -> bytes:
-    content = {
-        "kind": _KIND,
-        "schema_version": _VERSION,
-        "run": run,
-        "secret": key.secret.hex(),
-        "seed": key.seed,
-    }
-    return json.dumps(content).encode()
+    return json.dumps(encoded(_Run(_KIND, _VERSION, run, key.secret.hex(), key.seed))).encode()
 
 
 def _decoded(content: bytes, run: str, place: Path) -> RunKey:
+    none = Refusal(
+        OutputError,
+        f"{place} holds no checkpoint that this version of pate reads: ",
+        "; give another folder",
+    )
+    # A seed may be of any size.
+    known = decoded(_Run, parsed(content, none, most=_LARGEST, largest=None), none)
+    if (known.kind, known.schema_version) != (_KIND, _VERSION):
+        raise none.of(f"it is no {_KIND} of version {_VERSION}")
     try:
-        data = json.loads(content)
-        kind = data["kind"], data["schema_version"]
-        known, key = data["run"], RunKey(bytes.fromhex(data["secret"]), data["seed"])
-    except (ValueError, KeyError, TypeError):
-        kind = None
-    if kind != (_KIND, _VERSION):
-        raise OutputError(
-            f"{place} holds no checkpoint that this version of pate reads; give another folder"
-        )
-    if known != run:
+        key = RunKey(bytes.fromhex(known.secret), known.seed)
+    except ValueError as error:
+        raise none.of(error) from None
+    if known.run != run:
         raise UsageError(
             f"the checkpoint in {place} is of a run with other flags or other votes; go on with "
             "those, or give another folder"

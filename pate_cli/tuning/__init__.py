@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.price import Costed
 from pate_cli.tuning.result import Tuned
 from pate_cli.tuning.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from pate_cli.tuning.sample import VoteSample, Yield
@@ -12,9 +12,9 @@ from pate_cli.tuning.settings import Grid, Setting
 from pate_cli.tuning.ways import Ways
 
 __all__ = [
+    "Costed",
     "Goal",
     "Grid",
-    "Outcome",
     "RuleOfThumb",
     "Search",
     "Setting",

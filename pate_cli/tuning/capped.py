@@ -15,7 +15,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Objective
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.price import Costed
 from pate_cli.tuning.sample import VoteSample, capped_mean
 from pate_cli.tuning.settings import Setting
 
@@ -146,7 +146,7 @@ class CappedPricing:
         self._answering: dict[tuple[float, int], Floats] = {}
         self._last: tuple[Setting, _Answers] | None = None
 
-    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+    def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """Rows and cap for the goal at guessed costs."""
         del near
         costs = self._guessed(setting)
@@ -159,14 +159,14 @@ class CappedPricing:
         del setting, goal, queries
         return True
 
-    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+    def polished(self, rough: Costed, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Costed:
         """The same: a guess does not depend on where it started."""
         del goal, strides
         return rough
 
     def exact(
-        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
-    ) -> Outcome | None:
+        self, rough: Costed, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Costed | None:
         """Rows and cap chosen again at exact costs; what a run would publish."""
         del tick
         setting, target = rough.setting, goal.target_epsilon
@@ -188,13 +188,13 @@ class CappedPricing:
                 high, step = cap, 2 * step
         return fits
 
-    def priced(self, setting: Setting, queries: int, max_answers: int) -> Outcome:
+    def priced(self, setting: Setting, queries: int, max_answers: int) -> Costed:
         """What k1 rows with a cap k2 cost for all votes, by the routine a run uses."""
         spent = [Spending(self._sample.mechanism(setting), queries, max_answers)]
         cost = data_independent_cost(spent, delta=self._delta, plan=None)
         return self._outcome(setting, queries, max_answers, cost.epsilon, exact=True)
 
-    def labels_bound(self, outcome: Outcome) -> Outcome:
+    def labels_bound(self, outcome: Costed) -> Costed:
         """The outcome as it is: nothing but labels is released."""
         return outcome
 
@@ -251,14 +251,14 @@ class CappedPricing:
 
     def _outcome(
         self, setting: Setting, queries: int, max_answers: int, epsilon: float, *, exact: bool
-    ) -> Outcome:
+    ) -> Costed:
         expected = self._sample.yields(setting, queries)
         capped = max_answers < queries
         if capped and expected.answers > 0.0:
             answers = self._answers(setting)
             kept = float(answers.capped(np.array(queries), np.array(float(max_answers))))
             expected = expected.scaled(kept / expected.answers)
-        return Outcome(
+        return Costed(
             setting=setting,
             queries=queries,
             max_answers=max_answers if capped else None,

@@ -20,7 +20,7 @@ _GROWTH_STEPS = 6
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Costed:
     """One way to run `pate aggregate`, priced.
 
     Attributes:
@@ -113,7 +113,7 @@ class Pricing(Protocol):
         """Whether enough of its answers would equal the plurality, without a price."""
         ...
 
-    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+    def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """A quick price for a choice; None where there is none.
 
         Args:
@@ -123,13 +123,13 @@ class Pricing(Protocol):
         """
         ...
 
-    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+    def polished(self, rough: Costed, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Costed:
         """A better estimate of the same setting, for a start in these strides."""
         ...
 
     def exact(
-        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
-    ) -> Outcome | None:
+        self, rough: Costed, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Costed | None:
         """What a run would say of such an outcome; None where it misses the goal.
 
         Args:
@@ -139,7 +139,7 @@ class Pricing(Protocol):
         """
         ...
 
-    def labels_bound(self, outcome: Outcome) -> Outcome:
+    def labels_bound(self, outcome: Costed) -> Costed:
         """The outcome with the ε for all votes of its labels alone."""
         ...
 

@@ -16,7 +16,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.price import Costed
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Grid, Setting
 
@@ -46,16 +46,16 @@ class Tuned(Result):
 
     goal: Goal
     grid: Grid
-    winner: Outcome | None
+    winner: Costed | None
     shares: dict[str, float] | None
-    pareto: tuple[Outcome, ...]
+    pareto: tuple[Costed, ...]
     floor: float | None
     complete: bool
     basis: Mapping[str, Any] = field(default_factory=dict)
     public: bool = False
     votes: str = "VOTES"
     words: tuple[str, ...] = ()
-    others: tuple[Outcome, ...] = ()
+    others: tuple[Costed, ...] = ()
 
     @property
     def releasable(self) -> bool:
@@ -135,7 +135,7 @@ class Tuned(Result):
         }
 
 
-def _described(outcome: Outcome) -> dict[str, Any]:
+def _described(outcome: Costed) -> dict[str, Any]:
     """An outcome in plain numbers; ε's rounded up to the fourth decimal."""
     plan, expected = outcome.plan, outcome.expected
     result: dict[str, Any] = {
@@ -173,7 +173,7 @@ def release_parameters(plan: ReleasePlan) -> dict[str, float]:
     return {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
 
 
-def cost_shares(outcome: Outcome, sample: VoteSample) -> dict[str, float]:
+def cost_shares(outcome: Costed, sample: VoteSample) -> dict[str, float]:
     """How the cost of the labels splits into selecting queries and answering them.
 
     Data-dependent costs at the order of the release, or the middle one of a test; with neither, the

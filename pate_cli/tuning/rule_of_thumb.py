@@ -12,7 +12,7 @@ from pate_cli.core.checks import check_delta, check_scale
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.price import Costed
 from pate_cli.tuning.result import aggregate_command, number, release_parameters
 from pate_cli.tuning.sample import reference_sample
 from pate_cli.tuning.sanitized import priced_release
@@ -36,8 +36,8 @@ class RuleOfThumb:
     mechanism: ConfidentGNMax
     target_epsilon: float
     delta: float
-    by_thumb: Outcome
-    public: Outcome
+    by_thumb: Costed
+    public: Costed
 
     @property
     def meets_target(self) -> bool:
@@ -92,7 +92,7 @@ class RuleOfThumb:
         }
 
 
-def _priced(outcome: Outcome) -> dict[str, float]:
+def _priced(outcome: Costed) -> dict[str, float]:
     plan = outcome.plan
     if plan is None:
         raise TypeError("a rule is about a release")

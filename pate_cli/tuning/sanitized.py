@@ -24,7 +24,7 @@ from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentTable
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Filled, Outcome, fill_budget
+from pate_cli.tuning.price import Costed, Filled, fill_budget
 from pate_cli.tuning.sample import VoteSample, Yield
 from pate_cli.tuning.settings import Setting
 
@@ -188,11 +188,11 @@ class _ExactPrices:
         epsilon = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
         return Filled(queries, epsilon, 0.0, 0.0)
 
-    def outcome(self, plan: ReleasePlan, queries: int) -> Outcome:
+    def outcome(self, plan: ReleasePlan, queries: int) -> Costed:
         """What a run would say, at all distances and by the very routines of a run."""
         return _as_run(self._sample, self._setting, self._table, self._tally(queries), plan)
 
-    def filling(self, plan: ReleasePlan, target: float, *, start: int) -> list[Outcome]:
+    def filling(self, plan: ReleasePlan, target: float, *, start: int) -> list[Costed]:
         """The most rows, nearly, whose sanitized ε meets a target; and by ε for all votes."""
         most = self._sample.queries
         filled = fill_budget(
@@ -204,7 +204,7 @@ class _ExactPrices:
             slack=_EXACT_SLACK,
         )
         rows = filled.queries
-        found: list[Outcome] = []
+        found: list[Costed] = []
         while filled.epsilon <= target and rows > 0 and not found:
             outcome = self.outcome(plan, rows)
             if outcome.epsilon <= target:
@@ -228,7 +228,7 @@ class _ExactPrices:
 
 def priced_release(
     sample: VoteSample, setting: Setting, plan: ReleasePlan, *, queries: int
-) -> Outcome:
+) -> Costed:
     """What a run over the first so many rows would say of a setting and a release."""
     mechanism = sample.confident(setting)
     table = mechanism.cost_table(plan.order)
@@ -238,7 +238,7 @@ def priced_release(
 
 def _as_run(
     sample: VoteSample, setting: Setting, table: ConfidentTable, tally: Tally, plan: ReleasePlan
-) -> Outcome:
+) -> Costed:
     queries = int(tally.weights.sum())
     price = table.price(tally, np.arange(distances_for(plan.beta, teachers=sample.teachers)))
     moments, expected = plan.moments(price), sample.yields(setting, queries)
@@ -261,7 +261,7 @@ class SanitizedPricing:
         self._scale = sample.queries / self._thinned.queries
         self._rows: dict[tuple[float, float], _Rows] = {}
 
-    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+    def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """The best release on the coarse lattice: at the order of a neighbour or a likely one."""
         if near is not None and near.plan is not None:
             return self._at(setting, goal, _rung(near.plan.order), near.queries)
@@ -285,7 +285,7 @@ class SanitizedPricing:
             rows = self._thinned.prefix_for(setting, goal.answers / self._scale)
         return rows is None or self._thinned.yields(setting, rows).agreement >= goal.min_agreement
 
-    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+    def polished(self, rough: Costed, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Costed:
         """The same setting along the ladder of orders while the price gets better."""
         best = rough
         for stride in strides:
@@ -299,8 +299,8 @@ class SanitizedPricing:
         return best
 
     def exact(
-        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
-    ) -> Outcome | None:
+        self, rough: Costed, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Costed | None:
         """The same order on the lattice a run uses, at parameters rounded as they are printed.
 
         With a target and no number of answers the rows become the most that the exact price
@@ -325,14 +325,14 @@ class SanitizedPricing:
         found = prices.filling(plan, target, start=start)
         return max(found, key=lambda outcome: outcome.rank(goal), default=None)
 
-    def labels_bound(self, outcome: Outcome) -> Outcome:
+    def labels_bound(self, outcome: Costed) -> Costed:
         """The outcome with the ε for all votes of its labels alone."""
         mechanism = self._sample.mechanism(outcome.setting)
         spent = [Spending(mechanism, outcome.queries, outcome.queries)]
         cost = data_independent_cost(spent, delta=self._release.delta, plan=None)
         return replace(outcome, labels=cost.epsilon)
 
-    def _at(self, setting: Setting, goal: Goal, rung: int, queries: int) -> Outcome | None:
+    def _at(self, setting: Setting, goal: Goal, rung: int, queries: int) -> Costed | None:
         """The best β and σ_SS at a rung for as many rows as the goal asks for, from a guess."""
         order = _three_digits(1.0 + _RUNG**rung)
         if not _LEAST_ORDER <= order <= _MOST_ORDER or candidate_betas(order).size == 0:
@@ -386,8 +386,8 @@ def _rough(
     plan: ReleasePlan,
     moments: tuple[float, float],
     expected: Yield,
-) -> Outcome:
-    return Outcome(
+) -> Costed:
+    return Costed(
         setting=setting,
         queries=queries,
         max_answers=None,

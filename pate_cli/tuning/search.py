@@ -20,7 +20,7 @@ from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.price import Outcome, Pricing
+from pate_cli.tuning.price import Costed, Pricing
 from pate_cli.tuning.result import Tuned, cost_shares
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.sanitized import SanitizedPricing
@@ -59,13 +59,13 @@ class _Climb:
     ) -> None:
         self.grid, self._pricing, self.goal = grid, pricing, goal
         self._most, self._progress = most, progress
-        self.points: dict[Place, Outcome] = {}
+        self.points: dict[Place, Costed] = {}
         self._seen: set[Place] = set()
         self._explored: set[Place] = set()
         self._strides = _STRIDES_AT_TARGET if goal.fills_budget else _FIRST_STRIDES
 
     @property
-    def ranked(self) -> list[Outcome]:
+    def ranked(self) -> list[Costed]:
         """What was priced, best first."""
         return sorted(self.points.values(), key=self._rank, reverse=True)
 
@@ -76,7 +76,7 @@ class _Climb:
         With two classes the best σ1 is either far below the margin of the votes or far above.
         """
         small = self.grid.size <= self._pricing.whole
-        last: Outcome | None = None
+        last: Costed | None = None
         for place in self.grid.places(None if small else _FIRST_PER_AXIS):
             self._price(place, last, strides=self._strides)
             last = self.points.get(place, last)
@@ -168,7 +168,7 @@ class _Climb:
         """The best place so far."""
         return max(self.points, key=self._rank_at, default=None)
 
-    def _price(self, place: Place, near: Outcome | None, *, strides: tuple[int, ...] = ()) -> None:
+    def _price(self, place: Place, near: Costed | None, *, strides: tuple[int, ...] = ()) -> None:
         if place in self._seen or len(self._seen) >= self._most:
             return
         found = self._pricing.estimate(self.grid.at(place), self.goal, near)
@@ -177,7 +177,7 @@ class _Climb:
         self._seen.add(place)
         self._progress(1)
 
-    def _rank(self, outcome: Outcome) -> tuple[float, float, float]:
+    def _rank(self, outcome: Costed) -> tuple[float, float, float]:
         return outcome.rank(self.goal)
 
     def _promise_at(self, place: Place) -> float:
@@ -202,7 +202,7 @@ class Search:
             else SanitizedPricing(sample, release=goal.release, delta=goal.delta)
         )
         self._climbs: list[_Climb] = []
-        self._exact: list[Outcome] = []
+        self._exact: list[Costed] = []
         self._orders_told = 0
         self.floor: float | None = None
         """The least ε for as many answers as are wanted, or for one, once it was looked for."""
@@ -269,7 +269,7 @@ class Search:
         floor = min(winner.epsilon, *(() if self.floor is None else (self.floor,)), math.inf)
         return self._tuned(winner, front, floor)
 
-    def _better(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+    def _better(self, outcomes: Iterable[Costed]) -> list[Costed]:
         """Those that would serve the goal at least as well as the winner, best first."""
         best = max(outcome.rank(self._goal) for outcome in self._exact)
         better = [outcome for outcome in outcomes if outcome.rank(self._goal) >= best]
@@ -297,8 +297,8 @@ class Search:
 
     def _tuned(
         self,
-        winner: Outcome | None,
-        pareto: tuple[Outcome, ...],
+        winner: Costed | None,
+        pareto: tuple[Costed, ...],
         floor: float | None,
         *,
         complete: bool = True,
@@ -306,7 +306,7 @@ class Search:
         shares = None if winner is None else cost_shares(winner, self._sample)
         return Tuned(self._goal, self._grid, winner, shares, pareto, floor, complete)
 
-    def _winner(self) -> Outcome:
+    def _winner(self) -> Costed:
         best = max(self._exact, key=lambda outcome: outcome.rank(self._goal))
         return self._pricing.labels_bound(best)
 
@@ -324,7 +324,7 @@ class Search:
         self._climbs.append(climb)
         return climb
 
-    def _between(self, climb: _Climb, progress: Progress) -> list[Outcome]:
+    def _between(self, climb: _Climb, progress: Progress) -> list[Costed]:
         """What was priced, best first, and what is found from the best by ever smaller steps."""
         best: dict[MechanismName, Setting] = {}
         for outcome in reversed(climb.ranked):
@@ -339,12 +339,12 @@ class Search:
             climbs.append(closer)
         return self._best_first(climbs)
 
-    def _best_first(self, climbs: Iterable[_Climb]) -> list[Outcome]:
+    def _best_first(self, climbs: Iterable[_Climb]) -> list[Costed]:
         """What several climbs for the goal priced."""
         found = [outcome for climb in climbs for outcome in climb.points.values()]
         return sorted(found, key=lambda outcome: outcome.rank(self._goal), reverse=True)
 
-    def _finalists(self, ranked: list[Outcome], goal: Goal, progress: Progress) -> list[Outcome]:
+    def _finalists(self, ranked: list[Costed], goal: Goal, progress: Progress) -> list[Costed]:
         """Exact prices of the best, a few at a time until some meet the goal."""
         near = [
             rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
@@ -361,7 +361,7 @@ class Search:
                 return found
         return []
 
-    def _exactly(self, rough: Outcome, goal: Goal, progress: Progress) -> Outcome | None:
+    def _exactly(self, rough: Costed, goal: Goal, progress: Progress) -> Costed | None:
         """Its exact price, telling of every order where that takes long, as long as it may."""
 
         def tick() -> None:
@@ -373,14 +373,14 @@ class Search:
 
     def _priced(
         self,
-        ranked: Iterable[Outcome],
+        ranked: Iterable[Costed],
         goal: Goal,
         progress: Progress = lambda _done: None,
         *,
         enough: int,
-    ) -> list[Outcome]:
+    ) -> list[Costed]:
         """Exact prices of the first that meet a goal, as many as are enough, or of a dear one."""
-        found: list[Outcome] = []
+        found: list[Costed] = []
         for rough in ranked:
             missed = goal.missed_by(rough.epsilon, rough.expected)
             if missed >= _LENIENCE or len(found) >= (1 if rough.dear else enough):
@@ -390,7 +390,7 @@ class Search:
                 found.append(outcome)
         return found
 
-    def _cheapest(self, goal: Goal, progress: Progress, *, thorough: bool = True) -> list[Outcome]:
+    def _cheapest(self, goal: Goal, progress: Progress, *, thorough: bool = True) -> list[Costed]:
         """A few settings of least ε for as many answers as are wanted, or for one."""
         cheap = replace(goal, target_epsilon=None, answers=goal.least_answers)
         climb = self._climb(cheap, progress)
@@ -433,7 +433,7 @@ class Search:
         tests = (self._grid.at((t, s, 0)) for t in range(thresholds) for s in range(sigmas))
         return max(float(self._sample.answer_chance(test).sum()) for test in tests)
 
-    def _front(self, progress: Progress) -> tuple[Outcome, ...]:
+    def _front(self, progress: Progress) -> tuple[Costed, ...]:
         """The Pareto front of what was priced, after climbs to the least ε of several numbers of
         answers and two floors of agreement."""
         goal = self._goal
@@ -449,7 +449,7 @@ class Search:
                 here = climb.top() or here
         return self._shown()
 
-    def _shown(self) -> tuple[Outcome, ...]:
+    def _shown(self) -> tuple[Costed, ...]:
         """The front of everything that was priced, thinned over the range of ε."""
         goal = self._goal
         priced = [
@@ -468,15 +468,15 @@ class Search:
         return _ascending(shown)
 
 
-def _least(outcomes: list[Outcome]) -> float | None:
+def _least(outcomes: list[Costed]) -> float | None:
     return min((outcome.epsilon for outcome in outcomes), default=None)
 
 
-def _ascending(outcomes: list[Outcome]) -> tuple[Outcome, ...]:
+def _ascending(outcomes: list[Costed]) -> tuple[Costed, ...]:
     return tuple(sorted(outcomes, key=lambda outcome: (outcome.epsilon, outcome.expected.answers)))
 
 
-def _merits(outcomes: list[Outcome]) -> np.ndarray:
+def _merits(outcomes: list[Costed]) -> np.ndarray:
     """(−ε, answers, agreement) of each."""
     return np.array(
         [
@@ -486,7 +486,7 @@ def _merits(outcomes: list[Outcome]) -> np.ndarray:
     ).reshape(-1, 3)
 
 
-def _unbeaten(outcomes: list[Outcome]) -> list[Outcome]:
+def _unbeaten(outcomes: list[Costed]) -> list[Costed]:
     """Those that no other one beats in answers, agreement and ε at once, equals once."""
     merits, first = np.unique(_merits(outcomes), axis=0, return_index=True)
     beaten = [
@@ -496,7 +496,7 @@ def _unbeaten(outcomes: list[Outcome]) -> list[Outcome]:
     return [outcomes[i] for i, lost in zip(first.tolist(), beaten, strict=True) if not lost]
 
 
-def _thinned(outcomes: list[Outcome], ranges: int) -> list[Outcome]:
+def _thinned(outcomes: list[Costed], ranges: int) -> list[Costed]:
     """In each of several ranges of ε the best by each weight of agreement against answers."""
     if not outcomes:
         return []

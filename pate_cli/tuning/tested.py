@@ -25,7 +25,7 @@ from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.tuning.estimates import Estimates, LatticeEstimates, Prices
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.pairs import PairEstimates
-from pate_cli.tuning.price import Outcome
+from pate_cli.tuning.price import Costed
 from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.settings import Setting
 
@@ -88,7 +88,7 @@ class TestedPricing:
             rows = self._thinned.prefix_for(setting, goal.answers / LIKELY / self._scale)
         return rows is None or self._thinned.yields(setting, rows).agreement >= goal.min_agreement
 
-    def estimate(self, setting: Setting, goal: Goal, near: Outcome | None) -> Outcome | None:
+    def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """Rows for a target, or the least target for rows."""
         if goal.target_epsilon is None or goal.answers is not None:
             rows = self._rows_for(setting, goal)
@@ -116,14 +116,14 @@ class TestedPricing:
         bound = self._settled(setting, rows, plan)
         return self._outcome(setting, rows, plan, passing, bound=bound)
 
-    def polished(self, rough: Outcome, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Outcome:
+    def polished(self, rough: Costed, goal: Goal, *, strides: tuple[int, ...] = (1,)) -> Costed:
         """The same: orders follow from the target."""
         del goal, strides
         return rough
 
     def exact(
-        self, rough: Outcome, goal: Goal, tick: Callable[[], None] = lambda: None
-    ) -> Outcome | None:
+        self, rough: Costed, goal: Goal, tick: Callable[[], None] = lambda: None
+    ) -> Costed | None:
         """The same by the bound, orders and distances of a run."""
         setting, plan = rough.setting, rough.target
         fixed = goal.target_epsilon is None or goal.answers is not None
@@ -166,7 +166,7 @@ class TestedPricing:
                 found = replace(sure, data_independent=always(free))
         return found
 
-    def _corrected(self, rough: Outcome, plan: TargetPlan, profile: VoteProfile) -> TargetPlan:
+    def _corrected(self, rough: Costed, plan: TargetPlan, profile: VoteProfile) -> TargetPlan:
         """The least target if all orders are as far from the estimate as one of them.
 
         Most orders of a run at it are then those of the end of the search, and none is wasted.
@@ -180,7 +180,7 @@ class TestedPricing:
         factor = float(exact[:near].sum() / max(guess[:near].sum(), 1e-300))
         return self._least_target(rough.bound, rough.setting, rows, factor=factor)
 
-    def _hopeless(self, rough: Outcome, goal: Goal) -> bool:
+    def _hopeless(self, rough: Costed, goal: Goal) -> bool:
         """Whether a dear estimate misses the goal once it is corrected as the last one was."""
         if goal.target_epsilon is None or not rough.dear:
             return False
@@ -191,7 +191,7 @@ class TestedPricing:
         mechanism = self._sample.mechanism(setting)
         return settled_bound(self._bound, mechanism, rows=rows, orders=plan.orders)
 
-    def labels_bound(self, outcome: Outcome) -> Outcome:
+    def labels_bound(self, outcome: Costed) -> Costed:
         """The outcome with the ε for all votes of its labels alone."""
         return replace(outcome, labels=outcome.data_independent)
 
@@ -265,8 +265,8 @@ class TestedPricing:
         *,
         bound: Bound,
         exact: bool = False,
-    ) -> Outcome:
-        return Outcome(
+    ) -> Costed:
+        return Costed(
             setting=setting,
             queries=rows,
             max_answers=None,

@@ -152,7 +152,11 @@ def test_what_is_no_report_is_one_line(pate, refused, votes, released):
     pate("aggregate", votes, "--ledger", "x.ledger", "-o", "x.csv", "--report", "x.json")
     for name, message in (
         ("x.ledger", "x.ledger is a ledger, which is SECRET; give the public report"),
-        ("l.csv", "l.csv is no report: it is not valid JSON, or a part of it"),
+        (
+            "l.csv",
+            "l.csv is no report, or a damaged one: it is not valid JSON; "
+            "give the file that --report wrote",
+        ),
         ("gone.json", "cannot read gone.json: No such file or directory"),
     ):
         for verb in ("explain", "verify"):

@@ -131,13 +131,22 @@ def test_ledgers_of_different_groups_are_not_added(pate, words, labels, folder):
     assert pate("release", "one.ledger", "three.ledger").exit_code == LedgerError.exit_code
 
 
+CONTRADICT = ": group 'open': its numbers contradict each other"
 DAMAGE = {
-    "more votes than weights": lambda group: group.update(votes_per_record=5),
-    "fewer votes than one teacher has": lambda group: group.update(votes_per_record=3),
-    "a count that is none": lambda group: group.update(teachers=True),
-    "a field too many": lambda group: group.update(votes=[1, 2]),
-    "a field too few": lambda group: group.pop("total_weight"),
-}
+    "more votes than weights": (lambda group: group.update(votes_per_record=5), CONTRADICT),
+    "fewer votes than one teacher has": (
+        lambda group: group.update(votes_per_record=3), CONTRADICT,
+    ),
+    "a count that is none": (
+        lambda group: group.update(teachers=True), ".teachers must be a whole number",
+    ),
+    "a field too many": (
+        lambda group: group.update(votes=[1, 2]), " has a field 'votes' that is not known",
+    ),
+    "a field too few": (
+        lambda group: group.pop("total_weight"), " has no field 'total_weight'",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -151,9 +160,10 @@ def test_damaged_groups_of_a_ledger_are_refused(damage):
     data = json.loads(ledger.to_json())
     del data["checksum"]
     data["schema_version"] = 1  # which had none
-    DAMAGE[damage](data["rounds"][0]["groups"][0])
+    change, fault = DAMAGE[damage]
+    change(data["rounds"][0]["groups"][0])
     text = refusal(LedgerError, Ledger.from_json, json.dumps(data))
-    assert text == "the ledger is damaged: a field is missing or malformed"
+    assert text == (f"the ledger is damaged: rounds.0.groups.0{fault}; restore it from a copy")
 
 
 def test_a_round_is_charged_for_the_group_that_moves_most():

@@ -171,12 +171,16 @@ def unsealed(text):
     return text.replace('"schema_version": 2', '"schema_version": 1')
 
 
+NO_LEDGER = (
+    "not a ledger, or a damaged one: it is not valid JSON; "
+    "give a file that pate wrote with --ledger"
+)
 DAMAGE = {
     "truncated": (
         lambda text: text[:-40],
-        "not a ledger, or a truncated one: it is not valid JSON",
+        NO_LEDGER,
     ),
-    "empty": (lambda _: "", "not a ledger, or a truncated one: it is not valid JSON"),
+    "empty": (lambda _: "", NO_LEDGER),
     "foreign": (
         lambda _: '{"epsilon": 2}',
         "not a ledger: give a file that pate wrote with --ledger",
@@ -376,13 +380,19 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
     assert later["epsilon"] > fresh["epsilon"]
 
 
+NO_JSON = (
+    "not a record of releases, or a damaged one: it is not valid JSON; "
+    "give a file that pate wrote with --spend"
+)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not a record of releases, or a truncated one: it is not valid JSON"),
+        (b"", NO_JSON),
         (
             b'{"kind": "pate-spend-record"',
-            "not a record of releases, or a truncated one: it is not valid JSON",
+            NO_JSON,
         ),
         (b"{}", "not a record of releases: give a file that pate wrote with --spend"),
         (
@@ -392,7 +402,7 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
-            "the record of releases is damaged",
+            "the record of releases is damaged: releases must be a list; restore it from a copy",
         ),
     ],
 )

@@ -32,8 +32,18 @@ from runs import charged, round_of
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DAMAGED = "the ledger is damaged: "
-NOT_FINITE = "the file is damaged: it holds a number that is not finite; restore it from a copy"
-MALFORMED = DAMAGED + "a field is missing or malformed"
+NO_LEDGER = "not a ledger, or a damaged one: {}; give a file that pate wrote with `ledger`"
+NO_JSON = NO_LEDGER.format("it is not valid JSON")
+NOT_FINITE = NO_LEDGER.format("it holds a number that is not finite")
+TOO_LARGE = NO_LEDGER.format("it holds a whole number that is too large")
+
+
+def malformed(fault):
+    return f"{DAMAGED}{fault}; restore it from a copy"
+
+
+def not_numbers(field):
+    return malformed(f"{field} must be a list of finite numbers, or of such lists")
 
 
 def make(name, *, seed=0, distances=4, private=True, delta=1e-5, orders=ORDERS, draws=()):
@@ -137,10 +147,7 @@ def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
 def test_a_truncated_file_is_refused(cut):
     text = make("a").to_json()
     end = int(len(text) * cut) if isinstance(cut, float) else cut
-    assert (
-        refusal(LedgerError, Ledger.from_json, text[:end])
-        == "not a ledger, or a truncated one: it is not valid JSON"
-    )
+    assert refusal(LedgerError, Ledger.from_json, text[:end]) == NO_JSON
 
 
 def test_a_number_too_large_to_be_finite_is_refused():
@@ -150,10 +157,7 @@ def test_a_number_too_large_to_be_finite_is_refused():
 
 @pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
 def test_what_is_no_json_is_refused(text):
-    assert (
-        refusal(LedgerError, Ledger.from_json, text)
-        == "not a ledger, or a truncated one: it is not valid JSON"
-    )
+    assert refusal(LedgerError, Ledger.from_json, text) == NO_JSON
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '"pate-ledger"', '{"kind": "report"}'])
@@ -188,10 +192,13 @@ CURVES = DAMAGED + "its curves do not match its orders"
         ({"rdp": [0.1, -1e-9]}, COST),
         ({"ceiling": [float("inf"), 1.0]}, NOT_FINITE),
         ({"rdp": [0.1]}, CURVES),
-        ({"rdp": 0.1}, CURVES),
+        ({"rdp": 0.1}, not_numbers("rdp")),
         ({"sensitivity": [0.1, 0.2]}, CURVES),
         ({"sensitivity": [[0.1]]}, CURVES),
-        ({"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]}, CURVES),
+        (
+            {"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]},
+            not_numbers("orders"),
+        ),
         ({"orders": [2.0, 1.0]}, DAMAGED + "a Renyi order must be finite and above 1, got 1.0"),
         (
             {"orders": [1e16, 3.0]},
@@ -202,43 +209,57 @@ CURVES = DAMAGED + "its curves do not match its orders"
             {"delta": 0},
             DAMAGED + "delta must be between 0 and 1, both excluded, got 0.0",
         ),
-        ({"delta": "1e-5"}, MALFORMED),
-        ({"delta": True}, MALFORMED),
-        ({"delta": None}, MALFORMED),
-        ({"delta": [1e-5, 2e-5]}, MALFORMED),
-        ({"delta": 10**400}, MALFORMED),
-        ({"rdp": ["0.1", "0.2"]}, MALFORMED),
-        ({"rdp": [True, False]}, MALFORMED),
-        ({"rdp": [10**400, 1]}, MALFORMED),
-        ({"rdp": None}, MALFORMED),
-        ({"rdp": {"a": 1}}, MALFORMED),
-        ({"sensitivity": [[0.1], [0.1, 0.2]]}, MALFORMED),
-        ({"private": "false"}, MALFORMED),
-        ({"private": 1}, MALFORMED),
-        ({"private": None}, MALFORMED),
-        ({"rounds": None}, MALFORMED),
-        ({"rounds": ["a"]}, MALFORMED),
-        ({"rounds": {"id": "a"}}, MALFORMED),
+        ({"delta": "1e-5"}, malformed("delta must be a finite number")),
+        ({"delta": True}, malformed("delta must be a finite number")),
+        ({"delta": None}, malformed("delta must be a finite number")),
+        ({"delta": [1e-5, 2e-5]}, malformed("delta must be a finite number")),
+        ({"delta": 10**400}, TOO_LARGE),
+        ({"rdp": ["0.1", "0.2"]}, not_numbers("rdp")),
+        ({"rdp": [True, False]}, not_numbers("rdp")),
+        ({"rdp": [True, 0.2]}, not_numbers("rdp")),
+        ({"rdp": [10**400, 1]}, TOO_LARGE),
+        ({"rdp": None}, not_numbers("rdp")),
+        ({"rdp": {"a": 1}}, not_numbers("rdp")),
+        ({"sensitivity": [[0.1], [0.1, 0.2]]}, not_numbers("sensitivity")),
+        ({"private": "false"}, malformed("private must be true or false")),
+        ({"private": 1}, malformed("private must be true or false")),
+        ({"private": None}, malformed("private must be true or false")),
+        ({"releasable": True}, malformed('it must say {"releasable": false}')),
+        ({"rounds": None}, malformed("rounds must be a list")),
+        ({"rounds": ["a"]}, malformed("rounds.0 must be an object")),
+        ({"rounds": {"id": "a"}}, malformed("rounds must be a list")),
+        ({"rounds": []}, malformed("it holds no round")),
+        ({"more": 1}, malformed("it has a field 'more' that is not known")),
         ({"analysis": "loose"}, "unknown analysis 'loose'; this tool knows tight and paper"),
-        ({"analysis": ["tight"]}, "unknown analysis ['tight']; this tool knows tight and paper"),
-        (with_round(queries="10"), MALFORMED),
-        (with_round(queries=10.5), MALFORMED),
-        (with_round(answers=True), MALFORMED),
+        ({"analysis": ["tight"]}, malformed("analysis must be a text")),
+        (with_round(queries="10"), malformed("rounds.0.queries must be a whole number")),
+        (with_round(queries=10.5), malformed("rounds.0.queries must be a whole number")),
+        (with_round(answers=True), malformed("rounds.0.answers must be a whole number")),
         (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
-        (with_round(id=7), MALFORMED),
-        (with_round(mechanism="gnmax"), MALFORMED),
-        (with_round(draws=[{"beta": 0.1}]), MALFORMED),
-        (with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]), MALFORMED),
-        (with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]), MALFORMED),
-        (with_round(draws=3), MALFORMED),
-        (with_round(extra=1), MALFORMED),
+        (with_round(id=7), malformed("rounds.0.id must be a text")),
+        (with_round(mechanism="gnmax"), malformed("rounds.0.mechanism must be an object")),
+        (with_round(draws=[{"beta": 0.1}]), malformed("rounds.0.draws.0 has no field 'sigma'")),
+        (
+            with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]),
+            malformed("rounds.0.draws.0: beta must be positive and finite, got -1.0"),
+        ),
+        (
+            with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]),
+            malformed("rounds.0.draws.0.beta must be a finite number"),
+        ),
+        (with_round(draws=3), malformed("rounds.0.draws must be a list")),
+        (
+            with_round(read_off=["rows"]),
+            malformed("rounds.0.read_off.0 must be one of classes, queries"),
+        ),
+        (with_round(extra=1), malformed("rounds.0 has a field 'extra' that is not known")),
         (
             with_round(answers=9),
-            "round a: answers, max_answers and queries must satisfy 0 <= 9 <= 8 <= 10",
+            "round a: answers, max_answers and queries must be whole numbers, 0 <= 9 <= 8 <= 10",
         ),
         (
             with_round(answers=-1),
-            "round a: answers, max_answers and queries must satisfy 0 <= -1 <= 8 <= 10",
+            "round a: answers, max_answers and queries must be whole numbers, 0 <= -1 <= 8 <= 10",
         ),
     ],
     ids=str,
@@ -254,14 +275,16 @@ def test_damaged_fields_are_refused(change, message):
 def test_missing_fields_are_refused(field):
     data = json.loads(make("a").to_json())
     del data[field]
-    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
+    text = refusal(LedgerError, Ledger.from_json, unsealed(data))
+    assert text == malformed(f"it has no field {field!r}")
 
 
-@pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers"])
+@pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers", "draws"])
 def test_missing_fields_of_a_round_are_refused(field):
     data = json.loads(make("a").to_json())
     del data["rounds"][0][field]
-    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == MALFORMED
+    text = refusal(LedgerError, Ledger.from_json, unsealed(data))
+    assert text == malformed(f"rounds.0 has no field {field!r}")
 
 
 NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
@@ -431,7 +454,7 @@ def test_releasing_without_a_draw_spends_nothing():
 @settings(max_examples=40)
 def test_a_record_comes_back_from_its_file(releases):
     record = SpendRecord(
-        tuple(PastRelease(tuple(names), Draw(*numbers)) for names, *numbers in releases)
+        tuple(PastRelease.of(tuple(names), Draw(*numbers)) for names, *numbers in releases)
     )
     assert SpendRecord.from_json(record.to_json()) == record
     assert SpendRecord.from_json(record.to_json().encode()) == record
@@ -447,7 +470,7 @@ def test_records_together_count_a_draw_once_and_another_one_like_it_again():
     assert both | other == both
     assert len((other | both).releases) == 2
     # Records without names, as they once were: as many draws as the longer one tells of.
-    nameless = PastRelease(("a",), DRAWN)
+    nameless = PastRelease.of(("a",), DRAWN)
     twice = SpendRecord((nameless, nameless))
     assert SpendRecord((nameless,)) | twice == twice == twice | SpendRecord((nameless,))
 
@@ -455,7 +478,7 @@ def test_records_together_count_a_draw_once_and_another_one_like_it_again():
 def test_a_record_without_names_is_read():
     data = json.loads(RECORD.to_json())
     del data["releases"][0]["id"]
-    assert SpendRecord.from_json(unsealed(data, 2)).releases == (PastRelease(("a",), DRAWN),)
+    assert SpendRecord.from_json(unsealed(data, 2)).releases == (PastRelease.of(("a",), DRAWN),)
 
 
 def test_nothing_is_kept_beside_a_pipe(tmp_path):
@@ -483,21 +506,29 @@ def test_attempts_count_their_target_unless_they_were_refused():
     assert RECORD.releases == more.releases
 
 
+def damaged_record(fault):
+    return f"the record of releases is damaged: {fault}; restore it from a copy"
+
+
+POSITIVE = "must be positive and finite, got"
+ENDS = "must be one of pending, passed, refused"
+
+
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "fault"),
     [
-        {"epsilon": 0.0},
-        {"delta": 1.0},
-        {"refusal_epsilon": -0.1},
-        {"outcome": "void"},
-        {"outcome": None},
-        {"id": 7},
+        ({"epsilon": 0.0}, f": epsilon {POSITIVE} 0.0"),
+        ({"delta": 1.0}, ": delta must be between 0 and 1, both excluded, got 1.0"),
+        ({"refusal_epsilon": -0.1}, f": refusal_epsilon {POSITIVE} -0.1"),
+        ({"outcome": "void"}, f".outcome {ENDS}"),
+        ({"outcome": None}, f".outcome {ENDS}"),
+        ({"id": 7}, ".id must be a text"),
     ],
 )
-def test_a_damaged_attempt_is_refused(damage):
+def test_a_damaged_attempt_is_refused(damage, fault):
     data = json.loads(RECORD.attempted(TRIED).to_json())
     data["attempts"][0] |= damage
-    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+    assert record_refused(unsealed(data, 2)) == damaged_record(f"attempts.0{fault}")
 
 
 def test_a_record_is_kept_in_a_file(tmp_path):
@@ -520,8 +551,9 @@ def record_refused(text):
     "text", ["", "{", RECORD.to_json()[:-9], "\xff", b"\xff\xfe", "[" * 100_000]
 )
 def test_a_truncated_record_is_refused(text):
-    assert (
-        record_refused(text) == "not a record of releases, or a truncated one: it is not valid JSON"
+    assert record_refused(text) == (
+        "not a record of releases, or a damaged one: it is not valid JSON; "
+        "give a file that pate wrote with `spend`"
     )
 
 
@@ -546,41 +578,48 @@ def changed_record(**fields):
     return unsealed(data, 2)
 
 
+NUMBER = "must be a finite number"
+
+
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "fault"),
     [
-        {"beta": -1.0},
-        {"sigma_release": 0.0},
-        {"sigma_release": "x"},
-        {"sigma_release": None},
-        {"shift": -0.1},
-        {"rounds": None},
-        {"rounds": 3},
-        {"rounds": "ab"},
-        {"rounds": [1]},
-        {"rounds": []},
-        {"id": 3},
-        {"id": None},
-        {"beta": True},
-        {"beta": "0.05"},
+        ({"beta": -1.0}, f": beta {POSITIVE} -1.0"),
+        ({"sigma_release": 0.0}, f": sigma_release {POSITIVE} 0.0"),
+        ({"sigma_release": "x"}, f".sigma_release {NUMBER}"),
+        ({"sigma_release": None}, f".sigma_release {NUMBER}"),
+        ({"shift": -0.1}, ": shift must be at least 0 and finite, got -0.1"),
+        ({"rounds": None}, ".rounds must be a list"),
+        ({"rounds": 3}, ".rounds must be a list"),
+        ({"rounds": "ab"}, ".rounds must be a list"),
+        ({"rounds": [1]}, ".rounds.0 must be a text"),
+        ({"rounds": []}, ": a release of no round"),
+        ({"id": 3}, ".id must be a text"),
+        ({"id": None}, ".id must be a text"),
+        ({"beta": True}, f".beta {NUMBER}"),
+        ({"beta": "0.05"}, f".beta {NUMBER}"),
     ],
     ids=str,
 )
-def test_damaged_fields_of_a_record_are_refused(fields):
-    assert record_refused(changed_record(**fields)) == "the record of releases is damaged"
+def test_damaged_fields_of_a_record_are_refused(fields, fault):
+    assert record_refused(changed_record(**fields)) == damaged_record(f"releases.0{fault}")
 
 
 @pytest.mark.parametrize("field", ["rounds", "beta", "sigma_release", "shift"])
 def test_missing_fields_of_a_record_are_refused(field):
     data = json.loads(RECORD.to_json())
     del data["releases"][0][field]
-    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+    text = record_refused(unsealed(data, 2))
+    assert text == damaged_record(f"releases.0 has no field {field!r}")
 
 
 @pytest.mark.parametrize("releases", [None, 3, {}, {"a": 1}, ["x"], [None], "text"], ids=str)
 def test_a_damaged_list_of_releases_is_refused(releases):
     data = json.loads(RECORD.to_json()) | {"releases": releases}
-    assert record_refused(unsealed(data, 2)) == "the record of releases is damaged"
+    fault = (
+        "releases.0 must be an object" if isinstance(releases, list) else "releases must be a list"
+    )
+    assert record_refused(unsealed(data, 2)) == damaged_record(fault)
 
 
 @given(st.data())

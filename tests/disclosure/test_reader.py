@@ -82,19 +82,32 @@ def test_other_json_is_no_report():
 def test_no_part_of_a_report_is_one():
     text = reports.made("stability")[0].to_json()
     for end in range(0, len(text.rstrip()), 97):
-        refused(text[:end], "not valid JSON, or a part of it")
+        refused(
+            text[:end], "a damaged one: it is not valid JSON; give the file that --report wrote"
+        )
     refused(text + "{}", "not valid JSON")
     refused(b"\xff\xfe\x00", "not valid JSON")
     refused("[" * 100_000, "not valid JSON")
-    refused(" " * ((1 << 26) + 1), "none is so long")
+    refused(" " * ((1 << 26) + 1), "has over 64 MB, more than any file of its kind")
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "9" * 5000])
-def test_numbers_that_are_none_are_refused(number):
+@pytest.mark.parametrize(
+    ("number", "fault"),
+    [
+        ("NaN", "it holds a number that is not finite"),
+        ("Infinity", "it holds a number that is not finite"),
+        ("-Infinity", "it holds a number that is not finite"),
+        ("1e999", "it holds a number that is not finite"),
+        ("9" * 400, "it holds a whole number that is too large"),
+        ("9" * 5000, "it holds a whole number that is too large"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_numbers_that_are_none_are_refused(number, fault):
     text = reports.made("stability")[0].to_json()
     epsilon = f'"epsilon": {data_of()["epsilon"]}'
     assert epsilon in text
-    refused(text.replace(epsilon, f'"epsilon": {number}', 1), "not valid JSON")
+    refused(text.replace(epsilon, f'"epsilon": {number}', 1), fault)
 
 
 def test_texts_that_cannot_be_written_are_refused():
@@ -104,7 +117,9 @@ def test_texts_that_cannot_be_written_are_refused():
 def test_a_field_that_stands_twice_is_refused():
     """Readers differ in which of the two they take."""
     text = reports.made("stability")[0].to_json()
-    refused(text.replace('"private"', '"epsilon": 0.1,\n  "private"', 1), "not valid JSON")
+    refused(
+        text.replace('"private"', '"epsilon": 0.1,\n  "private"', 1), "it states something twice"
+    )
 
 
 def test_what_contradicts_the_schema_is_named():

@@ -163,7 +163,7 @@ def ledger() -> Ledger:
 
 
 def record() -> SpendRecord:
-    past = PastRelease(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
+    past = PastRelease.of(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
     return SpendRecord((past,), (Attempt("d" * 32, 1.0, 1e-6, 0.1, Outcome.PENDING),))
 
 

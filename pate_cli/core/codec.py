@@ -1,0 +1,221 @@
+"""Documents: frozen dataclasses as JSON-ready values, and back from JSON by their annotations.
+
+What is read is what the annotations say and nothing else: no boolean for a number, no number for a
+text, no field that is missing or unknown. Constructors check ranges. Every reader says what is
+wrong in the same words, and raises its own class of error.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import PateError, quoted
+
+_T = TypeVar("_T")
+
+_SPARING: Final = "sparing"
+SPARING: Final = {_SPARING: True}
+"""Metadata of a field that stands in a document only where it differs from its default."""
+
+LARGEST_WHOLE: Final = 2**63 - 1
+_NAME: Final = "name"
+_NUMBERS: Final = {int, float}
+_WORDS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
+
+
+def called(name: str) -> dict[str, Any]:
+    """Metadata of a field that documents call otherwise."""
+    return {_NAME: name}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How a reader refuses: its class of error, and its words around what is wrong."""
+
+    error: type[PateError]
+    before: str
+    after: str = ""
+
+    def of(self, fault: object) -> PateError:
+        """The error to raise."""
+        return self.error(f"{self.before}{fault}{self.after}")
+
+
+class _FaultError(Exception):
+    """What is wrong; with the error of a constructor, if it was one that found it."""
+
+    def __init__(self, text: str, found: PateError | None = None) -> None:
+        super().__init__(text)
+        self.found = found
+
+
+def encoded(value: Any) -> Any:
+    """A dataclass as an object of its fields in their order; what is in it likewise."""
+    if is_dataclass(value):
+        return {
+            each.metadata.get(_NAME, each.name): encoded(getattr(value, each.name))
+            for each in fields(value)
+            if _SPARING not in each.metadata or getattr(value, each.name) != each.default
+        }
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [encoded(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: encoded(item) for name, item in value.items()}
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def parsed(
+    text: str | bytes, refusal: Refusal, *, most: int, largest: int | None = LARGEST_WHOLE
+) -> Any:
+    """What a JSON text says, in numbers that are finite, and each thing once.
+
+    Args:
+        text: its content.
+        refusal: what it raises otherwise.
+        most: bytes that a file of its kind has at most.
+        largest: size of its whole numbers; None where they are of any.
+    """
+
+    def whole(digits: str) -> int:
+        # Of thousands of digits Python would not say which number they are.
+        if largest is not None and (len(digits) > 20 or abs(int(digits)) > largest):
+            raise _FaultError("it holds a whole number that is too large")
+        return int(digits)
+
+    if len(text) > most:
+        raise refusal.of(f"it has over {most >> 20} MB, more than any file of its kind")
+    try:
+        data = json.loads(
+            text,
+            parse_int=whole,
+            parse_float=_finite,
+            parse_constant=_finite,
+            object_pairs_hook=_said_once,
+        )
+        json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
+    except (ValueError, RecursionError):
+        raise refusal.of("it is not valid JSON") from None
+    except _FaultError as fault:
+        raise refusal.of(fault) from None
+    return data
+
+
+def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
+    """A dataclass from what JSON gave for it.
+
+    Raises:
+        PateError: the refusal's, naming the field; what a constructor says in that class stands.
+    """
+    try:
+        found: _T = _decoded(kind, data, "")
+    except _FaultError as fault:
+        if isinstance(fault.found, refusal.error):
+            raise fault.found from None
+        raise refusal.of(fault) from None
+    return found
+
+
+def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Those fields of an object that a dataclass knows."""
+    known = _names(kind)
+    return {name: value for name, value in data.items() if name in known}
+
+
+def _finite(text: str) -> float:
+    """A number as it is written; Python would read NaN and 1e999, which no file here has."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise _FaultError("it holds a number that is not finite")
+    return number
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no field stands twice: readers would differ in which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _FaultError("it states something twice")
+    return found
+
+
+@functools.cache
+def _names(kind: Any) -> dict[str, Any]:
+    """Fields of a dataclass by what documents call them."""
+    return {each.metadata.get(_NAME, each.name): each for each in fields(kind)}
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
+    """The value of an annotation, of those that documents here have."""
+
+    def refuse(wanted: str) -> NoReturn:
+        raise _FaultError(f"{at or 'it'} must be {wanted}{or_null}")
+
+    origin = get_origin(kind)
+    if kind is Any:
+        return data
+    if origin is types.UnionType:
+        (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
+        return None if data is None else _decoded(inner, data, at, " or null")
+    if kind in _WORDS:
+        return data if type(data) is kind else refuse(_WORDS[kind])
+    if kind is float:
+        number = _reals(data) if type(data) in _NUMBERS else None
+        return refuse("a finite number") if number is None else float(number)
+    if origin is np.ndarray:
+        numbers = _reals(data) if isinstance(data, list) else None
+        return refuse("a list of finite numbers, or of such lists") if numbers is None else numbers
+    if origin is tuple:
+        items = data if isinstance(data, list) else refuse("a list")
+        return tuple(_decoded(get_args(kind)[0], item, f"{at}.{n}") for n, item in enumerate(items))
+    if origin is None and issubclass(kind, enum.Enum):
+        known = {word.value: word for word in kind}
+        fits = isinstance(data, str) and data in known
+        return known[data] if fits else refuse(f"one of {', '.join(known)}")
+    if not isinstance(data, dict):
+        refuse("an object")
+    return _built(kind, data, at) if is_dataclass(kind) else data
+
+
+def _reals(data: Any) -> Floats | None:
+    """Numbers, a list of them, or lists of one length, as float64; None for anything else."""
+    nested = isinstance(data, list) and data and all(isinstance(row, list) for row in data)
+    for row in data if nested else [data]:
+        if not {type(item) for item in (row if isinstance(row, list) else [row])} <= _NUMBERS:
+            return None
+    try:
+        found = np.array(data, dtype=np.float64)
+    except (ValueError, OverflowError):  # lists of different lengths; too large
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _built(kind: Any, data: dict[str, Any], at: str) -> Any:
+    """A dataclass of the fields that an object gives, all of which it knows."""
+    known, hints, values = _names(kind), _hints(kind), {}
+    for name in data:
+        if name not in known:
+            raise _FaultError(f"{at or 'it'} has a field {quoted(name)} that is not known")
+    for name, each in known.items():
+        if name in data:
+            place = f"{at}.{name}" if at else name
+            values[each.name] = _decoded(hints[each.name], data[name], place)
+        elif _SPARING not in each.metadata:
+            raise _FaultError(f"{at or 'it'} has no field {quoted(name)}")
+    try:
+        return kind(**values)
+    except PateError as error:
+        raise _FaultError(f"{at}: {error}" if at else str(error), error) from None

@@ -1,0 +1,157 @@
+"""Documents come back from JSON as they were, or are refused by the field that is wrong."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pate_cli.core.arrays import Floats
+from pate_cli.core.codec import SPARING, Refusal, called, decoded, encoded, parsed, picked
+from pate_cli.core.errors import LedgerError, OutputError, ParameterError
+from refusals import refusal
+
+REFUSED = Refusal(LedgerError, "the test is damaged: ", "; mend it")
+
+
+class Word(enum.StrEnum):
+    ONE = "one"
+    TWO = "two"
+
+
+@dataclass(frozen=True)
+class Inner:
+    at: float
+    word: Word = Word.ONE
+
+    def __post_init__(self) -> None:
+        if self.at < 0.0:
+            raise ParameterError("at must be at least 0")
+        if self.at > 9.0:
+            raise LedgerError("9 is the most, take less")
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    name: str
+    count: int
+    on: bool
+    maybe: int | None
+    facts: Mapping[str, Any]
+    curve: Floats
+    inner: tuple[Inner, ...]
+    texts: tuple[str, ...] = field(default=(), metadata=called("words") | SPARING)
+
+
+WHOLE = Outer("a", 1, True, None, {"x": [1, None]}, np.array([[0.1], [1e-300]]), (Inner(0.5),))
+DATA = {
+    "name": "a",
+    "count": 1,
+    "on": True,
+    "maybe": None,
+    "facts": {"x": [1, None]},
+    "curve": [[0.1], [1e-300]],
+    "inner": [{"at": 0.5, "word": "one"}],
+}
+
+
+def test_there_and_back():
+    assert list(encoded(WHOLE).items()) == list(DATA.items())
+    found = decoded(Outer, json.loads(json.dumps(DATA)), REFUSED)
+    assert encoded(found) == DATA
+    assert found.inner == WHOLE.inner
+    assert found.curve.dtype == np.float64
+    said = decoded(Outer, DATA | {"words": ["b"], "maybe": 3, "curve": []}, REFUSED)
+    assert (said.texts, said.maybe, said.curve.shape) == (("b",), 3, (0,))
+    assert encoded(said)["words"] == ["b"]
+    assert decoded(Inner, {"at": 2, "word": "two"}, REFUSED) == Inner(2.0, Word.TWO)
+
+
+NUMBER = "must be a finite number"
+NUMBERS = "curve must be a list of finite numbers, or of such lists"
+DAMAGES = [
+    ({"name": 1}, "name must be a text"),
+    ({"name": None}, "name must be a text"),
+    ({"count": True}, "count must be a whole number"),
+    ({"count": 1.0}, "count must be a whole number"),
+    ({"on": 1}, "on must be true or false"),
+    ({"maybe": "1"}, "maybe must be a whole number or null"),
+    ({"facts": []}, "facts must be an object"),
+    ({"curve": 1.0}, NUMBERS),
+    ({"curve": [1.0, True]}, NUMBERS),
+    ({"curve": [1.0, "1"]}, NUMBERS),
+    ({"curve": [1.0, float("nan")]}, NUMBERS),
+    ({"curve": [1, 10**400]}, NUMBERS),
+    ({"curve": [[1.0], [1.0, 2.0]]}, NUMBERS),
+    ({"curve": [[1.0], 2.0]}, NUMBERS),
+    ({"curve": [[[1.0]]]}, NUMBERS),
+    ({"inner": {}}, "inner must be a list"),
+    ({"inner": [3]}, "inner.0 must be an object"),
+    ({"inner": [{"at": 1, "word": "one"}, {"word": "one"}]}, "inner.1 has no field 'at'"),
+    ({"inner": [{"at": 1}]}, "inner.0 has no field 'word'"),
+    ({"inner": [{"at": True, "word": "one"}]}, f"inner.0.at {NUMBER}"),
+    ({"inner": [{"at": float("inf"), "word": "one"}]}, f"inner.0.at {NUMBER}"),
+    ({"inner": [{"at": 10**400, "word": "one"}]}, f"inner.0.at {NUMBER}"),
+    ({"inner": [{"at": 1, "word": "three"}]}, "inner.0.word must be one of one, two"),
+    ({"inner": [{"at": 1, "word": ["one"]}]}, "inner.0.word must be one of one, two"),
+    ({"inner": [{"at": -1, "word": "one"}]}, "inner.0: at must be at least 0"),
+    ({"more": 1}, "it has a field 'more' that is not known"),
+    ({"texts": ["b"]}, "it has a field 'texts' that is not known"),
+    ({"words": None}, "words must be a list"),
+]
+
+
+@pytest.mark.parametrize(("change", "fault"), DAMAGES, ids=str)
+def test_what_is_wrong_is_named(change, fault):
+    text = refusal(LedgerError, decoded, Outer, DATA | change, REFUSED)
+    assert text == f"the test is damaged: {fault}; mend it"
+
+
+@pytest.mark.parametrize("other", [None, [], 3, "text"])
+def test_what_is_no_object_is_refused(other):
+    text = refusal(LedgerError, decoded, Outer, other, REFUSED)
+    assert text == "the test is damaged: it must be an object; mend it"
+
+
+def test_what_a_constructor_says_in_the_readers_own_class_stands():
+    data = {"at": 10, "word": "one"}
+    assert refusal(LedgerError, decoded, Inner, data, REFUSED) == "9 is the most, take less"
+    other = Refusal(OutputError, "no: ")
+    assert refusal(OutputError, decoded, Inner, data, other) == "no: 9 is the most, take less"
+
+
+def test_fields_among_others():
+    assert picked(Outer, {"name": "a", "texts": 1, "words": 2, "x": 3}) == {"name": "a", "words": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "it is not valid JSON"),
+        ("{} {}", "it is not valid JSON"),
+        (b"\xff\xfe\x00", "it is not valid JSON"),
+        ("[" * 100_000, "it is not valid JSON"),
+        (r'"\ud800"', "it is not valid JSON"),
+        ("[NaN]", "it holds a number that is not finite"),
+        ("-Infinity", "it holds a number that is not finite"),
+        ("[1e999]", "it holds a number that is not finite"),
+        (f"[{2**63}]", "it holds a whole number that is too large"),
+        ("9" * 9000, "it holds a whole number that is too large"),
+        ('{"a": {"b": 1, "b": 1}}', "it states something twice"),
+        (" " * (1 << 20) + " ", "it has over 1 MB, more than any file of its kind"),
+    ],
+    ids=lambda text: str(text[:20]),
+)
+def test_a_text_that_says_nothing_certain(text, fault):
+    found = refusal(LedgerError, parsed, text, REFUSED, most=1 << 20)
+    assert found == f"the test is damaged: {fault}; mend it"
+
+
+def test_a_text_that_does():
+    assert parsed(f"[1, -2.5e-3, {-(2**63) + 1}]", REFUSED, most=99) == [1, -0.0025, -(2**63) + 1]
+    assert parsed(str(2**200), REFUSED, most=99, largest=None) == 2**200

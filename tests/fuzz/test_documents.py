@@ -1,0 +1,308 @@
+"""Documents that are damaged field by field: each is read, or refused in one line of its own class.
+
+Every field is dropped, and replaced by whatever JSON can hold. What is read after that is used as
+its readers use it, so that nothing odd passes a reader and ends what comes behind it.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+import reports
+from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import Adjacency, PublicFact, Voting
+from pate_cli.disclosure.explain import explain
+from pate_cli.disclosure.external import External, read_part
+from pate_cli.disclosure.ledger import (
+    Attempt,
+    Draw,
+    Ledger,
+    Outcome,
+    PastRelease,
+    Round,
+    SpendRecord,
+)
+from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.report import SCHEMA_VERSION
+from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.verbs.verify import verify
+from pate_cli.votes import TeacherGroups
+
+GONE = object()
+ODD = [
+    GONE, None, True, -1, 7, 0.5, 1e308, 10**400, float("nan"), "text", [], ["a"], [[1], [1, 2]],
+    {"a": [{"a": None}]},
+]  # fmt: skip
+
+
+def places(value, way=()):
+    """The way to every field of a document; the first of a list stands for all of them."""
+    for key in value if isinstance(value, dict) else range(min(len(value), 1)):
+        yield (*way, key)
+        if isinstance(value[key], dict | list):
+            yield from places(value[key], (*way, key))
+
+
+def put(data, way, odd):
+    altered = copy.deepcopy(data)
+    inside = functools.reduce(lambda found, key: found[key], way[:-1], altered)
+    if odd is GONE:
+        del inside[way[-1]]
+    else:
+        inside[way[-1]] = odd
+    return altered
+
+
+def damaged(data, known=()):
+    """Every field that is not known replaced by everything; and one more field beside it."""
+    for way in places(data):
+        if way in known:
+            continue
+        for odd in ODD:
+            yield f"{way}: {'gone' if odd is GONE else odd!r}"[:80], put(data, way, odd)
+        if isinstance(way[-1], str):
+            yield f"{way}: more", put(data, (*way[:-1], "more"), 1)
+
+
+def check(cases, read, use, *errors):
+    """How many are read; whatever refuses the others, or ends their use, does so in one line."""
+    read_any = 0
+    for name, altered in cases:
+        try:
+            found = read(altered)
+        except errors as refusal:
+            one_line(refusal, name)
+            continue
+        except Exception as error:
+            raise AssertionError(name) from error
+        read_any += 1
+        try:
+            use(found)
+        except PateError as refusal:
+            one_line(refusal, name)
+        except Exception as error:
+            raise AssertionError(name) from error
+    return read_any
+
+
+def one_line(error, name):
+    text = str(error)
+    assert text, name
+    assert text.isprintable(), name
+    assert len(text) <= 600, name
+
+
+# ---------------------------------------------------------------- ledgers and records of releases
+
+
+def ledger():
+    """One with whatever a ledger can hold."""
+    groups = TeacherGroups(("a", "a", "b"), weights=(2, 2, 1)).public
+    mechanism = pate.GNMax(60, 2, sigma2=20.0, teachers_per_record=2, votes_together=True)
+    one = Round(
+        "a" * 32,
+        mechanism.parameters(),
+        40,
+        30,
+        20,
+        draws=(Draw(0.02, 9.0, 3.0),),
+        read_off=(PublicFact.QUERIES,),
+        groups=groups,
+        label_set=LabelSet(2, Voting.BINARY, ("x", "y")),
+    )
+    return Ledger(
+        analysis="tight",
+        delta=1e-5,
+        orders=np.array([6.0, 8.0]),
+        rdp=np.array([0.1, 0.2]),
+        ceiling=np.array([0.3, 0.4]),
+        sensitivity=np.array([[0.1, 0.2], [0.1, 0.2]]),
+        rounds=(one,),
+    )
+
+
+def unsealed(data, version):
+    return json.dumps({**data, "schema_version": version}).encode()
+
+
+def sealed(data):
+    """The file of a version that carries a checksum, as if pate had written it."""
+    content = {name: value for name, value in data.items() if name != "checksum"}
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**content, "checksum": hashlib.sha256(plain.encode()).hexdigest()}).encode()
+
+
+def from_file(path, reader, content):
+    path.write_bytes(content)
+    return reader(path)
+
+
+def told(found):
+    found.headline()
+    found.to_json()
+    _ = found.queries, found.answers, found.draws
+
+
+def released(found):
+    told(found)
+    pate.release(found, order=found.orders[0], release="none", again=True)
+
+
+@functools.cache
+def paper_ledger():
+    return pate.aggregate(
+        reports.votes(), "gnmax", **reports.SHAPE, analysis="paper", order=6.0, keep_ledger=True
+    ).ledger
+
+
+@pytest.mark.parametrize(
+    ("whole", "write", "use"),
+    [
+        (ledger, functools.partial(unsealed, version=1), released),
+        (paper_ledger, functools.partial(unsealed, version=1), released),
+        (ledger, sealed, told),
+    ],
+    ids=["unsealed", "paper", "sealed"],
+)
+def test_a_ledger(whole, write, use, tmp_path):
+    data = json.loads(whole().to_json())
+    with reports.costs_once():
+        assert check(
+            damaged(data),
+            lambda altered: from_file(tmp_path / "l.json", Ledger.read, write(altered)),
+            use,
+            LedgerError,
+        )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_record_of_releases(version, tmp_path):
+    past = PastRelease.of(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
+    tried = Attempt("d" * 32, 1.0, 1e-6, 0.1, Outcome.PENDING)
+    data = json.loads(SpendRecord((past,), (tried,)).to_json())
+    write = sealed if version == 3 else functools.partial(unsealed, version=version)
+    whole = ledger()
+
+    def use(found):
+        _ = found.spent
+        found.attempted(tried).to_json()
+        (found | found).touching(whole)
+
+    assert check(
+        damaged(data),
+        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, write(altered)),
+        use,
+        LedgerError,
+    )
+
+
+def test_a_ledger_of_nothing_releases_nothing():
+    nothing = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([8.0]))
+    with pytest.raises(LedgerError, match="no round"):
+        pate.release(nothing)
+    with pytest.raises(LedgerError, match="the ledger is damaged: it holds no round"):
+        Ledger.from_json(nothing.to_json())
+
+
+# ---------------------------------------------------------------- reports
+
+
+@functools.cache
+def report(kind):
+    if kind != "total":
+        return reports.made(kind)[0]
+    stated = pate.ExternalPair(stated=(3.0, 1e-6), adjacency=Adjacency.REPLACE_ONE, covers="x")
+    return reports.total(stated)
+
+
+def cases_of_reports(version, kinds):
+    """Fields that reports of several kinds have are damaged in the first of them."""
+    known = set()
+    for kind in kinds:
+        data = dataclasses.replace(report(kind), read_as=version).to_dict()
+        yield from ((f"{kind} {name}", altered) for name, altered in damaged(data, known))
+        known |= set(places(data))
+
+
+def test_reports(tmp_path):
+    kinds = ["draws", "passed", "groups", "binary", "total", "stability"]
+    path = tmp_path / "r.json"
+    with reports.costs_once():
+        assert check(
+            cases_of_reports(SCHEMA_VERSION, kinds),
+            lambda altered: from_file(path, read_report, json.dumps(altered).encode()),
+            lambda _: (explain(path), verify(path, with_dp_accounting=False)),
+            ReportError,
+        )
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_reports_of_earlier_versions(version, tmp_path):
+    assert check(
+        cases_of_reports(version, ["draws"]),
+        lambda altered: from_file(tmp_path / "r.json", read_report, json.dumps(altered).encode()),
+        lambda read: read.report.to_json(),
+        ReportError,
+    )
+
+
+# ---------------------------------------------------------------- external costs
+
+
+@pytest.mark.parametrize("kind", ["curve", "exported", "pair"])
+def test_an_external_cost(kind, tmp_path):
+    data = {
+        "curve": {"orders": [2, 8.0, 16.0], "rdp": [0.1, 0.4, 0.9], "adjacency": "replace-one"},
+        "exported": pate.rdp_curve(reports.made("draws")[0], orders=[2.0, 8.0, 16.0]).to_dict(),
+        "pair": {"epsilon": 1, "delta": 1e-6, "adjacency": "add-or-remove-one"},
+    }[kind]
+    data = {"covers": "a student", "least_delta": 1e-9, **data}
+
+    def use(part):
+        parts = External.of([part], order=8.0)
+        parts.rdp(np.array([1.5, 8.0]))
+        parts.total(1e-5)
+        json.dumps(parts.facts(8.0, 8.0), allow_nan=False)
+
+    assert check(
+        damaged(data),
+        lambda altered: from_file(tmp_path / "e.json", read_part, json.dumps(altered).encode()),
+        use,
+        LedgerError,
+    )
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize("seed", [None, 7, 2**80])
+def test_a_checkpoint(seed, tmp_path):
+    folder = tmp_path / "kept"
+    kept = Checkpoint.of(folder, "a run", seed=seed)
+    assert Checkpoint.of(folder, "a run", seed=None).key == kept.key
+    run = folder / "run.json"
+    data = json.loads(run.read_text())
+
+    def read(altered):
+        run.write_text(json.dumps(altered))
+        return Checkpoint.of(folder, "a run", seed=None).key
+
+    def use(key):
+        key.rows(0, 2).words(2)
+        assert key.run_id
+        assert isinstance(key, RunKey)
+
+    assert check(damaged(data), read, use, OutputError, UsageError)
+    run.write_text(json.dumps(data | {"seed": "7"}))
+    with pytest.raises(OutputError, match="reads: seed must be a whole number or null; give an"):
+        Checkpoint.of(folder, "a run", seed=None)

@@ -81,10 +81,10 @@ class Drawing:
     progress: Callable[[int], None] = nothing_seen
 
     @property
-    def look(self) -> Look:
+    def look(self) -> LabelBatch:
         """What is done with a batch; another one for each pass."""
         under_way = self.mechanism.start()
-        return Look(self.key, self.keep, None if under_way is self.mechanism else under_way)
+        return LabelBatch(self.key, self.keep, None if under_way is self.mechanism else under_way)
 
     def batches(self) -> Iterator[tuple[Labels, Any]]:
         """Labels of all rows, a batch at a time and in order, each with what was kept of it."""
@@ -98,7 +98,7 @@ class Drawing:
             yield table, drawn.kept
 
 
-class Sink(Protocol):
+class LabelSink(Protocol):
     """Where the labels go."""
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -117,7 +117,7 @@ def run(
     queries: int,
     max_answers: int,
     key: RunKey,
-    into: Sink,
+    into: LabelSink,
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
@@ -179,7 +179,7 @@ def _metadata(
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnBatch:
     """A batch as if no cap had been reached."""
 
     ids: Ids
@@ -206,7 +206,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Look:
+class LabelBatch:
     """Labels and what is kept of a batch; rows that depend on others have a labeller under way."""
 
     key: RunKey
@@ -218,7 +218,7 @@ class Look:
         """Whether batches must come one after the other."""
         return self.under_way is not None
 
-    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> Drawn:
+    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> DrawnBatch:
         """The labels of a batch."""
         labeller = self.under_way or mechanism
         noise = self.key.rows(batch.first_row, labeller.draws)
@@ -229,4 +229,4 @@ class Look:
             free = (labels == NO_LABEL) & (student != NO_LABEL)
             labels[free], sources[free] = student[free], _STUDENT
         kept = None if self.keep is None else self.keep(mechanism, batch.counts)
-        return Drawn(batch.ids, labels, sources, kept)
+        return DrawnBatch(batch.ids, labels, sources, kept)

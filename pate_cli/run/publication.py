@@ -23,7 +23,7 @@ from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.labels import NOTHING, Labels
-from pate_cli.run.labelling import Sink
+from pate_cli.run.labelling import LabelSink
 from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
 from pate_cli.votes import VoteFile
 
@@ -166,7 +166,7 @@ class Publication:
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    def sink(self, key: RunKey, *, resumed: bool) -> Sink:
+    def sink(self, key: RunKey, *, resumed: bool) -> LabelSink:
         """Takes the labels that are drawn under a key, perhaps by a run that can be resumed."""
         if self._to is not None and self._out is not None:
             form, folder = self._to.form, self._to.folder

@@ -16,7 +16,7 @@ from pate_cli.files.part_folder import Part, PartFolder, digest_of_parts
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import Labels, LabelWriter, concatenate
-from pate_cli.run.labelling import Drawing, Drawn
+from pate_cli.run.labelling import Drawing, DrawnBatch
 from pate_cli.run.passes import FilePasses
 from pate_cli.votes.vote_file import Facts
 
@@ -59,7 +59,7 @@ class InMemory:
     tables: list[Labels] = field(default_factory=list)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See Sink."""
+        """See LabelSink."""
         rows = answers = 0
         for table, kept in drawing.batches():
             add(kept)
@@ -90,7 +90,7 @@ class InFile:
     written: LabelFile | None = None
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See Sink."""
+        """See LabelSink."""
         form, rows, answers = self.form, 0, 0
         promised = int(drawing.metadata["queries"])
         with self.out.open(self.path) as draft:
@@ -139,7 +139,7 @@ class InParts:
         return LabelFile.of(digest_of_parts(self.parts), self.place.form.label_format)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See Sink."""
+        """See LabelSink."""
         passes, place = drawing.passes, self.place
         if not isinstance(passes, FilePasses):
             raise ParameterError("labels go to parts where the votes are in a file")
@@ -219,7 +219,7 @@ class _WritePart:
     staged: Mapping[str, int]
     """Sizes of parts that an earlier process of the same run has left, by name."""
 
-    def __call__(self, rows: tuple[int, int], found: list[Drawn]) -> _Receipt:
+    def __call__(self, rows: tuple[int, int], found: list[DrawnBatch]) -> _Receipt:
         start, stop = rows
         left = self.allowed.get(start, stop - start + 1)
         answers, place, facts = 0, self.place, self.facts

@@ -42,7 +42,7 @@ class Says:
     default: Any = None
 
 
-class Described(TypedDict, total=False):
+class VotesWords(TypedDict, total=False):
     """What the votes are."""
 
     layout: Annotated[
@@ -74,7 +74,7 @@ class Described(TypedDict, total=False):
     ]
 
 
-class Reading(Described, total=False):
+class ReadingWords(VotesWords, total=False):
     """How the votes are read; see `open_votes`."""
 
     queries: Annotated[
@@ -83,7 +83,7 @@ class Reading(Described, total=False):
     ]
 
 
-class Rows(TypedDict, total=False):
+class RowWords(TypedDict, total=False):
     """How many of them."""
 
     max_queries: Annotated[
@@ -92,7 +92,7 @@ class Rows(TypedDict, total=False):
     ]
 
 
-class Cap(TypedDict, total=False):
+class CapWords(TypedDict, total=False):
     """When to stop."""
 
     max_answers: Annotated[
@@ -100,7 +100,7 @@ class Cap(TypedDict, total=False):
     ]
 
 
-class Parameters(TypedDict, total=False):
+class ParameterWords(TypedDict, total=False):
     """Of a mechanism given by name; in proportion to the teachers where left out."""
 
     threshold: Annotated[
@@ -134,7 +134,7 @@ class Parameters(TypedDict, total=False):
     refusals: Annotated[int | None, Says("Q of sparse-vector: stop after so many refusals.")]
 
 
-class Ensemble(TypedDict, total=False):
+class EnsembleWords(TypedDict, total=False):
     """How teachers were trained."""
 
     teachers_per_record: Annotated[
@@ -142,7 +142,7 @@ class Ensemble(TypedDict, total=False):
     ]
 
 
-class Guarantee(TypedDict, total=False):
+class GuaranteeWords(TypedDict, total=False):
     """What holds."""
 
     delta: Annotated[
@@ -150,7 +150,7 @@ class Guarantee(TypedDict, total=False):
     ]
 
 
-class Target(TypedDict, total=False):
+class TargetWords(TypedDict, total=False):
     """An epsilon stated in advance."""
 
     target_epsilon: Annotated[
@@ -168,7 +168,7 @@ class Target(TypedDict, total=False):
     ]
 
 
-class Drawn(TypedDict, total=False):
+class ReleasedWords(TypedDict, total=False):
     """A sanitized epsilon of the votes; numbers left out follow from a public rule."""
 
     release: Annotated[
@@ -191,7 +191,7 @@ class Drawn(TypedDict, total=False):
     ]
 
 
-class Analysed(TypedDict, total=False):
+class AnalysisWords(TypedDict, total=False):
     """By which accounting."""
 
     analysis: Annotated[
@@ -200,7 +200,7 @@ class Analysed(TypedDict, total=False):
     ]
 
 
-class Spent(TypedDict, total=False):
+class SpendingWords(TypedDict, total=False):
     """What may be spent, and what is kept of it."""
 
     budget: Annotated[
@@ -224,7 +224,7 @@ class Spent(TypedDict, total=False):
     ]
 
 
-class Drawing(TypedDict, total=False):
+class SeedWords(TypedDict, total=False):
     """How noise is drawn."""
 
     seed: Annotated[
@@ -233,7 +233,7 @@ class Drawing(TypedDict, total=False):
     ]
 
 
-class Work(TypedDict, total=False):
+class WorkWords(TypedDict, total=False):
     """Where the work is done; labels do not depend on it."""
 
     workers: Annotated[
@@ -254,7 +254,7 @@ class Work(TypedDict, total=False):
     ]
 
 
-class Resumed(TypedDict, total=False):
+class CheckpointWords(TypedDict, total=False):
     """What outlives a run that is cut short."""
 
     checkpoint: Annotated[
@@ -267,43 +267,43 @@ class Resumed(TypedDict, total=False):
     ]
 
 
-class Promise(Cap, Target, Drawn, Analysed, Spent, total=False):
+class PromiseWords(CapWords, TargetWords, ReleasedWords, AnalysisWords, SpendingWords, total=False):
     """What is promised about labels."""
 
 
-class VoteWords(Reading, Rows, Ensemble, Guarantee, Work, total=False):
+class VoteWords(ReadingWords, RowWords, EnsembleWords, GuaranteeWords, WorkWords, total=False):
     """What every verb takes that looks at votes."""
 
 
-class MechanismWords(VoteWords, Parameters, total=False):
+class MechanismWords(VoteWords, ParameterWords, total=False):
     """What every verb takes that puts a mechanism to them."""
 
 
-class QuoteWords(MechanismWords, Promise, total=False):
+class QuoteWords(MechanismWords, PromiseWords, total=False):
     """What `quote` takes."""
 
 
-class AggregateWords(QuoteWords, Drawing, Resumed, total=False):
+class AggregateWords(QuoteWords, SeedWords, CheckpointWords, total=False):
     """What `aggregate` takes."""
 
 
-class ReleaseWords(Drawn, Drawing, total=False):
+class ReleaseWords(ReleasedWords, SeedWords, total=False):
     """What `release` takes."""
 
 
-class CostWords(MechanismWords, Cap, Target, Analysed, total=False):
+class CostWords(MechanismWords, CapWords, TargetWords, AnalysisWords, total=False):
     """What `cost` takes."""
 
 
-class SensitivityWords(MechanismWords, Analysed, total=False):
+class SensitivityWords(MechanismWords, AnalysisWords, total=False):
     """What `smooth_sensitivity` takes."""
 
 
-class CompareWords(MechanismWords, Cap, Analysed, total=False):
+class CompareWords(MechanismWords, CapWords, AnalysisWords, total=False):
     """What `compare` takes."""
 
 
-class TuneWords(Described, Rows, Ensemble, Guarantee, total=False):
+class TuneWords(VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False):
     """What `tune` takes."""
 
     queries: Annotated[
@@ -313,19 +313,19 @@ class TuneWords(Described, Rows, Ensemble, Guarantee, total=False):
 
 
 GROUPS: Final = (
-    Reading,
-    Rows,
-    Cap,
-    Ensemble,
-    Parameters,
-    Guarantee,
-    Target,
-    Drawn,
-    Analysed,
-    Spent,
-    Drawing,
-    Work,
-    Resumed,
+    ReadingWords,
+    RowWords,
+    CapWords,
+    EnsembleWords,
+    ParameterWords,
+    GuaranteeWords,
+    TargetWords,
+    ReleasedWords,
+    AnalysisWords,
+    SpendingWords,
+    SeedWords,
+    WorkWords,
+    CheckpointWords,
 )
 """In the order in which help tells of them."""
 

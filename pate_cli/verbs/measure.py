@@ -29,7 +29,7 @@ from pate_cli.verbs.keywords import (
     CompareWords,
     CostWords,
     MechanismWords,
-    Parameters,
+    ParameterWords,
     SensitivityWords,
     VoteWords,
     nothing,
@@ -129,7 +129,7 @@ def compare(
         PateError: as `cost`.
     """
     choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
-    with requested(votes, choice, {**asked, **nothing(Parameters)}) as request:
+    with requested(votes, choice, {**asked, **nothing(ParameterWords)}) as request:
         summary = measure_cost(
             request.passes,
             request.scored,

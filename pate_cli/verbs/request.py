@@ -22,7 +22,7 @@ from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import Parameters, Promise, Reading, Work, only
+from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes import Group, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
 
@@ -121,7 +121,7 @@ class Request:
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
-    def account(self, promise: Promise) -> Account:
+    def account(self, promise: PromiseWords) -> Account:
         """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
 
         Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
@@ -209,7 +209,7 @@ def requested(
 @contextlib.contextmanager
 def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, Engine]]:
     """The votes, read as is asked, and where the work on them is done."""
-    work, reading = only(Work, asked), only(Reading, asked)
+    work, reading = only(WorkWords, asked), only(ReadingWords, asked)
     with (
         engine_for(work["engine"], workers=work["workers"]) as place,
         open_votes(votes, **reading) as file,
@@ -228,7 +228,7 @@ def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> 
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in only(Parameters, asked).items() if value is not None}
+    return {name: value for name, value in only(ParameterWords, asked).items() if value is not None}
 
 
 def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]) -> None:

@@ -34,9 +34,9 @@ from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.verbs.keywords import (
     AggregateWords,
-    Drawn,
-    Promise,
+    PromiseWords,
     QuoteWords,
+    ReleasedWords,
     ReleaseWords,
     only,
     takes_keywords,
@@ -78,7 +78,7 @@ def aggregate(
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
     began = now()  # before anything is spent, should it be refused
-    promise = only(Promise, asked)
+    promise = only(PromiseWords, asked)
     target = _Target.of(promise, delta=asked["delta"])
     with (
         publishing(into, record=promise["record"]) as place,
@@ -119,7 +119,7 @@ def aggregate(
 def _key(
     asked: AggregateWords,
     request: Request,
-    promise: Promise,
+    promise: PromiseWords,
     target: _Target | None,
     place: Publication,
 ) -> tuple[RunKey, Checkpoint | None]:
@@ -128,7 +128,11 @@ def _key(
     if folder is None:
         return _fresh(seed), None
     # What is kept of finished rows is not the same for a file and for a folder of parts.
-    settings = (sorted(only(Drawn, promise).items()), promise["analysis"], promise["keep_ledger"])
+    settings = (
+        sorted(only(ReleasedWords, promise).items()),
+        promise["analysis"],
+        promise["keep_ledger"],
+    )
     resumed = Checkpoint.of(
         folder, request.described((*settings, seed, target, place.in_parts)), seed=seed
     )
@@ -166,7 +170,7 @@ def quote(
     Raises:
         PateError: as `aggregate` would.
     """
-    promise = only(Promise, asked)
+    promise = only(PromiseWords, asked)
     target = _Target.of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
         request, account = _charged(request, promise, target, asked)
@@ -195,7 +199,7 @@ def quote(
 
 
 def _charged(
-    request: Request, promise: Promise, target: _Target | None, asked: QuoteWords
+    request: Request, promise: PromiseWords, target: _Target | None, asked: QuoteWords
 ) -> tuple[Request, Account]:
     """How a run is charged, fixed before any vote is seen, and the rows that it asks.
 
@@ -236,7 +240,7 @@ class _Target:
     record: str | PathLike[str] | None
 
     @classmethod
-    def of(cls, promise: Promise, *, delta: float) -> Self | None:
+    def of(cls, promise: PromiseWords, *, delta: float) -> Self | None:
         """The target, if there is one; UsageError for what makes no sense without."""
         bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
         if epsilon is not None:
@@ -249,7 +253,7 @@ class _Target:
         return None
 
     @staticmethod
-    def refuse_beside(promise: Promise) -> None:
+    def refuse_beside(promise: PromiseWords) -> None:
         """UsageError for what contradicts a target."""
         names = ("order", "beta", "sigma_release")
         given = [name for name in names if promise.get(name) is not None]
@@ -398,7 +402,7 @@ def release(
         operator.add, [item if isinstance(item, Ledger) else Ledger.read(item) for item in given]
     )
     analysis = Analysis(total.analysis)
-    drawn, order = only(Drawn, asked), asked["order"]
+    drawn, order = only(ReleasedWords, asked), asked["order"]
     kind = kind_of(drawn["release"], analysis, published=drawn["as_published"])
     if order is None:
         if total.orders.size > 1:

@@ -15,7 +15,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned, Ways
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
 from pate_cli.tuning.source import TuneSource
-from pate_cli.verbs.keywords import Reading, TuneWords, only, takes_keywords
+from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
 from pate_cli.verbs.request import Votes
 from pate_cli.votes.beside.truth import Truth
 
@@ -79,7 +79,7 @@ def tune(
     source = TuneSource(
         votes=votes,
         synthetic=synthetic,
-        reading=dict(only(Reading, asked)),
+        reading=dict(only(ReadingWords, asked)),
         max_queries=asked["max_queries"],
         truth=truth,
         public=public_votes,

@@ -12,7 +12,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
-from pate_cli.verbs.keywords import GROUPS, Described, Parameters, Reading
+from pate_cli.verbs.keywords import GROUPS, ParameterWords, ReadingWords, VotesWords
 
 VERBS = (
     pate.aggregate,
@@ -70,12 +70,14 @@ def test_every_keyword_has_one_home():
 
 def test_whatever_a_mechanism_takes_has_a_home():
     known = {name for name in CLASSES for name in mechanism_class(name).options()}
-    assert known == set(Parameters.__annotations__)
+    assert known == set(ParameterWords.__annotations__)
 
 
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)
 def test_every_verb_takes_every_way_of_reading(verb):
-    assert set(Described.__annotations__) < set(Reading.__annotations__) <= set(words_of(verb))
+    assert (
+        set(VotesWords.__annotations__) < set(ReadingWords.__annotations__) <= set(words_of(verb))
+    )
 
 
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)

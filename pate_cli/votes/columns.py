@@ -168,10 +168,14 @@ def is_text(kind: Any) -> bool:
 
     if t.is_dictionary(kind):
         return is_text(kind.value_type)
-    is_view = getattr(t, "is_string_view", None)  # from pyarrow 16 on
-    return bool(
-        t.is_string(kind) or t.is_large_string(kind) or (is_view is not None and is_view(kind))
-    )
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
+def is_view(kind: Any) -> bool:
+    """Return whether an Arrow type is text that lies elsewhere, as of polars."""
+    import pyarrow.types as t
+
+    return bool(t.is_string_view(kind))
 
 
 def _kind(kind: Any) -> str:

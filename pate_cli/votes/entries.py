@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
-from pate_cli.votes.columns import is_text
+from pate_cli.votes.columns import is_text, is_view
 
 _LARGEST_ID = np.uint64(2**63 - 1)
 _LONGEST_ID = 1 << 16
@@ -22,7 +22,12 @@ _LONGEST_ID = 1 << 16
 
 def decoded(column: Any) -> Any:
     """Return an Arrow array without dictionary encoding."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if is_view(column.type.value_type):  # as polars has them; nothing can be taken of views
+        texts = without_views(column.dictionary)
+        column = pa.DictionaryArray.from_arrays(column.indices, texts)
+    return column.dictionary_decode()
 
 
 def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
@@ -53,21 +58,20 @@ def named(column: Any, names: Sequence[str]) -> Any:
     """Return the places of an Arrow column of texts among `names`, null where they are none."""
     if pa.types.is_dictionary(column.type):
         return named(column.dictionary, names).take(column.indices)
-    column = _plain(column)
+    column = without_views(column)
     return pc.index_in(column, value_set=pa.array(names, type=column.type))
 
 
 def unnamed(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     """Return where an Arrow column of texts says something that is no name; null and "" do not."""
-    said = pc.fill_null(pc.greater(pc.binary_length(_plain(decoded(column))), 0), False)
+    said = pc.fill_null(pc.greater(pc.binary_length(without_views(decoded(column))), 0), False)
     without_name = pc.and_(named(column, names).is_null(), said)
     return np.asarray(without_name.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _plain(column: Any) -> Any:
+def without_views(column: Any) -> Any:
     """Return an Arrow column of texts as no views, which few functions know."""
-    plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return column if plain else column.cast(pa.large_string())
+    return column.cast(pa.large_string()) if is_view(column.type) else column
 
 
 def votes_of(
@@ -188,6 +192,7 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
             if large.any():
                 raise VoteError(f"{where.at(first_bad(large, row))} has an id above 2^63 - 1")
         return column.cast(pa.int64())
+    column = without_views(column)
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:

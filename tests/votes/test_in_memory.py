@@ -309,3 +309,74 @@ def test_a_name_that_is_no_text():
         open_votes(Bytes()),
     ):
         pass
+
+
+def test_data_frames_of_pandas(histograms, read):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(histograms, columns=["cat", "dog", "fox", "owl"])
+    names = [f"q{row}" for row in range(40)]
+    for votes, ids in [
+        (frame, None),
+        (frame.set_axis(names), None),
+        (frame.set_axis(pandas.Index(range(40), name="hen")), None),
+        (frame.set_index([pandas.Index(names), pandas.Index(names, name="query")]), None),
+        (frame.astype("Int64"), None),
+        (frame.assign(query_id=names), names),
+        (frame.set_axis(pandas.Index(names, name="query_id")), names),
+    ]:
+        file, found, counts = read(votes, layout="counts")
+        assert file.label_names == ("cat", "dog", "fox", "owl")
+        np.testing.assert_array_equal(counts, histograms)
+        assert found == (ids or list(range(40)))
+
+
+def test_data_frames_of_polars(histograms, read, refused, tmp_path):
+    """Whose texts are views; in files, too."""
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(histograms, schema=["cat", "dog", "fox", "owl"])
+    ids = [f"q{row}" for row in range(40)]
+    _, found, counts = read(frame, layout="counts")
+    assert found == list(range(40))
+    np.testing.assert_array_equal(counts, histograms)
+    named = frame.with_columns(query_id=polars.Series(ids))
+    named.write_parquet(tmp_path / "v.parquet")
+    named.write_ipc(tmp_path / "v.arrow")
+    named.write_ipc_stream(tmp_path / "stream.arrow")
+    for source in (named, *(tmp_path / file for file in ("v.parquet", "v.arrow", "stream.arrow"))):
+        _, found, counts = read(source, layout="counts")
+        assert found == ids
+        np.testing.assert_array_equal(counts, histograms)
+    assert refused(frame["cat"]).startswith("table: this Series does not turn into an Arrow table")
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_texts_that_are_views(dictionary, read, tmp_path):
+    """As polars has them, by which few functions of pyarrow go."""
+
+    def texts(values):
+        views = pa.array(values, pa.string_view())
+        if not dictionary:
+            return views
+        places = {value: place for place, value in enumerate(dict.fromkeys(values))}
+        return pa.DictionaryArray.from_arrays(
+            pa.array([places[value] for value in values], pa.uint32()),
+            pa.array(list(places), pa.string_view()),
+        )
+
+    long = {
+        "query_id": texts(["a", "a", "b", "b"]),
+        "teacher_id": texts(["x", "y", "x", "y"]),
+        "label": texts(["cat", "dog", "dog", "dog"]),
+    }
+    wide = {"query_id": texts(["a", "b"])} | {
+        f"teacher_{teacher}": texts(list(words))
+        for teacher, words in enumerate([("cat", "dog"), ("dog", "dog")])
+    }
+    for columns in (long, wide):
+        table = pa.table(columns)
+        with pa.ipc.new_file(tmp_path / "v.arrow", table.schema) as file:
+            file.write_table(table)
+        for source in (table, Frame(table), tmp_path / "v.arrow"):
+            _, ids, counts = read(source, label_names="cat,dog")
+            assert ids == ["a", "b"]
+            assert counts.tolist() == [[1, 1], [0, 2]]

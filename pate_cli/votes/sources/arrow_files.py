@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.columns import is_text
-from pate_cli.votes.sources.arrow_guard import unpacked_sizes
+from pate_cli.votes.columns import is_text, is_view
+from pate_cli.votes.entries import decoded, without_views
+from pate_cli.votes.sources.arrow_guard import MAGIC, unpacked_sizes
 from pate_cli.votes.sources.formats import SourceFile
 
 MOST_UNPACKED = 1 << 30
@@ -22,8 +23,6 @@ LONG_TEXTS = (
     "of classes short"
 )
 
-_MAGIC = b"ARROW1"
-_FIRST_MESSAGE = 8
 _MOST_EMPTY = 1 << 24
 
 
@@ -70,7 +69,7 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
             if sum(map(_texts_of, batch.columns)) > MOST_UNPACKED:
                 raise VoteError(f"{part.name}: {LONG_TEXTS}")
             with _readable(part.name):
-                columns = [_decoded(column) for column in batch.columns]
+                columns = [decoded(column) for column in batch.columns]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             passed(batch.nbytes)
             yield batch
@@ -78,10 +77,6 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
 
 def _refuse_giant(part: SourceFile) -> None:
     with _readable(part.name), pa.OSFile(part.path) as source:
-        if source.read(len(_MAGIC)) == _MAGIC:
-            source.seek(_FIRST_MESSAGE)
-        else:
-            source.seek(0)
         giant = any(size > MOST_UNPACKED for size in unpacked_sizes(source))
     if giant:
         raise VoteError(
@@ -94,14 +89,14 @@ def _texts_of(column: Any) -> int:
     """Bytes of the texts of a dictionary once each stands where it belongs; 0 of other columns."""
     if not (pa.types.is_dictionary(column.type) and is_text(column.type)):
         return 0
-    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    lengths = pc.binary_length(without_views(column.dictionary)).cast(pa.int64())
     return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
 def _opened(source: Any) -> Any:
-    start = source.read(len(_MAGIC))
+    start = source.read(len(MAGIC))
     source.seek(0)
-    return pa.ipc.open_file(source) if start == _MAGIC else pa.ipc.open_stream(source)
+    return pa.ipc.open_file(source) if start == MAGIC else pa.ipc.open_stream(source)
 
 
 def _plain(schema: Any) -> Any:
@@ -110,11 +105,9 @@ def _plain(schema: Any) -> Any:
 
 
 def _value_type(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if not pa.types.is_dictionary(kind):
+        return kind
+    return pa.large_string() if is_view(kind.value_type) else kind.value_type
 
 
 @contextlib.contextmanager

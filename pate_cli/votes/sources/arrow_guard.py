@@ -6,6 +6,7 @@ Whoever reads a compressed batch takes as much memory as each of its buffers ask
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -15,26 +16,62 @@ import pyarrow as pa
 # The numbers of fields: of a message, a batch of a dictionary, and a record batch.
 _KIND, _HEADER, _DATA, _BUFFERS, _COMPRESSION = 1, 2, 1, 2, 3
 _OF_DICTIONARY, _OF_RECORDS = 2, 3
+# The same of a footer; and bytes of a block that it lists, and of what is behind it.
+_DICTIONARIES, _RECORDS = 2, 3
+_BLOCK, _FOOT = 24, 10
+
+MAGIC = b"ARROW1"
+"""How a file begins, and a stream does not."""
 
 
 def unpacked_sizes(source: Any) -> Iterator[int]:
     """Bytes that the buffers of each batch take once they are unpacked, dictionaries among them.
 
-    source: an open pyarrow.NativeFile that stands before the first message.
+    source: an open pyarrow.NativeFile at its start: a stream of messages, or a file, whose footer
+    says where they are.
 
     Raises:
-        pa.ArrowInvalid: a message that is damaged.
+        pa.ArrowInvalid: a message or the footer is damaged.
     """
-    messages = pa.MessageReader.open_stream(source)
-    while True:
-        try:
-            message = messages.read_next_message()
-        except StopIteration:
-            return
-        try:
+    start = source.read(len(MAGIC))
+    source.seek(0)
+    try:
+        for message in _listed(source) if start == MAGIC else _in_order(source):
             yield _unpacked(memoryview(message.metadata), message.body)
-        except (struct.error, IndexError) as error:
-            raise pa.ArrowInvalid("a message is damaged") from error
+    except (struct.error, IndexError) as error:
+        raise pa.ArrowInvalid("a message is damaged") from error
+
+
+def _in_order(source: Any) -> Iterator[Any]:
+    """The messages of a stream."""
+    messages = pa.MessageReader.open_stream(source)
+    with contextlib.suppress(StopIteration):
+        while True:
+            yield messages.read_next_message()
+
+
+def _listed(source: Any) -> Iterator[Any]:
+    """The messages with batches of a file, wherever its footer says that they are."""
+    size = source.size()
+    source.seek(max(size - _FOOT, 0))
+    (length,) = struct.unpack_from("<I", source.read(4))
+    if length > size - _FOOT:
+        raise pa.ArrowInvalid("the footer is damaged")
+    source.seek(size - _FOOT - length)
+    footer = memoryview(source.read(length))
+    root = _at(footer, 0)
+    for field in (_DICTIONARIES, _RECORDS):
+        listed = _field(footer, root, field)
+        if listed is None:
+            continue
+        first = _at(footer, listed)
+        (count,) = struct.unpack_from("<I", footer, first)
+        for number in range(count):
+            (place,) = struct.unpack_from("<q", footer, first + 4 + _BLOCK * number)
+            if not 0 <= place < size:
+                raise pa.ArrowInvalid("the footer is damaged")
+            source.seek(place)
+            yield pa.ipc.read_message(source)
 
 
 def _unpacked(metadata: memoryview, body: Any) -> int:

@@ -169,7 +169,7 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
         return data
     if origin is types.UnionType:
         (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
-        return None if data is None else _decoded(inner, data, at, " or null")
+        return None if data is None else _decoded(inner, data, at, ", or null")
     if kind in _WORDS:
         return data if type(data) is kind else refuse(_WORDS[kind])
     if kind is float:

@@ -37,6 +37,7 @@ from pate_cli.core.words import PublicFact
 from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
+from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes import Group
 
 _LEDGER: Final = Form(
@@ -314,6 +315,8 @@ class Ledger(Result):
         found = _LEDGER.read(cls, text, _older_ledger)
         if not found.rounds:
             raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
+        for done in found.rounds:
+            mechanism_from_parameters(done.mechanism)  # refuses what no run has
         return found
 
 

@@ -80,7 +80,7 @@ DAMAGES = [
     ({"count": True}, "count must be a whole number"),
     ({"count": 1.0}, "count must be a whole number"),
     ({"on": 1}, "on must be true or false"),
-    ({"maybe": "1"}, "maybe must be a whole number or null"),
+    ({"maybe": "1"}, "maybe must be a whole number, or null"),
     ({"facts": []}, "facts must be an object"),
     ({"curve": 1.0}, NUMBERS),
     ({"curve": [1.0, True]}, NUMBERS),

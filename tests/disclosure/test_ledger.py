@@ -24,6 +24,7 @@ from pate_cli.disclosure.ledger import (
     SpendRecord,
     record_beside,
 )
+from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
@@ -181,6 +182,7 @@ def with_round(**fields):
     return {"rounds": [json.loads(make("a").to_json())["rounds"][0] | fields]}
 
 
+KNOWN = f"this tool knows {', '.join(CLASSES)}"
 COST = DAMAGED + "a cost is negative or not finite"
 CURVES = DAMAGED + "its curves do not match its orders"
 
@@ -251,6 +253,12 @@ CURVES = DAMAGED + "its curves do not match its orders"
         (
             with_round(read_off=["rows"]),
             malformed("rounds.0.read_off.0 must be one of classes, queries"),
+        ),
+        (with_round(mechanism={}), f"unknown mechanism None; {KNOWN}"),
+        (
+            with_round(mechanism={"name": "gnmax", "classes": 3, "sigma2": 4.0}),
+            "mechanism 'gnmax' is damaged: GNMax.__init__() missing 1 required positional "
+            "argument: 'teachers'",
         ),
         (with_round(extra=1), malformed("rounds.0 has a field 'extra' that is not known")),
         (

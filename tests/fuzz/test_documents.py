@@ -304,5 +304,5 @@ def test_a_checkpoint(seed, tmp_path):
 
     assert check(damaged(data), read, use, OutputError, UsageError)
     run.write_text(json.dumps(data | {"seed": "7"}))
-    with pytest.raises(OutputError, match="reads: seed must be a whole number or null; give an"):
+    with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
         Checkpoint.of(folder, "a run", seed=None)

@@ -130,7 +130,9 @@ def test_where_labels_go_tells_their_format(tmp_path):
     assert pate.Destination("s3://bucket/labels.csv").folder is None
 
 
-@pytest.mark.parametrize("into", [3, b"l.csv", ["l.csv"], object()])
+@pytest.mark.parametrize(
+    "into", [3, b"l.csv", ["l.csv"], object()], ids=lambda value: type(value).__name__
+)
 def test_what_is_no_destination_is_refused(into):
     with pytest.raises(ParameterError, match="`into` is a path, an address, a Destination"):
         pate.aggregate(VOTES, **GIVEN, into=into)

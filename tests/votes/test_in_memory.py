@@ -215,7 +215,7 @@ NO_ROWS = (
             "array: this Like does not turn into a numpy array; turn it into one first",
         ),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_what_is_no_array_and_no_table(source, text, refused):
     assert refused(source, layout="counts") == text
@@ -287,7 +287,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "text"), WORDS, ids=str)
+@pytest.mark.parametrize(("options", "text"), WORDS, ids=lambda given: next(iter(given)))
 def test_words_of_another_type_are_refused(options, text, refused, npy):
     for source in (npy([[3, 1]]), [[3, 1]], pa.table({"class_0": [3], "class_1": [1]})):
         assert refused(source, **options).startswith(text)

@@ -237,7 +237,7 @@ def test_closed_votes_say_so(parquet):
         next(votes.batches())
 
 
-@pytest.mark.parametrize("source", [None, 5, {1: [1, 2]}, {1, 2}, b"v.npy", object()], ids=str)
+@pytest.mark.parametrize("source", [None, 5, {1: [1, 2]}, {1, 2}, b"v.npy", object()], ids=type)
 def test_what_is_no_source(source):
     with (
         pytest.raises(ParameterError, match="votes are a path, a URI, -, a numpy array, a list"),

@@ -114,7 +114,7 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
-    from pate_cli.verbs.numbers import check_numbers
+    from pate_cli.verbs.request import check_numbers
 
     labels_path = labels.labels_path or f"{stem_of(votes)}.labels.parquet"
     beside = report_beside(labels_path, votes)
@@ -134,23 +134,11 @@ def aggregate(
             if given is not None:
                 raise UsageError(f"{flag} does not go with --dry-run, which {why}")
     tested = target.target_epsilon is not None
-    check_numbers(
-        delta=account.delta,
-        max_epsilon=target.max_epsilon,
-        target_epsilon=target.target_epsilon,
-        refusal_epsilon=target.refusal_epsilon,
-        budget=target.budget,
-        order=release.order,
-        beta=release.beta,
-        sigma_release=release.sigma_release,
-        seed=report.seed,
-        workers=engine.wanted["workers"],
-        **reading.caps,
-    )
+    asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
+    check_numbers({**asked, **engine.wanted, "seed": report.seed})
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
-    asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
     asked["keep_ledger"] = ledger is not None
     if tested:
         asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")

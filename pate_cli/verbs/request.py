@@ -8,12 +8,14 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
-from pate_cli.disclosure.rule import choose_plan
+from pate_cli.disclosure.rule import check_given, choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
@@ -29,6 +31,9 @@ from pate_cli.votes.beside.student import check_predictions
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
 Progress: TypeAlias = Callable[..., None]
+
+_WHOLE: Final = ("max_queries", "max_answers", "workers")
+_PRICES: Final = ("max_epsilon", "budget")
 
 
 @dataclass(frozen=True)
@@ -215,6 +220,28 @@ def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, E
         open_votes(votes, **reading) as file,
     ):
         yield file, place
+
+
+def check_numbers(asked: Mapping[str, Any]) -> None:
+    """ParameterError for a number of a run that is wrong whatever the votes.
+
+    Said before a file is touched, where `asked` has it.
+    """
+    check_delta(asked["delta"])
+    given = {name: value for name, value in asked.items() if value is not None}
+    at_least_one(**{name: given[name] for name in _WHOLE if name in given})
+    for name in _PRICES:
+        if name in given:
+            check_positive(f"`{name}`", given[name])
+    target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
+    if target is not None:
+        TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
+    release = (asked["order"], asked["beta"], asked["sigma_release"])
+    if release != (None, None, None):
+        order, beta, sigma = release
+        check_given(ReleaseKind.UPPER, delta=asked["delta"], order=order, beta=beta, sigma=sigma)
+    if asked["seed"] is not None:
+        RunKey.from_seed(asked["seed"])
 
 
 def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> MechanismChoice:

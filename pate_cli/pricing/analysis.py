@@ -1,7 +1,4 @@
-"""An analysis as a whole: everything that verbs ask of the way in which votes are charged.
-
-The tight one is here. Another has the same face and a room of its own, of which nothing here knows.
-"""
+"""An analysis as a whole: how it charges a run, and how it prices votes that are looked at."""
 
 from __future__ import annotations
 
@@ -10,22 +7,17 @@ from typing import Protocol
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.words import Analysis, OrderChoice
+from pate_cli.core.words import OrderChoice
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import MOMENT_ORDERS, TIGHT_ORDERS, CostAnalysis, TightCost
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
-from pate_cli.run.accounts import Account, TightAccount
+from pate_cli.run.analysis import Charging, TightCharging
 from pate_cli.run.passes import Passes
 
 
-class FullAnalysis(Protocol):
+class FullAnalysis(Charging, Protocol):
     """How votes are charged, from a look at their cost to an account of a run."""
-
-    @property
-    def name(self) -> Analysis:
-        """The word for it."""
-        ...
 
     @property
     def cost(self) -> CostAnalysis:
@@ -34,21 +26,6 @@ class FullAnalysis(Protocol):
 
     def orders(self, choice: OrderChoice) -> Floats:
         """Rényi orders to try, ascending."""
-        ...
-
-    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
-        """A sound plan as this analysis converts and charges it.
-
-        Args:
-            plan: gives the parameters.
-            as_published: charge the draw by a theorem of its own, where it has one.
-        """
-        ...
-
-    def account(
-        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
-    ) -> Account:
-        """What a run keeps; the arguments are those of `plan`."""
         ...
 
     def sensitivity(
@@ -65,10 +42,8 @@ class FullAnalysis(Protocol):
         ...
 
 
-class TightAnalysis:
+class TightAnalysis(TightCharging):
     """The one that is sharp and sound."""
-
-    name = Analysis.TIGHT
 
     @property
     def cost(self) -> TightCost:
@@ -78,17 +53,6 @@ class TightAnalysis:
     def orders(self, choice: OrderChoice) -> Floats:
         """So many that ε is found to a few digits."""
         return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
-
-    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
-        """As it is: a draw has one charge."""
-        del as_published
-        return plan
-
-    def account(
-        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
-    ) -> TightAccount:
-        """A tally of scores."""
-        return TightAccount(mechanism, self.plan(plan, as_published=as_published))
 
     def sensitivity(
         self, passes: Passes, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int

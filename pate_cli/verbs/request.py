@@ -23,7 +23,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
-from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes import Group, VoteFile, open_votes
 from pate_cli.votes.beside.student import check_predictions
@@ -167,7 +167,7 @@ class Request:
             beta=beta,
             sigma=sigma,
         )
-        return analysis_of(analysis).account(scored, plan, as_published=published)
+        return charging_of(analysis).account(scored, plan, as_published=published)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
 from pate_cli.run.publication import Into, Publication, publishing
-from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.verbs.keywords import (
     AggregateWords,
@@ -422,7 +422,7 @@ def release(
         beta=drawn["beta"],
         sigma=drawn["sigma_release"],
     )
-    plan = analysis_of(analysis).plan(plan, as_published=drawn["as_published"])
+    plan = charging_of(analysis).plan(plan, as_published=drawn["as_published"])
     least = least_delta(spent, delta=total.delta, external=others)
     if total.delta < least:
         raise ParameterError(

@@ -61,7 +61,7 @@ from pate_cli.files.results import Result
 from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.analyses import charging_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
@@ -386,7 +386,7 @@ def _plan(report: Report, *, delta: float) -> ReleasePlan:
     plan = ReleasePlan(kind, delta, order, beta, sigma)
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
-    return analysis_of(report.analysis).plan(plan, as_published=as_published)
+    return charging_of(report.analysis).plan(plan, as_published=as_published)
 
 
 def _labels_delta(report: Report) -> float:

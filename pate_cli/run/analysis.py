@@ -1,0 +1,54 @@
+"""How an analysis charges a run: the plan of its release, and the account that keeps it.
+
+The tight one is here. Another has the same face and a room of its own, of which nothing here knows.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pate_cli.core.words import Analysis
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.run.accounts import Account, TightAccount
+
+
+class Charging(Protocol):
+    """How a run is charged."""
+
+    @property
+    def name(self) -> Analysis:
+        """The word for the analysis."""
+        ...
+
+    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
+        """A sound plan as this analysis converts and charges it.
+
+        Args:
+            plan: gives the parameters.
+            as_published: charge the draw by a theorem of its own, where it has one.
+        """
+        ...
+
+    def account(
+        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
+    ) -> Account:
+        """What a run keeps; the other arguments are those of `plan`."""
+        ...
+
+
+class TightCharging:
+    """The one that is sharp and sound."""
+
+    name = Analysis.TIGHT
+
+    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
+        """As it is: a draw has one charge."""
+        del as_published
+        return plan
+
+    def account(
+        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
+    ) -> TightAccount:
+        """A tally of scores."""
+        return TightAccount(mechanism, self.plan(plan, as_published=as_published))

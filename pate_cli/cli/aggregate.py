@@ -144,13 +144,13 @@ def aggregate(
         beta=release.beta,
         sigma_release=release.sigma_release,
         seed=report.seed,
-        workers=engine.wanted["workers"],
+        workers=engine.keywords["workers"],
         **reading.caps,
     )
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
-    asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
+    asked = {**account.keywords, **release.keywords, **reading.caps, **target.keywords}
     asked["keep_ledger"] = ledger is not None
     if tested:
         asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
@@ -226,7 +226,7 @@ class _Run:
                         progress=advance,
                         checkpoint=engine.checkpoint,
                         **self.asked,
-                        **engine.wanted,
+                        **engine.keywords,
                     )
                 except pate.RefusedError as error:
                     refused = error

@@ -487,7 +487,7 @@ class EngineOptions:
     ] = None
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """What is asked of the library."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         workers = (cores or 1) if self.workers is None else self.workers
@@ -508,7 +508,7 @@ class AccountOptions:
     ] = Analysis.TIGHT
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """Both, by the names the library gives them."""
         return dataclasses.asdict(self)
 
@@ -546,7 +546,7 @@ class ReleaseOptions:
     ] = False
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """All of it, by the names the library gives it."""
         return dataclasses.asdict(self)
 
@@ -577,7 +577,7 @@ class TargetOptions:
     ] = Bound.AUTO
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """What the library is asked for, by its own names."""
         return dataclasses.asdict(self)
 
@@ -634,7 +634,7 @@ class BookOptions(TargetOptions):
     ] = None
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """All but the record, by the names the library gives them."""
         found = dataclasses.asdict(self)
         del found["spend"]

@@ -31,7 +31,7 @@ from pate_cli.core.arrays import (
     Ints,
     LabelArray,
     SparseCounts,
-    settled,
+    compact,
 )
 from pate_cli.core.checks import LARGEST, check_scale
 from pate_cli.core.errors import ParameterError
@@ -41,9 +41,9 @@ from pate_cli.mechanisms.base import (
     RunShape,
     ScoredMechanism,
     Shares,
+    no_progress,
     noisy_argmax,
     plurality,
-    untold,
 )
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -268,7 +268,7 @@ class ConfidentGNMax(ScoredMechanism):
         The argmax's noise is drawn whether or not it is used, so that a row's draws depend on
         its place alone.
         """
-        counts = settled(counts)
+        counts = compact(counts)
         if isinstance(counts, SparseCounts):
             words = noise.words((len(counts), self.sparse_draws + 1))
             look, labels = normal_from_words(words[:, 0]), self.argmax.pick(counts, words[:, 1:])
@@ -352,7 +352,7 @@ class ConfidentGNMax(ScoredMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Shares = untold,
+        progress: Shares = no_progress,
     ) -> Floats:
         """The whole query's cost, test and argmax tied together, exact for two classes.
 
@@ -405,19 +405,19 @@ class ConfidentGNMax(ScoredMechanism):
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """As GNMax, and what ties the argmax to the test."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
-        if self.dear_states:
+        if self.slow_states:
             check_tied_size(
                 teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
             )
 
     @property
-    def dear_states(self) -> bool:
+    def slow_states(self) -> bool:
         """Where test and argmax are tied, but for two classes."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """As GNMax, or that of the tie."""
-        if not self.dear_states or self.classes > DENSE_CLASSES:
+        if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         return tied_seconds(
             rows=rows,

@@ -36,8 +36,8 @@ from pate_cli.core.arrays import (
     Ints,
     LabelArray,
     SparseCounts,
+    compact,
     dense,
-    settled,
 )
 from pate_cli.core.checks import check_scale
 from pate_cli.core.errors import ParameterError, UsageError
@@ -49,7 +49,7 @@ from pate_cli.core.noise import (
     place_from_words,
 )
 from pate_cli.core.words import SIGMA2_SHARE, MechanismName
-from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_progress, noisy_argmax
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class GNMax(OneScoreMechanism):
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
-        counts = settled(counts)
+        counts = compact(counts)
         if isinstance(counts, SparseCounts):
             return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
         return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
@@ -178,7 +178,7 @@ class GNMax(OneScoreMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Shares = untold,
+        progress: Shares = no_progress,
     ) -> Floats:
         """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
         progress(1.0)

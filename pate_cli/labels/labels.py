@@ -54,7 +54,17 @@ class _Sources:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labels(Result):
-    """Labels of a run, or of a part of it; everything in it is public.
+    """Labels that were bought: one a query, or none, and who gave it. Public, all of it.
+
+    `aggregate` returns them; train the student on those that are there, or save them as Parquet,
+    CSV, JSON lines or NPY, by the name of the file.
+
+        >>> labels = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1).labels
+        >>> labels
+        <Labels: 163 of 300 queries labelled>
+        >>> labels.ids[:3], labels.labels[:3]
+        (array([0, 1, 2]), array([ 5, -1,  1], dtype=int32))
+        >>> labels.save("labels.csv")
 
     ids: [queries] whole numbers (kept as int64) or text.
     labels: [queries] whole numbers in [0, 2^31), kept as int32; -1 where the query was refused.

@@ -191,6 +191,14 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
+    Choose it for the best labels for the price, where queries that teachers disagree on may go
+    without: the default.
+
+        >>> shape = {"teachers": 100, "classes": 3}
+        >>> mechanism = pate.ConfidentGNMax(threshold=80, sigma1=20, sigma2=8, **shape)
+        >>> pate.aggregate([[97, 2, 1], [40, 35, 25]], mechanism, layout="counts", seed=1).labels
+        <Labels: 1 of 2 queries labelled>
+
     Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
     as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 

@@ -56,6 +56,14 @@ from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_pro
 class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
+    Choose it for a label for every query; where some may go without, `confident` gives better ones
+    for less.
+
+        >>> pate.GNMax(teachers=100, classes=3, sigma2=20)
+        GNMax(teachers=100, classes=3, sigma2=20, teachers_per_record=1, votes_together=False)
+        >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
+        <Labels: 10 of 10 queries labelled>
+
     Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
     the two-tail bound (exact for two classes) or the supremum over all votes where that is
     smaller. Theory: accounting.gaussian.

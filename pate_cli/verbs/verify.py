@@ -164,7 +164,14 @@ def verify(
     *,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
-    """Check a report against its schema, its own parameters, and its labels.
+    """Check a report from outside: its schema, its numbers from its own parameters, its labels.
+
+    Use it on what you are given, or before you publish. It needs neither votes nor ledger, and
+    computes every number again that does not hang on them.
+
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
+        >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
+        <Verification: holds>
 
     Args:
         report: what to check, its file ("-" is standard input), or the content of one.

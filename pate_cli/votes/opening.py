@@ -51,7 +51,17 @@ def open_votes(
     max_queries: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[VoteFile]:
-    """Open votes for reading in batches: a context manager around a VoteFile.
+    """Open votes for reading in batches: a context manager around a VoteFile. SECRET.
+
+    For looking at votes before they are spent, or for handing the same open votes to several verbs;
+    every verb opens a path or an array by itself, with the same words.
+
+        >>> with pate.open_votes("sample_votes/demo.parquet") as votes:
+        ...     votes.queries, votes.classes, votes.teachers
+        ...     next(votes.batches(limit=2)).counts
+        (1000, 10, 250)
+        array([[  1,   4,   0,   8,   1, 204,   2,   2,  28,   0],
+               [  0,   0,   1,   1,   0,   0,   3,   1,   1, 243]])
 
     source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
     or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of

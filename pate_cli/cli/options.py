@@ -272,18 +272,18 @@ class VoteOptions:
     @property
     def words(self) -> list[str]:
         """What another command line must say to read the votes alike."""
-        return [text for name, value in self._said.items() for text in (_FLAGS[name], str(value))]
+        return [text for name, value in self._given.items() for text in (_FLAGS[name], str(value))]
 
     @property
     def shape(self) -> dict[str, int | None]:
         """What is known where there are no votes; UsageError for what is said about them."""
-        for name in self._said:
+        for name in self._given:
             if name not in ("classes", "teachers"):
                 raise UsageError(f"{_FLAGS[name]} needs VOTES")
         return {"classes": self.classes, "teachers": self.teachers}
 
     @property
-    def _said(self) -> dict[str, Any]:
+    def _given(self) -> dict[str, Any]:
         fields = [field.name for field in dataclasses.fields(self) if field.name not in self.caps]
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 

@@ -50,7 +50,7 @@ _REFUSED: Final = Refusal(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part(ABC):
+class _OtherMechanism(ABC):
     """One mechanism on the same records.
 
     Attributes:
@@ -105,7 +105,7 @@ class _Part(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalCurve(_Part):
+class ExternalCurve(_OtherMechanism):
     """What another mechanism on the same records costs, where its Rényi curve is known.
 
     For `release`, which adds it to one total; give the curve of DP-SGD, say, rather than an (ε, δ)
@@ -150,7 +150,7 @@ class ExternalCurve(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalPair(_Part):
+class ExternalPair(_OtherMechanism):
     """What another mechanism on the same records costs, where no more than (ε, δ) is known.
 
     For `release`, which adds it to one total: both numbers are added.

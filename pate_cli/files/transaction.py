@@ -219,9 +219,9 @@ class Outputs:
                 stream.clean()
 
     @contextlib.contextmanager
-    def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_At]:
+    def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_BeingPlaced]:
         """Take everything back if the block fails, and say what stays; it says where it is."""
-        at = _At()
+        at = _BeingPlaced()
         try:
             yield at
         except BaseException as error:
@@ -268,7 +268,7 @@ class Outputs:
 
 
 @dataclass
-class _At:
+class _BeingPlaced:
     """The output that is being put in place."""
 
     name: str = ""

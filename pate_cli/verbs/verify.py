@@ -686,12 +686,12 @@ def _library(crosscheck: Crosscheck | None, wanted: bool | None) -> Iterator[Che
         yield Check(name, SKIPPED, "the report has no textbook numbers")
         return
     try:
-        yield from _asked(crosscheck, name)
+        yield from _asked_of_library(crosscheck, name)
     except Exception as error:  # whatever another library raises is no fault of the report
         yield Check(name, OPEN, f"it failed: {type(error).__name__}")
 
 
-def _asked(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
+def _asked_of_library(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
     steps = [step for step in crosscheck.steps if step["count"]]
     kinds = {step["kind"] for step in steps}
     if kinds == {"gaussian"}:

@@ -116,7 +116,7 @@ def open_votes(
     copying = _copy_options(max_queries, progress)
     with contextlib.ExitStack() as stack:
         with watched() as read:
-            reading = Reading.said(
+            reading = Reading.from_keywords(
                 layout=layout,
                 classes=classes,
                 teachers=teachers,

@@ -80,7 +80,7 @@ class Reading:
             )
 
     @classmethod
-    def said(
+    def from_keywords(
         cls,
         *,
         layout: Layout | str | None,

@@ -76,7 +76,7 @@ def locate(
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
-    search = _Search(Copies(stack, copying or CopyOptions()), frozenset(ids))
+    locator = _Locator(Copies(stack, copying or CopyOptions()), frozenset(ids))
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
@@ -85,28 +85,28 @@ def locate(
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")
         note_stream(what, stream)
-        return search.piped(stream, name)
+        return locator.piped(stream, name)
     if is_address(source):
         name = public_name(source)
         with reachable(name, VoteError):
-            several, parts = _behind(source, name, search.ids)
+            several, parts = _behind(source, name, locator.ids)
         _noted(parts, what)
-        return search.several_files(name, parts) if several else search.one_file(name, parts[0])
+        return locator.several_files(name, parts) if several else locator.one_file(name, parts[0])
     path = Path(source)
     with _readable(source):
         if not path.exists():
             if _GLOB.search(source):
-                return search.several_files(source, _noted(_matching(source), what))
+                return locator.several_files(source, _noted(_matching(source), what))
             raise VoteError(f"{source}: no such file or folder")
         if path.is_dir():
-            inside = _walked(source, (), _entries_of(path), search.ids)
+            inside = _walked(source, (), _entries_of(path), locator.ids)
             parts = [_local_part(path.joinpath(*at)) for at in inside]
-            return search.several_files(source, _noted(parts, what))
+            return locator.several_files(source, _noted(parts, what))
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
-                return search.piped(stream, source)
+                return locator.piped(stream, source)
     (part,) = _noted([_local_part(path, source)], what)
-    return search.one_file(source, part)
+    return locator.one_file(source, part)
 
 
 def _noted(parts: list[SourceFile], what: str) -> list[SourceFile]:
@@ -128,7 +128,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _Locator:
     """Makes what was found readable from anywhere."""
 
     copies: Copies

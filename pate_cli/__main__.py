@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pate_cli.cli.terminal import interruptible, say, stoppable, tolerant
+from pate_cli.cli.terminal import escape_unprintable, interruptible, say, stoppable
 from pate_cli.core.errors import OutputError
 
 
@@ -15,7 +15,7 @@ def main() -> None:
         # It takes a moment, in which a signal may come.
         from pate_cli.cli.app import app
 
-        tolerant()
+        escape_unprintable()
         try:
             app(prog_name="pate")
         except OSError as error:

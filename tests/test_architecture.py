@@ -87,6 +87,16 @@ def test_a_leading_underscore_says_what_is_private():
     ]
 
 
+def test_no_two_classes_share_a_name():
+    """A name says which class is meant, in a traceback and aloud: with or without an underscore."""
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name.lstrip("_"), []).append(module)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 @pytest.mark.parametrize("name", sorted(set(MODULES) - FACE))
 def test_imports_point_down(name):
     upward = {

@@ -18,7 +18,7 @@ from pate_cli.cli.app import app
 from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
 from pate_cli.files import destinations
-from pate_cli.files.lock import alone
+from pate_cli.files.lock import locked
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import checkpoint, engine
@@ -102,10 +102,10 @@ def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, mon
 
     taken = []
     monkeypatch.setattr(fcntl, "flock", lambda _file, how: taken.append(how))
-    with alone([tmp_path / "one.json", tmp_path / "two.json"]):
+    with locked([tmp_path / "one.json", tmp_path / "two.json"]):
         assert taken == [fcntl.LOCK_EX]
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with alone([tmp_path / "one.json"]):
+    with locked([tmp_path / "one.json"]):
         assert taken == [fcntl.LOCK_EX]
 
 
@@ -114,7 +114,7 @@ def test_processors_signals_and_owners(tmp_path):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with stoppable(), undisturbed():
-            assert EngineOptions().wanted["workers"] == (os.cpu_count() or 1)
+            assert EngineOptions().keywords["workers"] == (os.cpu_count() or 1)
             tmp_path.chmod(0o755)
             assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
     finally:

@@ -134,8 +134,8 @@ def aggregate(
             if given is not None:
                 raise UsageError(f"{flag} does not go with --dry-run, which {why}")
     tested = target.target_epsilon is not None
-    asked = {**account.wanted, **release.wanted, **reading.caps, **target.wanted}
-    check_numbers({**asked, **engine.wanted, "seed": report.seed})
+    asked = {**account.keywords, **release.keywords, **reading.caps, **target.keywords}
+    check_numbers({**asked, **engine.keywords, "seed": report.seed})
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
@@ -214,7 +214,7 @@ class _Run:
                         progress=advance,
                         checkpoint=engine.checkpoint,
                         **self.asked,
-                        **engine.wanted,
+                        **engine.keywords,
                     )
                 except pate.RefusedError as error:
                     refused = error

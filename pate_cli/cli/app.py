@@ -19,7 +19,14 @@ from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.terminal import aftermath, command, interruptible, noted, refuse_closed, say
+from pate_cli.cli.terminal import (
+    command,
+    interruptible,
+    notes_of,
+    refuse_closed,
+    say,
+    what_was_released,
+)
 from pate_cli.cli.tune import tune
 from pate_cli.cli.verify import verify
 from pate_cli.core.errors import OutputError, PateError, UsageError
@@ -80,7 +87,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(flagged(str(error)) + noted(error))
+            say(flagged(str(error)) + notes_of(error))
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -98,7 +105,7 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
-            say(flagged(line) + noted(error))
+            say(flagged(line) + notes_of(error))
             raise typer.Exit(code) from None
 
 
@@ -118,10 +125,13 @@ def _misuse(error: Exception) -> str | None:
 def _what_happened(error: Exception) -> tuple[int, str]:
     """The exit code of what no command expected, and a line about it."""
     if isinstance(error, MemoryError):
-        return PateError.exit_code, f"out of memory; {aftermath()}. Fewer `workers` take less of it"
+        return (
+            PateError.exit_code,
+            f"out of memory; {what_was_released()}. Fewer `workers` take less of it",
+        )
     if not isinstance(error, OSError):
         return PateError.exit_code, (
-            f"internal failure ({type(error).__name__}); {aftermath()}. "
+            f"internal failure ({type(error).__name__}); {what_was_released()}. "
             "Set PATE_DEBUG=1 for a traceback; look for votes in it before sharing it"
         )
     # No defect: what files, folders and devices do to a program.
@@ -130,7 +140,7 @@ def _what_happened(error: Exception) -> tuple[int, str]:
         what = f"{os.fsdecode(error.filename)}: {what}"
     elif error.errno == errno.ENOENT:
         what = "the folder this runs in is gone; change to one that is there"
-    return OutputError.exit_code, f"{what}; {aftermath()}"
+    return OutputError.exit_code, f"{what}; {what_was_released()}"
 
 
 app = typer.Typer(

@@ -149,7 +149,7 @@ def cost(
                     delta=delta,
                     max_queries=reading.max_queries,
                     teachers_per_record=described.teachers_per_record,
-                    **engine.wanted,
+                    **engine.keywords,
                 )
                 view.draw(
                     out,
@@ -159,8 +159,8 @@ def cost(
                 )
                 view.show(accuracy.to_dict(), print_accuracy)
                 return
-            asked: dict[str, Any] = {"orders": question.tried, **account.wanted, **reading.caps}
-            asked |= engine.wanted
+            asked: dict[str, Any] = {"orders": question.tried, **account.keywords, **reading.caps}
+            asked |= engine.keywords
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
@@ -172,7 +172,7 @@ def cost(
                 choice,
                 per_query=question.per_query is not None,
                 **asked,
-                **target.wanted,
+                **target.keywords,
             )
             if question.per_query is not None:
                 out.write(question.per_query, found.encode(question.per_query))

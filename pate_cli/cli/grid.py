@@ -20,7 +20,7 @@ def ascii_only(console: Console) -> bool:
 
 
 @dataclass
-class Grid:
+class TableGrid:
     """A table for `rich`: the first column names a row, the others are numbers, to the right.
 
     Columns that do not fit the width go to a second table below, beside the first column again.

@@ -272,18 +272,18 @@ class VoteOptions:
     @property
     def words(self) -> list[str]:
         """What another command line must say to read the votes alike."""
-        return [text for name, value in self._said.items() for text in (_FLAGS[name], str(value))]
+        return [text for name, value in self._given.items() for text in (_FLAGS[name], str(value))]
 
     @property
     def shape(self) -> dict[str, int | None]:
         """What is known where there are no votes; UsageError for what is said about them."""
-        for name in self._said:
+        for name in self._given:
             if name not in ("classes", "teachers"):
                 raise UsageError(f"{_FLAGS[name]} needs VOTES")
         return {"classes": self.classes, "teachers": self.teachers}
 
     @property
-    def _said(self) -> dict[str, Any]:
+    def _given(self) -> dict[str, Any]:
         fields = [field.name for field in dataclasses.fields(self) if field.name not in self.caps]
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
@@ -487,7 +487,7 @@ class EngineOptions:
     ] = None
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """What is asked of the library."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         workers = (cores or 1) if self.workers is None else self.workers
@@ -508,7 +508,7 @@ class AccountOptions:
     ] = Analysis.TIGHT
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """Both, by the names the library gives them."""
         return dataclasses.asdict(self)
 
@@ -546,7 +546,7 @@ class ReleaseOptions:
     ] = False
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """All of it, by the names the library gives it."""
         return dataclasses.asdict(self)
 
@@ -577,7 +577,7 @@ class TargetOptions:
     ] = Bound.AUTO
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """What the library is asked for, by its own names."""
         return dataclasses.asdict(self)
 
@@ -634,7 +634,7 @@ class BookOptions(TargetOptions):
     ] = None
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """All but the record, by the names the library gives them."""
         found = dataclasses.asdict(self)
         del found["spend"]

@@ -66,7 +66,7 @@ def release(
         ),
     ],
     report: ReportOptions,
-    wanted: ReleaseOptions,
+    parameters: ReleaseOptions,
     output: OutputOptions,
     others: BesideOptions,
 ) -> None:
@@ -82,7 +82,7 @@ def release(
     import pate_cli as pate
     from pate_cli.disclosure.figures import pair
     from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
-    from pate_cli.files.lock import alone
+    from pate_cli.files.lock import locked
 
     if others.no_spend and (others.again or others.spend is not None):
         other = "--again" if others.spend is None else "--spend"
@@ -95,7 +95,7 @@ def release(
     beside = [] if others.no_spend else list(dict.fromkeys(record_beside(path) for path in ledgers))
     shared = [] if others.spend is None or others.spend.resolve() in beside else [others.spend]
     records = [*beside, *shared]
-    with alone(records), output.outputs() as out:
+    with locked(records), output.outputs() as out:
         known = functools.reduce(operator.or_, map(SpendRecord.read, records), SpendRecord())
         # The records of what is spent are put in place before what spends it.
         for place in records:
@@ -108,7 +108,7 @@ def release(
             recorded=not others.no_spend,
             external=external,
             seed=report.seed,
-            **wanted.wanted,
+            **parameters.keywords,
         )
         for place in records if done.record != known else shared:
             out.write(place, done.record.to_json().encode())

@@ -50,8 +50,8 @@ def smooth_sensitivity(
             order=release.order,
             beta=release.beta,
             max_queries=reading.max_queries,
-            **account.wanted,
-            **engine.wanted,
+            **account.keywords,
+            **engine.keywords,
         )
         view.draw(
             out,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.cli.grid import Grid
+from pate_cli.cli.grid import TableGrid
 from pate_cli.cli.terminal import printer
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def _print_target(console: Console, target: dict[str, Any]) -> None:
     )
 
 
-def _by_order(result: dict[str, Any]) -> Grid:
-    table = Grid("Cost by order (nats)", ["order", *result["steps"], "total"])
+def _by_order(result: dict[str, Any]) -> TableGrid:
+    table = TableGrid("Cost by order (nats)", ["order", *result["steps"], "total"])
     best = result["orders"].index(result["order"])
     for row in range(max(0, best - _NEAR), min(len(result["orders"]), best + _NEAR + 1)):
         cells = [f"{values[row]:.6g}" for values in result["steps"].values()]
@@ -74,8 +74,8 @@ def _by_order(result: dict[str, Any]) -> Grid:
     return table
 
 
-def _by_plurality(result: dict[str, Any]) -> Grid:
-    table = Grid(
+def _by_plurality(result: dict[str, Any]) -> TableGrid:
+    table = TableGrid(
         f"Which queries cost, at order {result['order']:g}",
         ["plurality", "queries", "answered", "mean cost", "share"],
         bars="of the cost",
@@ -98,7 +98,7 @@ def print_accuracy(result: dict[str, Any]) -> None:
     """`pate cost --accuracy` for a person."""
     console = printer()
     console.print(_WARNING)
-    table = Grid(
+    table = TableGrid(
         f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
         ["mechanism", "noise (sd, votes)", "parameter", "right", "epsilon"],
         named=True,
@@ -141,7 +141,7 @@ def print_smooth(result: dict[str, Any]) -> None:
         )
     within = result["cost_by_distance"]
     heads = ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])]
-    table = Grid("By distance", heads, bars="")
+    table = TableGrid("By distance", heads, bars="")
     curve, discounted = result["local_sensitivity"], result["discounted"]
     top = max(discounted, default=1.0) or 1.0
     step = max(1, len(curve) // 20)
@@ -162,7 +162,7 @@ def print_compare(result: dict[str, Any]) -> None:
     """`pate cost --compare` for a person."""
     console = printer()
     console.print(_WARNING)
-    table = Grid(
+    table = TableGrid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
         ["mechanism", "queries", "answers", "agreement", "epsilon", "worst case"],
         named=True,
@@ -294,8 +294,8 @@ def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _front(result: dict[str, Any]) -> Grid:
-    table = Grid(
+def _front(result: dict[str, Any]) -> TableGrid:
+    table = TableGrid(
         f"Settings that no other one beats ({_WAYS[result['goal']['release']]}); * is the winner",
         ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap", ""],
     )
@@ -323,7 +323,7 @@ def print_rule(result: dict[str, Any]) -> None:
     """`pate tune --rule-of-thumb` for a person: both rules side by side, and what they cost."""
     console = printer()
     target = result["target_epsilon"]
-    table = Grid(
+    table = TableGrid(
         "Release parameters by rule, and the epsilon they publish",
         ["rule", "order", "beta", "sigma-release", "on made-up votes", "for all votes"],
         named=True,

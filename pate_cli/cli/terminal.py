@@ -29,7 +29,7 @@ class Advance(Protocol):
         """So many more steps are done."""
 
 
-def tolerant() -> None:
+def escape_unprintable() -> None:
     """Let no letter that the terminal or a file name's encoding lacks stop a table."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -81,7 +81,7 @@ def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        say(f"interrupted; {aftermath()}{noted(error)}")
+        say(f"interrupted; {what_was_released()}{notes_of(error)}")
         raise ended(exit_code(error)) from None
 
 
@@ -139,7 +139,7 @@ def say(message: str) -> None:
 
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
-    """A transaction of outputs, of which `aftermath` knows whether something has left for good."""
+    """A transaction of outputs; `what_was_released` knows whether any have left for good."""
     from pate_cli.files.transaction import Outputs
 
     out = Outputs(force=force)
@@ -150,7 +150,7 @@ def outputs(*, force: bool) -> Iterator[Outputs]:
 
 @contextlib.contextmanager
 def command() -> Iterator[None]:
-    """One command: what it reads is known to its outputs, and what these released to `aftermath`.
+    """One command, whose outputs know what it reads, and `what_was_released` knows the outputs.
 
     UsageError where a file that is read is standard output, too: what is printed goes there.
     """
@@ -173,12 +173,12 @@ def command() -> Iterator[None]:
             out.discard()
 
 
-def noted(error: BaseException) -> str:
+def notes_of(error: BaseException) -> str:
     """What was noted of an error on its way, to go behind its message."""
     return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
-def aftermath() -> str:
+def what_was_released() -> str:
     """What an interruption left behind, for a message about it."""
     if any(out.released for out in _OUTPUTS.get([])):
         return "outputs left already: count this run as spent"

@@ -169,7 +169,7 @@ Histograms: TypeAlias = Counts | SparseCounts
 """Vote histograms in either form. SECRET."""
 
 
-def settled(histograms: Histograms) -> Histograms:
+def compact(histograms: Histograms) -> Histograms:
     """Dense histograms of more than DENSE_CLASSES classes as sparse ones; others as they are."""
     if isinstance(histograms, SparseCounts) or histograms.shape[1] <= DENSE_CLASSES:
         return histograms

@@ -29,9 +29,16 @@ def printable(text: str) -> str:
 
 
 class PateError(Exception):
-    """Anything `pate` refuses to do; the message is one line and says what to do about it.
+    """What is raised when `pate` refuses: one line that says what is wrong and what to do about it.
 
-    Whatever it is given, the line is printable and ends.
+    Catch it around any call of the library, to tell such a refusal from a bug. The line is
+    printable and of bounded length, whatever the call was given.
+
+        >>> try:
+        ...     pate.aggregate([[90, 8, 2]], layout="counts", delta=2.0)
+        ... except pate.PateError as error:
+        ...     print(error)
+        delta must be between 0 and 1, both excluded, got 2.0
     """
 
     exit_code: ClassVar[int] = 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pate_cli.disclosure.verdict import HOLLOW
+from pate_cli.disclosure.verdict import VACUOUS
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
 _REMEDY: Final = "Ask fewer queries, find settings with pate tune, or train more teachers."
 
 
-def hollow(epsilon: float, *, composed: bool = False) -> tuple[str, ...]:
+def vacuous_warnings(epsilon: float, *, composed: bool = False) -> tuple[str, ...]:
     """A warning where ε promises practically nothing, with what to do about it."""
-    if epsilon <= HOLLOW:
+    if epsilon <= VACUOUS:
         return ()
     remedy = _REMEDY
     if composed:

@@ -15,7 +15,7 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import PublicFact, ReleaseKind
-from pate_cli.disclosure.cautions import hollow
+from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import DRAWS, UNRECORDED, read_off_warning
@@ -151,7 +151,7 @@ def report(
             *(() if terms.recorded else (UNRECORDED,)),
             *(() if plan is None else plan.caveats),
             *warnings,
-            *hollow(headline.epsilon, composed=terms.analysis == "composition"),
+            *vacuous_warnings(headline.epsilon, composed=terms.analysis == "composition"),
         ),
         tested=headline.tested,
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,

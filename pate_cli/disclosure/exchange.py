@@ -126,7 +126,14 @@ class ExportedCurve(Result):
 
 
 def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> ExportedCurve:
-    """The Rényi curve that a report's public parameters imply.
+    """The Rényi-DP cost of what was released, order by order, for an accountant of your own.
+
+    Use it where other mechanisms run on the same records and their costs are added up elsewhere. It
+    follows from public parameters, holds for all votes and may be published.
+
+        >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
+        >>> pate.rdp_curve(price, orders=[2, 8]).rdp
+        array([0.099318, 0.417627])
 
     Args:
         report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
@@ -169,6 +176,13 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Ex
 
 def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") -> Any:
     """The labels of a report as one event of Google's dp-accounting.
+
+    Use it where other mechanisms on the same records are composed with that library, which has to
+    be installed: pip install 'pate-cli[accounting]'.
+
+        >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
+        >>> type(pate.dp_event(price)).__name__
+        'ComposedDpEvent'
 
     Args:
         report: as in `rdp_curve`, without a sanitized value.

@@ -78,7 +78,13 @@ class Explanation(Result):
 
 
 def explain(report: Report | str | PathLike[str]) -> Explanation:
-    """The report in words.
+    """What a report promises, to whom and on what conditions, in plain sentences.
+
+    Use it before a report is published, or to understand somebody else's.
+
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
+        >>> [section.title for section in pate.explain(done.report).sections]
+        ['What was done', 'Promised', 'To whom', 'To be published', 'Exactly']
 
     Args:
         report: as `aggregate` or `release` made it, or its file; "-" is standard input.

@@ -50,7 +50,7 @@ _REFUSED: Final = Refusal(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part(ABC):
+class _OtherMechanism(ABC):
     """One mechanism on the same records.
 
     Attributes:
@@ -105,8 +105,23 @@ class _Part(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalCurve(_Part):
-    """A mechanism whose Rényi curve is known.
+class ExternalCurve(_OtherMechanism):
+    """What another mechanism on the same records costs, where its Rényi curve is known.
+
+    For `release`, which adds it to one total; give the curve of DP-SGD, say, rather than an (ε, δ)
+    made of it, which as a rule adds up to more.
+
+        >>> from pate_cli.accounting.rdp_curve import RdpCurve
+        >>> from pate_cli.core.words import Adjacency
+        >>> model = pate.ExternalCurve(
+        ...     curve=RdpCurve([2, 8, 32], [0.1, 0.4, 1.6]), adjacency=Adjacency.REPLACE_ONE
+        ... )
+        >>> given = {"order": 8, "release": "none", "seed": 1}
+        >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
+        >>> pate.release(labelled.ledger, seed=2).report.data_independent.epsilon
+        1.0838
+        >>> pate.release(labelled.ledger, external=[model], seed=2).report.data_independent.epsilon
+        1.8765
 
     Attributes:
         curve: by order, for its own adjacency.
@@ -135,8 +150,18 @@ class ExternalCurve(_Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalPair(_Part):
-    """A mechanism of which an (ε, δ) is known.
+class ExternalPair(_OtherMechanism):
+    """What another mechanism on the same records costs, where no more than (ε, δ) is known.
+
+    For `release`, which adds it to one total: both numbers are added.
+
+        >>> from pate_cli.core.words import Adjacency
+        >>> model = pate.ExternalPair(stated=(1.0, 1e-6), adjacency=Adjacency.REPLACE_ONE)
+        >>> given = {"order": 8, "release": "none", "seed": 1}
+        >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
+        >>> report = pate.release(labelled.ledger, external=[model], seed=2).report
+        >>> report.data_independent.epsilon
+        2.0617
 
     Attributes:
         stated: (ε, δ) for its own adjacency, ε ≥ 0 in nats, 0 ≤ δ < 1.

@@ -137,7 +137,21 @@ class Round:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ledger(Result):
-    """Rényi costs and local sensitivities per order, and the public facts of every round.
+    """What one or several rounds of labels have cost on these votes, to be added up. SECRET.
+
+    Keep it where there is to be another round on the same teachers, or where ε is published later:
+    `aggregate(..., keep_ledger=True)`, or `release="none"`, returns it, and `release` turns one or
+    several into one report. It holds Rényi costs and local sensitivities per order, and the public
+    facts of every round. Rounds to be added up need the same `order`.
+
+        >>> given = {"order": 8, "release": "none"}
+        >>> first = pate.aggregate("sample_votes/demo.parquet", max_queries=100, seed=1, **given)
+        >>> second = pate.aggregate("sample_votes/demo.parquet", max_queries=100, seed=2, **given)
+        >>> first.ledger + second.ledger
+        <Ledger: 2 round(s), tight analysis at order 8; SECRET>
+        >>> first.ledger.save("first.json")
+        >>> pate.Ledger.read("first.json").queries
+        100
 
     Attributes:
         analysis: `tight` or `paper`.
@@ -391,7 +405,22 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SpendRecord:
-    """All releases and all attempts at a target so far, oldest first.
+    """What these votes have been charged for so far: releases and attempts at a target, in order.
+
+    Keep it with the votes: an ε that is drawn again from the same rounds costs privacy again, and
+    is refused. `release` takes one as `record` and returns the next; `aggregate(target_epsilon=...,
+    record=...)` keeps one in a file, which `SpendRecord.read` reads.
+
+        >>> given = {"order": 8, "release": "none", "seed": 1}
+        >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
+        >>> done = pate.release(labelled.ledger, record=pate.SpendRecord(), seed=2)
+        >>> len(done.record.releases)
+        1
+        >>> try:
+        ...     pate.release(labelled.ledger, record=done.record, seed=3)
+        ... except pate.PateError as error:
+        ...     print(str(error).partition(";")[0])
+        these rounds were released before, 1 time(s)
 
     Attempts add up, ε and δ each, passes at their target and refusals at their η, even if each was
     chosen on the outcomes before (accounting/THEORY.md, section 10.5).

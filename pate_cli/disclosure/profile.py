@@ -13,7 +13,7 @@ from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Histograms, Ints
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Bound
-from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
+from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
 
 # Costs of single states are kept for other prefixes while they are no more numbers than this.
 _MOST_KEPT = 20_000_000
@@ -35,7 +35,7 @@ class States(Protocol):
         """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
         ...
 
-    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
         """Of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats."""
         ...
 
@@ -62,7 +62,7 @@ class LatticeStates:
         """(row, k) per query."""
         return mechanism.cells_of(counts, self.grid)
 
-    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
         """By the distance that votes can move a cell."""
         progress(1.0)
         table = self.mechanism.cost_table(order, self.resolution)
@@ -87,13 +87,13 @@ class ConditionalStates:
         """As `vote_states`."""
         return mechanism.vote_states(counts)
 
-    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
         """Past the distances that are worth their time, what the query costs at worst."""
         mechanism = self.mechanism
         orders = np.array([order])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
         found = np.full((DISTANCES, len(states)), worst)
-        near = np.arange(_NEAR if mechanism.dear_states else DISTANCES)
+        near = np.arange(_NEAR if mechanism.slow_states else DISTANCES)
         costs = mechanism.state_costs(states, order=order, distances=near, progress=progress)
         found[near] = np.minimum(costs, worst)
         return found
@@ -103,7 +103,7 @@ class ConditionalStates:
 
         They lose .1% in ε against all eight, and targets that are close share them.
         """
-        if not self.mechanism.dear_states:
+        if not self.mechanism.slow_states:
             return orders
         best = orders[orders.size // 2]
         middle = int(np.clip(np.abs(np.log(_SERIES / best)).argmin(), 1, _SERIES.size - 2))
@@ -181,7 +181,7 @@ def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: 
     """About how long the costs of so many distinct histograms take at these orders."""
     if bound is Bound.TWO_TAIL:
         return 0.0
-    furthest = (_NEAR if mechanism.dear_states else DISTANCES) - 1
+    furthest = (_NEAR if mechanism.slow_states else DISTANCES) - 1
     return sum(
         mechanism.state_seconds(rows, order=order, furthest=furthest)
         for order in coin_orders(bound, mechanism, orders).tolist()
@@ -218,7 +218,9 @@ class VoteProfile:
         """How many queries there are."""
         return 0 if self._tally is None else self._tally.queries
 
-    def at(self, order: float, *, first: int | None = None, progress: Shares = untold) -> Floats:
+    def at(
+        self, order: float, *, first: int | None = None, progress: Shares = no_progress
+    ) -> Floats:
         """u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
 
         Args:

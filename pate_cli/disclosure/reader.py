@@ -114,7 +114,7 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
         if data["time"] is not None:
             datetime.strptime(data["time"], TIME_FORMAT)
         if version < SINCE["unsettled"]:
-            data = _told(data)
+            data = _from_sentences(data)
     except ValueError as error:
         raise damaged.of(error) from None
     return decoded(Report, _fields(data, version), damaged), data
@@ -133,7 +133,7 @@ def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
     return raised
 
 
-def _told(data: dict[str, Any]) -> dict[str, Any]:
+def _from_sentences(data: dict[str, Any]) -> dict[str, Any]:
     """What versions 3 and 4 said in sentences alone, in fields of its own."""
     warnings, met = data["warnings"], _MET.search(data["guarantee"]["summary"])
     unsettled = [word for word, said in _UNSETTLED.items() if any(said in one for one in warnings)]

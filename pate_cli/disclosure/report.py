@@ -160,7 +160,21 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Report(Result):
-    """What may be published. Numbers in nats are rounded up to 4 decimals.
+    """What may be published about labels: (ε, δ), what it promises, and how it came about.
+
+    `aggregate` and `release` return one; publish it beside the labels, and have others check it
+    with `verify` and read it with `explain`. Nothing else about a run is to be published.
+
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
+        >>> done.report
+        <Report: epsilon 1.3788 at delta 1e-05, 163 of 300 queries answered>
+        >>> done.report.epsilon, done.report.epsilon_kind
+        (1.3788, 'worst-case')
+        >>> done.report.private  # noise from a seed promises nothing
+        False
+        >>> done.report.save("report.json")
+
+    Numbers in nats are rounded up to 4 decimals.
 
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
@@ -295,7 +309,19 @@ class Report(Result):
 
 
 class RefusedError(PateError):
-    """A tested budget came out against the labels; `report` is what may be published about it."""
+    """Raised where a `target_epsilon` was missed: no labels, and a report of what that cost.
+
+    Catch it around `aggregate(target_epsilon=...)`. The refusal is an outcome of the run and spends
+    privacy, too: publish its `report`, and count it.
+
+        >>> votes = [[40, 38, 22]] * 30
+        >>> given = {"layout": "counts", "max_queries": 30, "seed": 1}
+        >>> try:
+        ...     pate.aggregate(votes, "gnmax", target_epsilon=0.5, **given)
+        ... except pate.RefusedError as refusal:
+        ...     refusal.report
+        <Report: epsilon 0.2500 at delta 1e-05, 0 of 30 queries answered>
+    """
 
     exit_code = 8
 

@@ -56,7 +56,7 @@ def reference_ensemble(*, teachers: int, classes: int, queries: int) -> Syntheti
 
 
 @dataclass(frozen=True)
-class _Reference:
+class _ReferenceRounds:
     """The reference ensemble under every round's mechanism, scaled to its number of queries."""
 
     rounds: tuple[tuple[ScoredMechanism, Floats, int], ...]
@@ -131,7 +131,7 @@ def choose_plan_for(
     if order is not None and beta is not None and sigma is not None:
         return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
     check_given(kind, delta=delta, order=order, beta=beta, sigma=sigma)
-    reference = _Reference(
+    reference = _ReferenceRounds(
         tuple((mechanism, _reference_score(mechanism), k1) for mechanism, k1 in rounds),
         kind,
         delta,

@@ -12,7 +12,7 @@ from pate_cli.disclosure.figures import shown
 
 # Our own words, for what is up to these ε, nats: a matter of opinion, and said to be.
 _BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (10.0, "weak"))
-HOLLOW: Final = _BANDS[-1][0]
+VACUOUS: Final = _BANDS[-1][0]
 """Above it an ε promises practically nothing."""
 
 

@@ -70,7 +70,9 @@ class DataIndependentCost:
     method: str
 
 
-def roomy_epsilon(spent: Sequence[Spending], *, delta: float, external: External = _NONE) -> float:
+def estimated_epsilon(
+    spent: Sequence[Spending], *, delta: float, external: External = _NONE
+) -> float:
     """About what all that may be released costs for all votes: the labels, and 1 for a draw."""
     return 1.0 + data_independent_cost(spent, delta=delta, plan=None, external=external).epsilon
 
@@ -89,7 +91,7 @@ def least_delta(spent: Sequence[Spending], *, delta: float, external: External =
     least = at(LARGEST_EPSILON)
     if not 0.0 < delta < least:
         return least
-    return at(roomy_epsilon(spent, delta=delta, external=external))
+    return at(estimated_epsilon(spent, delta=delta, external=external))
 
 
 def data_independent_cost(

@@ -59,7 +59,7 @@ class Hashed(Draft):
         return Digest(self._hash.hexdigest(), self._size)
 
 
-def together(parts: Iterable[tuple[str, Digest]]) -> Digest:
+def folder_digest(parts: Iterable[tuple[str, Digest]]) -> Digest:
     """The digest of a folder of these parts, each with its name."""
     known = sorted(parts, key=lambda part: part[0])
     lines = "".join(f"{digest.sha256}  {name}\n" for name, digest in known)
@@ -79,7 +79,7 @@ def digest_of(path: str | os.PathLike[str]) -> Digest:
     parts = parts_of(path)
     if parts is None:
         return _read(os.fspath(path))
-    return together((_name(part), _read(part)) for part in parts)
+    return folder_digest((_name(part), _read(part)) for part in parts)
 
 
 def parts_of(path: str | os.PathLike[str]) -> list[str] | None:

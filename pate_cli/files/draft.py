@@ -16,7 +16,7 @@ CHUNK: Final = 1 << 20
 """Bytes that are held in memory, at most."""
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """Whatever bytes can be written to: any binary file object that takes all it is given."""
 
     def write(self, data: bytes, /) -> object:
@@ -53,7 +53,7 @@ class Draft(io.RawIOBase):
             raise
         return size
 
-    def whole(self) -> None:
+    def raise_failure(self) -> None:
         """Raise the failure, if there was one: the content is then not what was written."""
         if self.failure is not None:
             raise self.failure
@@ -65,7 +65,7 @@ def on_disk(descriptor: int) -> Iterator[Draft]:
     try:
         with Draft(lambda view: os.write(descriptor, view)) as draft:
             yield draft
-        draft.whole()
+        draft.raise_failure()
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -87,7 +87,7 @@ class Held:
         try:
             with Draft(self._file.write) as draft:
                 yield draft
-            draft.whole()
+            draft.raise_failure()
             self._file.flush()  # a full disk is told now, not when the content goes on
         except BaseException:
             self.close()
@@ -109,7 +109,7 @@ _AnyDraft = TypeVar("_AnyDraft", bound=Draft)
 
 
 @contextlib.contextmanager
-def told(
+def translated_errors(
     staging: AbstractContextManager[_AnyDraft], words: Callable[[OSError], str]
 ) -> Iterator[_AnyDraft]:
     """What `staging` yields; its failures are OutputErrors in `words`, those of the block stay."""

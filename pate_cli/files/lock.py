@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def alone(records: Sequence[Path]) -> Iterator[None]:
+def locked(records: Sequence[Path]) -> Iterator[None]:
     """Hold the records' folders, so that two runs at once cannot both find them unspent."""
     try:
         import fcntl

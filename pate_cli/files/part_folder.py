@@ -19,8 +19,8 @@ from typing import Final, Protocol
 from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause
-from pate_cli.files.digest import Digest, Hashed, together
-from pate_cli.files.draft import Draft, told
+from pate_cli.files.digest import Digest, Hashed, folder_digest
+from pate_cli.files.draft import Draft, translated_errors
 from pate_cli.files.inputs import Inputs, Place, current
 from pate_cli.files.local_folder import LocalFolder
 from pate_cli.files.part_names import PART
@@ -60,7 +60,7 @@ class PartFile(Hashed):
 
 def digest_of_parts(parts: Iterable[Part]) -> Digest:
     """That of a folder of these parts."""
-    return together((part.name, Digest(part.digest, part.size)) for part in parts)
+    return folder_digest((part.name, Digest(part.digest, part.size)) for part in parts)
 
 
 class _Place(Protocol):
@@ -142,7 +142,7 @@ class PartFolder:
         where = f"{self.name.rstrip('/')}/{name}"
         staging = self._place().staging(_checked(run), name)
         with (
-            told(staging, lambda error: cause(where, error)) as draft,
+            translated_errors(staging, lambda error: cause(where, error)) as draft,
             PartFile(name, draft) as file,
         ):
             yield file

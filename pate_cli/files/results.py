@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.draft import Sink
+from pate_cli.files.draft import ByteSink
 from pate_cli.files.transaction import Outputs
 
 
@@ -91,7 +91,7 @@ class Result(ABC):
         self.write(file, path)
         return file.getvalue()
 
-    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+    def write(self, file: ByteSink, path: str | os.PathLike[str]) -> None:
         """Write the content of a file named `path` to the binary file object `file`."""
         if PurePath(path).suffix.lower() == ".json":
             file.write(self.to_json().encode())

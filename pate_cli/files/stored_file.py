@@ -46,7 +46,7 @@ class StoredFile:
     def check(self, *, force: bool) -> None:
         """Refuse now, before any private work, whatever would fail later."""
         try:
-            with _asked():
+            with _one_line_errors():
                 found = self._kind()
         except OSError as error:
             raise OutputError(f"cannot write {self.name}: {error.strerror}") from error
@@ -56,7 +56,7 @@ class StoredFile:
             raise OutputError(f"{self.name} exists already; use `force` to replace it")
         try:
             # Rights are asked in the only way that tells.
-            with _asked():
+            with _one_line_errors():
                 self._put([])
                 self._sweep()
         except OSError as error:
@@ -71,7 +71,7 @@ class StoredFile:
         try:
             with held.staging() as draft:
                 yield draft
-            with _asked():
+            with _one_line_errors():
                 self._put(held.chunks())
         finally:
             held.close()
@@ -80,7 +80,7 @@ class StoredFile:
     def place(self, *, force: bool) -> None:
         """Give the content its name; a file that has it goes if `force`, else FileExistsError."""
         store = self._filesystem
-        with _asked():
+        with _one_line_errors():
             if self._kind() != "NotFound":
                 if not force:
                     raise FileExistsError(errno.EEXIST, "exists")
@@ -98,7 +98,7 @@ class StoredFile:
         if not (self._placed or self._kept):
             return True
         try:
-            with _asked():
+            with _one_line_errors():
                 if self._kept:
                     if not is_flat(self._filesystem) and self._kind() != "NotFound":
                         self._remove(self._path)
@@ -117,10 +117,10 @@ class StoredFile:
             return
         with undisturbed():
             for path in sorted(self._left):
-                with contextlib.suppress(OSError), _asked():
+                with contextlib.suppress(OSError), _one_line_errors():
                     self._remove(path)
             self._left.clear()
-            with contextlib.suppress(OSError), _asked():
+            with contextlib.suppress(OSError), _one_line_errors():
                 if not listing(self._filesystem, self._drafts):
                     self._filesystem.delete_dir(self._drafts)
 
@@ -148,7 +148,7 @@ class StoredFile:
 
 
 @contextlib.contextmanager
-def _asked() -> Iterator[None]:
+def _one_line_errors() -> Iterator[None]:
     """Make one line of what pyarrow raises: an OSError with its first line as the reason."""
     import pyarrow as pa
 

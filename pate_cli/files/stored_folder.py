@@ -87,17 +87,17 @@ class StoredFolder:
             with reachable(self._name, OutputError):
                 self._make(path)
                 # What is incomplete must not look complete: the old marker is the first to go.
-                _each(self._remove, old & {MARKER})
+                _for_all(self._remove, old & {MARKER})
                 gone = bool(old)
-                _each(self._remove, old - {MARKER})
+                _for_all(self._remove, old - {MARKER})
                 placing = True
-                _each(lambda name: move(f"{self._staging(run)}/{name}", f"{path}/{name}"), names)
+                _for_all(lambda name: move(f"{self._staging(run)}/{name}", f"{path}/{name}"), names)
                 self._put(f"{path}/{MARKER}", [marker])
         except BaseException as error:
             if placing:
                 with undisturbed():
                     self._withdraw(MARKER)
-                    _each(self._withdraw, names)
+                    _for_all(self._withdraw, names)
             if isinstance(error, OutputError):
                 left = "what it held is gone" if gone else "nothing was released"
                 raise OutputError(f"{error}; {left}") from error
@@ -157,7 +157,7 @@ class StoredFolder:
         return f"{self._path}/{_STAGING}{run}"
 
 
-def _each(step: Callable[[str], None], names: Iterable[str]) -> None:
+def _for_all(step: Callable[[str], None], names: Iterable[str]) -> None:
     """Take a step for every name, many at once."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(step, names))

@@ -24,7 +24,7 @@ from pate_cli.files.destinations import (
     destination,
     sync_folder,
 )
-from pate_cli.files.draft import Draft, told
+from pate_cli.files.draft import Draft, translated_errors
 from pate_cli.files.inputs import Inputs, current, places_of_path
 from pate_cli.files.stored_file import StoredFile
 from pate_cli.files.undisturbed import undisturbed
@@ -176,7 +176,9 @@ class Outputs:
             raise PateError(f"internal error: output {name} {state}")
         shown = output.name  # an address may hold credentials
         try:
-            with told(output.staging(), lambda error: _report(shown, error, [])) as draft:
+            with translated_errors(
+                output.staging(), lambda error: _report(shown, error, [])
+            ) as draft:
                 yield draft
         except BaseException:
             self.discard()
@@ -217,9 +219,9 @@ class Outputs:
                 stream.clean()
 
     @contextlib.contextmanager
-    def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_At]:
+    def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_BeingPlaced]:
         """Take everything back if the block fails, and say what stays; it says where it is."""
-        at = _At()
+        at = _BeingPlaced()
         try:
             yield at
         except BaseException as error:
@@ -266,7 +268,7 @@ class Outputs:
 
 
 @dataclass
-class _At:
+class _BeingPlaced:
     """The output that is being put in place."""
 
     name: str = ""

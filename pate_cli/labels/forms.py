@@ -201,7 +201,7 @@ class PairsForm(SetForm):
 
 
 @dataclass(frozen=True)
-class _Style:
+class _PairStyle:
     """How a format writes a pair: an id, then everything behind it; answers are none, no, yes."""
 
     ids: Callable[[list[Any]], Iterable[str]]
@@ -218,9 +218,11 @@ def _json_behind(title: str | int, answer: str, source: str) -> str:
     return f',"label":{json.dumps(title)},"yes":{answer},"source":"{source}"}}\n'
 
 
-_STYLES: Final[Mapping[LabelFormat, _Style]] = {
-    LabelFormat.CSV: _Style(csv_ids, "", ("", "false", "true"), _csv_behind),
-    LabelFormat.JSONL: _Style(json_ids, '{"query_id":', ("null", "false", "true"), _json_behind),
+_STYLES: Final[Mapping[LabelFormat, _PairStyle]] = {
+    LabelFormat.CSV: _PairStyle(csv_ids, "", ("", "false", "true"), _csv_behind),
+    LabelFormat.JSONL: _PairStyle(
+        json_ids, '{"query_id":', ("null", "false", "true"), _json_behind
+    ),
 }
 
 

@@ -23,7 +23,7 @@ from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import UNDECIDED, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat, LabelsAs
-from pate_cli.files.draft import Sink
+from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import PairsForm, SetForm, csv_field, csv_ids, form_of, json_ids
 
@@ -54,7 +54,17 @@ class _Sources:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labels(Result):
-    """Labels of a run, or of a part of it; everything in it is public.
+    """Labels that were bought: one a query, or none, and who gave it. Public, all of it.
+
+    `aggregate` returns them; train the student on those that are there, or save them as Parquet,
+    CSV, JSON lines or NPY, by the name of the file.
+
+        >>> labels = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1).labels
+        >>> labels
+        <Labels: 163 of 300 queries labelled>
+        >>> labels.ids[:3], labels.labels[:3]
+        (array([0, 1, 2]), array([ 5, -1,  1], dtype=int32))
+        >>> labels.save("labels.csv")
 
     ids: [queries] whole numbers (kept as int64) or text.
     labels: [queries] whole numbers in [0, 2^31), kept as int32; -1 where the query was refused.
@@ -192,7 +202,7 @@ class Labels(Result):
         schema = _schema(self.metadata, self.label_names, form, whole=_whole(self))
         return _arrow([_rows(self, form)], schema, self.label_names, form)
 
-    def write(self, file: Sink, path: str | os.PathLike[str]) -> None:
+    def write(self, file: ByteSink, path: str | os.PathLike[str]) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
         write_labels(self, file, LabelFormat.from_path(os.fspath(path)))
 
@@ -229,7 +239,7 @@ def concatenate(tables: Iterable[Labels]) -> Labels:
 
 
 def write_labels(
-    table: Labels, file: Sink, label_format: LabelFormat, labels_as: LabelsAs | None = None
+    table: Labels, file: ByteSink, label_format: LabelFormat, labels_as: LabelsAs | None = None
 ) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
     with LabelWriter(
@@ -270,7 +280,7 @@ class LabelWriter:
 
     def __init__(
         self,
-        file: Sink,
+        file: ByteSink,
         label_format: LabelFormat,
         metadata: Mapping[str, str],
         *,
@@ -381,7 +391,7 @@ class _Body(Protocol):
 
 
 class _Npy:
-    def __init__(self, file: Sink, rows: int, label_set: LabelSet | None) -> None:
+    def __init__(self, file: ByteSink, rows: int, label_set: LabelSet | None) -> None:
         self._file = file
         shape: tuple[int, ...] = (rows,)
         if label_set is not None:
@@ -400,7 +410,7 @@ class _Npy:
 
 
 class _Text:
-    def __init__(self, file: Sink, style: _Style) -> None:
+    def __init__(self, file: ByteSink, style: _LineStyle) -> None:
         self._file, self._style = file, style
         file.write(style.header)
 
@@ -413,7 +423,7 @@ class _Text:
 
 
 class _SetText:
-    def __init__(self, file: Sink, form: SetForm, label_format: LabelFormat) -> None:
+    def __init__(self, file: ByteSink, form: SetForm, label_format: LabelFormat) -> None:
         self._file, self._form, self._format = file, form, label_format
         self._queries = max(_TEXT_ROWS // form.label_set.count, 1)
         file.write(form.header(label_format))
@@ -434,7 +444,7 @@ class _Parquet:
 
     def __init__(
         self,
-        file: Sink,
+        file: ByteSink,
         metadata: Mapping[str, str],
         names: tuple[str, ...] | None,
         form: SetForm | None,
@@ -496,7 +506,7 @@ class _Parquet:
 class _Tap(io.RawIOBase):
     """A file for as long as it is `live`: a Parquet writer that is given up would end it whole."""
 
-    def __init__(self, file: Sink) -> None:
+    def __init__(self, file: ByteSink) -> None:
         self.live = False
         self._file = file
 
@@ -510,7 +520,7 @@ class _Tap(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class _Style:
+class _LineStyle:
     """How a format of lines writes a row: an id, then everything behind it."""
 
     header: bytes
@@ -521,7 +531,7 @@ class _Style:
     no_label: str
 
 
-def _lines(table: Labels, part: slice, style: _Style) -> str:
+def _lines(table: Labels, part: slice, style: _LineStyle) -> str:
     """The rows of `part`, each with its line end."""
     labels, codes = table.labels[part].astype(np.int64), table.source_codes[part]
     # What stands behind the id is the same text for every row of one label and source.
@@ -539,14 +549,14 @@ def _lines(table: Labels, part: slice, style: _Style) -> str:
     return "".join(pieces)
 
 
-def _label_text(label: int, names: tuple[str, ...] | None, style: _Style) -> str:
+def _label_text(label: int, names: tuple[str, ...] | None, style: _LineStyle) -> str:
     if label == NO_LABEL:
         return style.no_label
     return str(label) if names is None else style.name(names[label])
 
 
 _TEXTS: Final = {
-    LabelFormat.CSV: _Style(
+    LabelFormat.CSV: _LineStyle(
         b"query_id,label,source\n",
         csv_ids,
         name=csv_field,
@@ -554,7 +564,7 @@ _TEXTS: Final = {
         behind=",{},{}\n",
         no_label="",
     ),
-    LabelFormat.JSONL: _Style(
+    LabelFormat.JSONL: _LineStyle(
         b"",
         json_ids,
         name=json.dumps,

@@ -39,7 +39,7 @@ Shares: TypeAlias = Callable[[float], None]
 """Told which share of the work was just done."""
 
 
-def untold(share: float) -> None:
+def no_progress(share: float) -> None:
     """Progress that nobody follows."""
 
 
@@ -340,7 +340,7 @@ class ScoredMechanism(Mechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Shares = untold,
+        progress: Shares = no_progress,
     ) -> Floats:
         """The most that queries in these states could cost within each distance.
 
@@ -374,7 +374,7 @@ class ScoredMechanism(Mechanism):
         del rows, order, furthest
 
     @property
-    def dear_states(self) -> bool:
+    def slow_states(self) -> bool:
         """Whether `state_costs` takes so long that not every order and distance is worth it."""
         return False
 

@@ -31,7 +31,7 @@ from pate_cli.core.arrays import (
     Ints,
     LabelArray,
     SparseCounts,
-    settled,
+    compact,
 )
 from pate_cli.core.checks import LARGEST, check_scale
 from pate_cli.core.errors import ParameterError
@@ -41,9 +41,9 @@ from pate_cli.mechanisms.base import (
     RunShape,
     ScoredMechanism,
     Shares,
+    no_progress,
     noisy_argmax,
     plurality,
-    untold,
 )
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -191,6 +191,14 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
+    Choose it for the best labels for the price, where queries that teachers disagree on may go
+    without: the default.
+
+        >>> shape = {"teachers": 100, "classes": 3}
+        >>> mechanism = pate.ConfidentGNMax(threshold=80, sigma1=20, sigma2=8, **shape)
+        >>> pate.aggregate([[97, 2, 1], [40, 35, 25]], mechanism, layout="counts", seed=1).labels
+        <Labels: 1 of 2 queries labelled>
+
     Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
     as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 
@@ -268,7 +276,7 @@ class ConfidentGNMax(ScoredMechanism):
         The argmax's noise is drawn whether or not it is used, so that a row's draws depend on
         its place alone.
         """
-        counts = settled(counts)
+        counts = compact(counts)
         if isinstance(counts, SparseCounts):
             words = noise.words((len(counts), self.sparse_draws + 1))
             look, labels = normal_from_words(words[:, 0]), self.argmax.pick(counts, words[:, 1:])
@@ -352,7 +360,7 @@ class ConfidentGNMax(ScoredMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Shares = untold,
+        progress: Shares = no_progress,
     ) -> Floats:
         """The whole query's cost, test and argmax tied together, exact for two classes.
 
@@ -405,19 +413,19 @@ class ConfidentGNMax(ScoredMechanism):
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """As GNMax, and what ties the argmax to the test."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
-        if self.dear_states:
+        if self.slow_states:
             check_tied_size(
                 teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
             )
 
     @property
-    def dear_states(self) -> bool:
+    def slow_states(self) -> bool:
         """Where test and argmax are tied, but for two classes."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """As GNMax, or that of the tie."""
-        if not self.dear_states or self.classes > DENSE_CLASSES:
+        if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         return tied_seconds(
             rows=rows,

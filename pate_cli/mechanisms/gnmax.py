@@ -36,8 +36,8 @@ from pate_cli.core.arrays import (
     Ints,
     LabelArray,
     SparseCounts,
+    compact,
     dense,
-    settled,
 )
 from pate_cli.core.checks import check_scale
 from pate_cli.core.errors import ParameterError, UsageError
@@ -49,12 +49,20 @@ from pate_cli.core.noise import (
     place_from_words,
 )
 from pate_cli.core.words import SIGMA2_SHARE, MechanismName
-from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, noisy_argmax, untold
+from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_progress, noisy_argmax
 
 
 @dataclass(frozen=True)
 class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²).
+
+    Choose it for a label for every query; where some may go without, `confident` gives better ones
+    for less.
+
+        >>> pate.GNMax(teachers=100, classes=3, sigma2=20)
+        GNMax(teachers=100, classes=3, sigma2=20, teachers_per_record=1, votes_together=False)
+        >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
+        <Labels: 10 of 10 queries labelled>
 
     Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
     the two-tail bound (exact for two classes) or the supremum over all votes where that is
@@ -86,7 +94,7 @@ class GNMax(OneScoreMechanism):
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
-        counts = settled(counts)
+        counts = compact(counts)
         if isinstance(counts, SparseCounts):
             return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
         return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
@@ -178,7 +186,7 @@ class GNMax(OneScoreMechanism):
         *,
         order: float,
         distances: Ints,
-        progress: Shares = untold,
+        progress: Shares = no_progress,
     ) -> Floats:
         """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
         progress(1.0)

@@ -25,7 +25,17 @@ from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities, 
 
 @dataclass(frozen=True)
 class InteractiveGNMax(ConfidentGNMax):
-    """Algorithm 2 of the ICLR 2018 paper.
+    """Algorithm 2 of the ICLR 2018 paper: ask the teachers only where they correct a student.
+
+    Choose it for a second round, once a student has learnt from the labels of a first one.
+
+        >>> mechanism = pate.InteractiveGNMax(
+        ...     teachers=100, classes=2, threshold=40, sigma1=10, sigma2=8,
+        ...     predictions=pate.StudentPredictions([[0.97, 0.03], [0.97, 0.03]]),
+        ... )
+        >>> given = {"layout": "counts", "order": 8, "release": "none", "seed": 1}
+        >>> pate.aggregate([[95, 5], [8, 92]], mechanism, **given).labels.sources.tolist()
+        ['student', 'teachers']
 
     If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T, where p are the student's probabilities, the teachers
     answer by GNMax with σ2; else, if max_j p_j > γ, the student's own label is reinforced, which

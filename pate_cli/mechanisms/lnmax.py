@@ -35,6 +35,12 @@ _NEGLIGIBLE = 36.0
 class LNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Lap(b).
 
+    The mechanism of the 2017 paper, here for comparison: `permute-and-flip` errs less at the same
+    ε an answer.
+
+        >>> pate.LNMax(teachers=100, classes=3, laplace_scale=20).pure_epsilon
+        0.1
+
     One answer is ε0-DP, ε0 = 2/b. Score ψ(Pr[the plurality loses]), exact, ψ the quantile
     function of Lap(1); one vote moves it by at most 2/b. Cost F, the bound with randomised response
     as the dominating pair (exact for two classes), or the supremum over all votes where that is

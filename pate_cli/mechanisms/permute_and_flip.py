@@ -34,6 +34,11 @@ _NEGLIGIBLE = 36.0
 class PermuteAndFlip(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Exp(b), noise of mean b on one side only.
 
+    Choose it for a label for every one of a few queries, with a pure ε (no δ) an answer.
+
+        >>> pate.PermuteAndFlip(teachers=100, classes=3, exponential_scale=20).pure_epsilon
+        0.1
+
     One answer is ε0-DP, ε0 = 2/b, like LNMax's, with half the variance of its noise. Score
     log Pr[the plurality loses], exact; one vote moves it by at most 2/b. Cost F, the bound with
     randomised response as the dominating pair. Theory: accounting.permute_and_flip.

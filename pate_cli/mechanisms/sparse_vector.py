@@ -30,6 +30,15 @@ _FIRST_LOOK = 256
 class SparseVector(ComposedMechanism):
     """Answer argmax_j n_j if d(n) + Lap(2b) > T + ρ, ρ ~ Lap(b), b = 2/ε0; stop after Q refusals.
 
+    Choose it for the exact plurality on a few queries with almost unanimous teachers, where next to
+    none is refused: the `refusals` that are allowed cost, answers do not.
+
+        >>> given = {"query_epsilon": 0.5, "query_delta": 1e-6, "refusals": 2}
+        >>> mechanism = pate.SparseVector(teachers=1000, classes=3, **given)
+        >>> votes = [[990, 6, 4]] * 20
+        >>> pate.aggregate(votes, mechanism, layout="counts", seed=1).report
+        <Report: epsilon 1.0000 at delta 1e-05, 20 of 20 queries answered>
+
     d is `distance_to_instability`. ρ is kept until a query is refused and then drawn anew: the rows
     from one refusal (excluded) to the next (included) are an *epoch*. Each query has its own
     Lap(2b). Rows after the Q-th refusal are not asked and get no label.

@@ -25,7 +25,17 @@ from pate_cli.core.errors import ParameterError
 
 @dataclass(frozen=True)
 class SyntheticEnsemble:
-    """A recipe for vote histograms.
+    """Votes made up at random, of teachers who agree about as much as yours might.
+
+    For trying settings before there are votes, or without spending anything on real ones: `draw`
+    gives the histograms and the true classes, and `tune(synthetic=...)` takes the same numbers.
+
+        >>> made_up = pate.SyntheticEnsemble(teachers=100, classes=4, queries=50)
+        >>> histograms, truth = made_up.draw(seed=1)
+        >>> histograms[0], int(truth[0])
+        (array([  0,   0, 100,   0]), 2)
+        >>> pate.aggregate(histograms, layout="counts", seed=2).labels
+        <Labels: 26 of 50 queries labelled>
 
     Attributes:
         teachers: τ ≥ 1.

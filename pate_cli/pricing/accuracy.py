@@ -111,7 +111,7 @@ def measure_accuracy(
 
 
 @dataclass(frozen=True)
-class _Right:
+class _CountRight:
     """How many labels of a batch are right, and of how many that is known."""
 
     truth: Truth
@@ -136,7 +136,7 @@ def _point(
     delta: float,
 ) -> AccuracyPoint:
     right = known = 0
-    for found, of in passes.over(mechanism, _Right(truth)):
+    for found, of in passes.over(mechanism, _CountRight(truth)):
         right, known = right + found, known + of
     if known == 0:
         raise VoteError("no query of the votes has a true label")

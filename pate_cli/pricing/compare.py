@@ -145,7 +145,7 @@ def compare_composed(
     """
     mechanism, asked, expected = build(1), 0, 0.0
     for _ in range(_ROUNDS):
-        asked, expected = _asked(mechanism, passes, answers)
+        asked, expected = _rows_asked(mechanism, passes, answers)
         refusals = max(1, int(np.ceil(asked - expected)))
         if mechanism.refusals in (None, refusals):
             break
@@ -172,7 +172,7 @@ def _answer_chance(mechanism: ComposedMechanism, counts: Histograms) -> Floats:
     return mechanism.answer_chance(counts)
 
 
-def _asked(mechanism: ComposedMechanism, passes: Passes, answers: float) -> tuple[int, float]:
+def _rows_asked(mechanism: ComposedMechanism, passes: Passes, answers: float) -> tuple[int, float]:
     """Rows asked until so many answers are expected, and how many are."""
     asked, expected = 0, 0.0
     for chance in passes.over(mechanism, OnCounts(_answer_chance)):

@@ -105,7 +105,7 @@ class PublishedPlan(ReleasePlan):
 
 
 @dataclass(frozen=True)
-class _Known:
+class _PublishedFormulas:
     """What the papers say of a mechanism: costs by step, and local sensitivity by distance."""
 
     steps: Callable[[Any, Counts, Floats], dict[str, Floats]]
@@ -150,10 +150,10 @@ def _laplace_steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, 
 
 
 _KNOWN: Final = {
-    MechanismName.GNMAX: _Known(_gnmax_steps, _gnmax_sensitivity),
-    MechanismName.CONFIDENT: _Known(_confident_steps, _confident_sensitivity),
-    MechanismName.INTERACTIVE: _Known(_confident_steps, _confident_sensitivity),
-    MechanismName.LNMAX: _Known(_laplace_steps, None),
+    MechanismName.GNMAX: _PublishedFormulas(_gnmax_steps, _gnmax_sensitivity),
+    MechanismName.CONFIDENT: _PublishedFormulas(_confident_steps, _confident_sensitivity),
+    MechanismName.INTERACTIVE: _PublishedFormulas(_confident_steps, _confident_sensitivity),
+    MechanismName.LNMAX: _PublishedFormulas(_laplace_steps, None),
 }
 
 

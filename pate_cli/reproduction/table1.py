@@ -19,7 +19,7 @@ from pate_cli.published import (
 )
 from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow
 from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
-from pate_cli.reproduction.vote_folder import Asked, Histograms, VoteFolder
+from pate_cli.reproduction.vote_folder import Asked, FileVotes, VoteFolder
 
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
 _PRINTED = ("answered (printed)", "epsilon (printed)")
@@ -147,7 +147,7 @@ def _confident(row: ConfidentRow, folder: VoteFolder) -> RowResult:
 
 def _ran(
     row: LaplaceRow | ConfidentRow,
-    votes: Sequence[Histograms],
+    votes: Sequence[FileVotes],
     figures: dict[str, Any],
     *,
     notes: Sequence[str] = (),

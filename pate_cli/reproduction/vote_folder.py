@@ -25,21 +25,21 @@ _SUM_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Histograms:
+class FileVotes:
     """The first rows of a vote file.
 
     Attributes:
         name: the file's name.
         counts: votes [queries, classes].
         teachers: τ, the total of every row.
-        wanted: how many rows were asked for; None for all.
+        rows_asked: how many rows were asked for; None for all.
         authentic: whether the file is the authors', None where that cannot be told.
     """
 
     name: str
     counts: Counts
     teachers: int
-    wanted: int | None
+    rows_asked: int | None
     authentic: bool | None
 
     @property
@@ -48,12 +48,14 @@ class Histograms:
         found = []
         if self.authentic is False:
             found.append(f"{self.name} is not the authors' file (its sha256 differs)")
-        if self.wanted is not None and len(self.counts) < self.wanted:
-            found.append(f"{self.name} holds {len(self.counts)} rows, the table asks {self.wanted}")
+        if self.rows_asked is not None and len(self.counts) < self.rows_asked:
+            found.append(
+                f"{self.name} holds {len(self.counts)} rows, the table asks {self.rows_asked}"
+            )
         return tuple(found)
 
 
-class Parameters(TypedDict):
+class RoundParameters(TypedDict):
     """T, σ1 and σ2 of one round, in votes."""
 
     threshold: float
@@ -71,8 +73,8 @@ class Asked:
         scores: what the check compares to T, [queries]; None for the highest count.
     """
 
-    votes: Histograms
-    parameters: Parameters
+    votes: FileVotes
+    parameters: RoundParameters
     scores: Floats | None
 
 
@@ -127,7 +129,7 @@ class VoteFolder:
             )
         return tuple(names), tuple(notes)
 
-    def read(self, name: str, queries: int | None) -> Histograms:
+    def read(self, name: str, queries: int | None) -> FileVotes:
         """The first `queries` rows (all when None), fewer if the file has fewer.
 
         Raises:
@@ -143,7 +145,7 @@ class VoteFolder:
         )
         known = self.sha256.get(name)
         authentic = None if known is None else sha256_of(self.path / name) == known
-        return Histograms(name, counts, teachers, queries, authentic)
+        return FileVotes(name, counts, teachers, queries, authentic)
 
     def _of_votes(self, name: str, taken: Callable[[VoteFile], _Taken]) -> _Taken:
         """What is taken of a file; as counts where it is not to be had otherwise."""
@@ -173,7 +175,7 @@ class VoteFolder:
             predicted = _predictions(self.path / round_.student, votes.counts.shape)
             scores = (votes.counts - votes.teachers * predicted).max(axis=1)
         unit = votes.teachers if round_.per_teacher else 1
-        parameters = Parameters(
+        parameters = RoundParameters(
             threshold=round_.threshold * unit,
             sigma1=round_.sigma1 * unit,
             sigma2=round_.sigma2 * unit,

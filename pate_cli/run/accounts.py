@@ -211,7 +211,7 @@ class PublicAccount:
         return door.report([done], self._terms, headline, private=private, warnings=warnings)
 
 
-class _Share:
+class _WholeSteps:
     """Tells whole steps of so many, from shares of each of several parts."""
 
     def __init__(self, progress: Callable[[int], None], steps: int, parts: int) -> None:
@@ -283,7 +283,7 @@ class TargetAccount(PublicAccount):
             profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        told = _Share(progress, self._queries, orders.size)
+        told = _WholeSteps(progress, self._queries, orders.size)
         coin = self.plan.coin(
             lambda order: profile.at(order, progress=told), ceiling, orders=orders
         )

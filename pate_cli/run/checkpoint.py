@@ -162,7 +162,7 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _RunFile:
     """What `run.json` holds."""
 
     kind: str
@@ -173,7 +173,7 @@ class _Run:
 
 
 def _encoded(run: str, key: RunKey) -> bytes:
-    return json.dumps(encoded(_Run(_KIND, _VERSION, run, key.secret.hex(), key.seed))).encode()
+    return json.dumps(encoded(_RunFile(_KIND, _VERSION, run, key.secret.hex(), key.seed))).encode()
 
 
 def _decoded(content: bytes, run: str, place: Path) -> RunKey:
@@ -183,7 +183,7 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
         "; give another folder",
     )
     # A seed may be of any size.
-    known = decoded(_Run, parsed(content, none, most=_LARGEST, largest=None), none)
+    known = decoded(_RunFile, parsed(content, none, most=_LARGEST, largest=None), none)
     if (known.kind, known.schema_version) != (_KIND, _VERSION):
         raise none.of(f"it is no {_KIND} of version {_VERSION}")
     try:

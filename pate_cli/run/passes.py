@@ -26,7 +26,7 @@ _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 _Whole = TypeVar("_Whole")
 
-Look = Callable[[Any, VoteBatch], _Found]
+PerBatch = Callable[[Any, VoteBatch], _Found]
 """What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
 
 _Ranged: TypeAlias = tuple[list[_Found], bytes]
@@ -41,7 +41,7 @@ def nothing_seen(rows: int, of: int | None = None, /) -> None:
     """Progress that nobody follows."""
 
 
-class Gather(Protocol[_Whole]):
+class PerRange(Protocol[_Whole]):
     """What is made of a whole range where it was worked on; it pickles."""
 
     def __call__(self, rows: tuple[int, int], found: list[Any]) -> _Whole:
@@ -59,18 +59,18 @@ class Passes(Protocol):
     def over(
         self,
         mechanism: Mechanism,
-        look: Look[_Found],
+        per_batch: PerBatch[_Found],
         *,
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
     ) -> Iterator[_Found]:
-        """What `look` makes of every batch, in order.
+        """What `per_batch` makes of every batch, in order.
 
         Args:
-            mechanism: bound to the rows of each batch before `look` sees it.
-            look: applied to (mechanism, batch).
+            mechanism: bound to the rows of each batch before `per_batch` sees it.
+            per_batch: applied to (mechanism, batch).
             progress: called with the number of rows of each finished range.
-            in_order: `look` must see the batches one after the other, in this process.
+            in_order: `per_batch` must see the batches one after the other, in this process.
 
         Raises:
             VoteError: at the first row that is no vote, or where votes have changed since an
@@ -96,7 +96,7 @@ class CountsPasses:
     def over(
         self,
         mechanism: Mechanism,
-        look: Look[_Found],
+        per_batch: PerBatch[_Found],
         *,
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
@@ -104,7 +104,7 @@ class CountsPasses:
         """See Passes."""
         del in_order
         batch = VoteBatch(0, np.arange(len(self.counts)), self.counts)
-        yield look(mechanism.for_rows(batch.ids, 0), batch)
+        yield per_batch(mechanism.for_rows(batch.ids, 0), batch)
         progress(len(self.counts))
 
     def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
@@ -114,7 +114,7 @@ class CountsPasses:
 
 @dataclass(frozen=True)
 class OnCounts(Generic[_Found]):
-    """A look at histograms alone.
+    """What is made of the histograms of a batch, whose ids do not matter.
 
     Attributes:
         of: applied to the mechanism bound to the rows and the histograms.
@@ -164,26 +164,30 @@ class FilePasses:
     def over(
         self,
         mechanism: Mechanism,
-        look: Look[_Found],
+        per_batch: PerBatch[_Found],
         *,
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
     ) -> Iterator[_Found]:
         """See Passes."""
-        return self._over(self.ranges, mechanism, look, None, progress=progress, in_order=in_order)
+        return self._over(
+            self.ranges, mechanism, per_batch, None, progress=progress, in_order=in_order
+        )
 
     def gathered(
         self,
         mechanism: Mechanism,
-        look: Look[Any],
-        gather: Gather[_Whole],
+        per_batch: PerBatch[Any],
+        per_range: PerRange[_Whole],
         *,
         ranges: Sequence[tuple[int, int]],
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
     ) -> Iterator[_Whole]:
-        """What `gather` makes of every one of these ranges; see `over`."""
-        return self._over(ranges, mechanism, look, gather, progress=progress, in_order=in_order)
+        """What `per_range` makes of every one of these ranges; see `over`."""
+        return self._over(
+            ranges, mechanism, per_batch, per_range, progress=progress, in_order=in_order
+        )
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -194,13 +198,13 @@ class FilePasses:
         self,
         ranges: Sequence[tuple[int, int]],
         mechanism: Mechanism,
-        look: Look[Any],
-        gather: Gather[Any] | None,
+        per_batch: PerBatch[Any],
+        per_range: PerRange[Any] | None,
         *,
         progress: Callable[[int], None],
         in_order: bool,
     ) -> Iterator[Any]:
-        task = _OneRange(self.file, mechanism, look, gather)
+        task = _OneRange(self.file, mechanism, per_batch, per_range)
         # What hangs on the rows before it cannot be taken up in the middle.
         kept = None if in_order or self.checkpoint is None else self._next_pieces()
         missing = [rows for rows in ranges if kept is None or not kept.has(rows[0])]
@@ -227,7 +231,7 @@ class FilePasses:
             kept.keep(rows[0], found)
             return found
         known: _Ranged[Any] | None = kept.find(rows[0])
-        if known is None or (task.gather and not task.gather.stands(known[0][0])):
+        if known is None or (task.per_range and not task.per_range.stands(known[0][0])):
             return task(rows)
         return known
 
@@ -276,8 +280,8 @@ class _OneRange:
 
     file: VoteFile
     mechanism: Mechanism
-    look: Look[Any]
-    gather: Gather[Any] | None
+    per_batch: PerBatch[Any]
+    per_range: PerRange[Any] | None
 
     def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
         start, stop = rows
@@ -289,8 +293,8 @@ class _OneRange:
             for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
                 digest.update(np.ascontiguousarray(array).data)
             digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
-            found.append(self.look(self.mechanism.for_rows(ids, batch.first_row), batch))
-        gathered = found if self.gather is None else [self.gather(rows, found)]
+            found.append(self.per_batch(self.mechanism.for_rows(ids, batch.first_row), batch))
+        gathered = found if self.per_range is None else [self.per_range(rows, found)]
         return gathered, digest.digest()
 
 

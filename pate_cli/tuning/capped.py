@@ -61,7 +61,7 @@ class _Costs:
         return np.asarray(np.where(uncapped, rows, np.minimum(np.floor(caps + 1e-9), rows)))
 
 
-class _Answers:
+class _ExpectedAnswers:
     """What a setting is expected to answer among the first k1 rows, with a cap k2."""
 
     def __init__(self, sample: VoteSample, setting: Setting) -> None:
@@ -144,7 +144,7 @@ class CappedPricing:
         self._sample, self._delta = sample, delta
         self._conversion = conversion_cost(_ORDERS, delta=delta)
         self._answering: dict[tuple[float, int], Floats] = {}
-        self._last: tuple[Setting, _Answers] | None = None
+        self._last: tuple[Setting, _ExpectedAnswers] | None = None
 
     def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """Rows and cap for the goal at guessed costs."""
@@ -206,10 +206,10 @@ class CappedPricing:
             return answers.for_target(goal.target_epsilon, costs, goal)
         return answers.for_all_rows()
 
-    def _answers(self, setting: Setting) -> _Answers:
+    def _answers(self, setting: Setting) -> _ExpectedAnswers:
         """What a setting answers; the last one asked for is kept."""
         if self._last is None or self._last[0] != setting:
-            self._last = setting, _Answers(self._sample, setting)
+            self._last = setting, _ExpectedAnswers(self._sample, setting)
         return self._last[1]
 
     def _guessed(self, setting: Setting) -> _Costs:

@@ -46,7 +46,7 @@ _WIDE = np.array([1.5, 3.0, 6.5, 15.0, 32.0])
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class _PairGrid:
     """The pairs of a sample's rows, in steps of so many votes.
 
     Attributes:
@@ -85,7 +85,7 @@ class PairEstimates:
         self._sample, self._scale = sample, scale
         no_votes = np.zeros((1, sample.classes), dtype=np.int64)
         sample.mechanism(Setting(None, None, 1.0)).vote_states(no_votes)
-        self._pairs: dict[float, _Pairs] = {}
+        self._pairs: dict[float, _PairGrid] = {}
         counts = -np.sort(-np.asarray(dense(sample.counts), dtype=np.int64), axis=1)[:, :2]
         self._two, self._missing = counts, bool(counts.sum(axis=1).min() < sample.teachers)
 
@@ -107,7 +107,7 @@ class PairEstimates:
             scale=self._scale,
         )
 
-    def _pairs_at(self, setting: Setting) -> _Pairs:
+    def _pairs_at(self, setting: Setting) -> _PairGrid:
         teachers = self._sample.teachers
         step = -(-teachers // _MOST_STEPS)
         x, second = self._two.T.astype(np.float64)
@@ -118,10 +118,10 @@ class PairEstimates:
             np.round(np.column_stack([x, y]) / step).astype(np.int64), axis=0, return_inverse=True
         )
         two = self._sample.classes == 2
-        return _Pairs(step, teachers, found, place.reshape(-1), two, two and not self._missing)
+        return _PairGrid(step, teachers, found, place.reshape(-1), two, two and not self._missing)
 
 
-def _within(pairs: _Pairs, setting: Setting, order: float) -> Floats:
+def _within(pairs: _PairGrid, setting: Setting, order: float) -> Floats:
     """The largest cost of each pair's hexagon, [_DISTANCES that matter, distinct], nats."""
     # Single precision halves the time, and a choice does not see it.
     costs = _pair_costs(pairs, setting, order).astype(np.float32)
@@ -134,7 +134,7 @@ def _within(pairs: _Pairs, setting: Setting, order: float) -> Floats:
     return (1.0 if pairs.two else _RUN_ABOVE) * np.array(found, dtype=np.float64)
 
 
-def _pair_costs(pairs: _Pairs, setting: Setting, order: float) -> Floats:
+def _pair_costs(pairs: _PairGrid, setting: Setting, order: float) -> Floats:
     """At every (x, y), [x, y], nats; 0 where no votes are so."""
     step, most = pairs.step, -(-pairs.teachers // pairs.step)
     x, y = np.arange(most + 1)[:, None], np.arange(most + 1)[None, :]

@@ -54,7 +54,7 @@ class Costed:
     bound: Bound = Bound.TWO_TAIL
 
     @property
-    def dear(self) -> bool:
+    def slow(self) -> bool:
         """Whether an exact price takes so long that only the best settings get one."""
         return self.bound is not Bound.TWO_TAIL
 

@@ -259,7 +259,7 @@ class Search:
         if self.floor is None and goal.target_epsilon is not None:
             self._add_cheapest(progress, thorough=goal.answers is not None)
         front = self._front(progress)
-        if not any(outcome.dear for outcome in self._exact):
+        if not any(outcome.slow for outcome in self._exact):
             self._exact += self._priced(self._better(front), goal, progress, enough=1)
         winner = self._winner()
         # A coarse price that its exact one did not bear out has no place beside the winner.
@@ -349,7 +349,7 @@ class Search:
         near = [
             rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
         ]
-        together = 1 if near and near[0].dear else FINALISTS
+        together = 1 if near and near[0].slow else FINALISTS
         for start in range(0, len(near), together):
             found = []
             for rough in near[start : start + together]:
@@ -365,7 +365,7 @@ class Search:
         """Its exact price, telling of every order where that takes long, as long as it may."""
 
         def tick() -> None:
-            if rough.dear and self._orders_told < _MOST_ORDERS:
+            if rough.slow and self._orders_told < _MOST_ORDERS:
                 self._orders_told += 1
                 progress(_STEPS_PER_ORDER)
 
@@ -383,7 +383,7 @@ class Search:
         found: list[Costed] = []
         for rough in ranked:
             missed = goal.missed_by(rough.epsilon, rough.expected)
-            if missed >= _LENIENCE or len(found) >= (1 if rough.dear else enough):
+            if missed >= _LENIENCE or len(found) >= (1 if rough.slow else enough):
                 break
             outcome = self._exactly(rough, goal, progress)
             if outcome is not None and outcome.meets(goal):

@@ -47,7 +47,7 @@ class TuneSource:
         return self.votes is None or self.public
 
     @property
-    def _said(self) -> list[str]:
+    def _given(self) -> list[str]:
         """The keywords about the votes that are given."""
         return [name for name, value in self.reading.items() if value is not None]
 
@@ -76,13 +76,13 @@ class TuneSource:
         for name, given in (
             ("max_queries", self.max_queries is not None),
             ("truth", self.truth is not None),
-            *((name, name not in _SHAPE) for name in self._said),
+            *((name, name not in _SHAPE) for name in self._given),
             ("public_votes", self.public),
         ):
             if given:
                 raise UsageError(f"`{name}` needs VOTES")
         if self.synthetic is not None:
-            if set(self._said) & set(_SHAPE):
+            if set(self._given) & set(_SHAPE):
                 raise UsageError(
                     "`synthetic` names teachers, classes and queries itself; leave out "
                     "`teachers`, `classes` and `queries`"
@@ -140,7 +140,7 @@ class TuneSource:
         """What a `pate aggregate` line must say about the votes as well."""
         words: list[str] = []
         if self.votes is not None:
-            for name in self._said:
+            for name in self._given:
                 value = self.reading[name]
                 plain = isinstance(value, str | PathLike | int)
                 words += [f"--{name.replace('_', '-')}", str(value) if plain else name.upper()]

@@ -20,7 +20,7 @@ from pate_cli.disclosure.profile import (
 )
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.mechanisms.base import ScoredMechanism, Shares, untold
+from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
 from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.tuning.estimates import Estimates, LatticeEstimates, Prices
 from pate_cli.tuning.goal import Goal
@@ -42,8 +42,8 @@ _ROWS_TRIED = np.array([0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 1.0, 1.01, 1.03])
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
-    """States that tell whenever their costs at an order have been found."""
+class _CountedStates:
+    """States that call `tick` whenever their costs at an order have been found."""
 
     states: States
     tick: Callable[[], None]
@@ -56,7 +56,7 @@ class _Told:
         """As theirs."""
         return self.states.worth(orders)
 
-    def costs(self, order: float, states: Ints, progress: Shares = untold) -> Floats:
+    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
         """As theirs."""
         found = self.states.costs(order, states, progress)
         self.tick()
@@ -129,11 +129,11 @@ class TestedPricing:
         fixed = goal.target_epsilon is None or goal.answers is not None
         if plan is None or (fixed and self._hopeless(rough, goal)):
             return None
-        most = rough.queries if rough.dear else self._sample.queries
+        most = rough.queries if rough.slow else self._sample.queries
         mechanism = self._sample.mechanism(setting)
         highest = float(plan.at(plan.epsilon / 2.0).orders[-1])
         states = states_for(rough.bound, mechanism, highest_order=highest)
-        profile = VoteProfile(_Told(states, tick), in_order=True)
+        profile = VoteProfile(_CountedStates(states, tick), in_order=True)
         profile.add(mechanism, self._sample.counts[:most])
         chances = Chances(mechanism, profile, queries=rough.queries, max_answers=rough.queries)
 
@@ -143,10 +143,10 @@ class TestedPricing:
 
         if fixed:
             rows = rough.queries
-            if rough.dear:
+            if rough.slow:
                 plan = self._corrected(rough, plan, profile)
             least = smallest_target(chances, plan, LIKELY, always=round_up(always(rows)))
-            if rough.dear:
+            if rough.slow:
                 self._above = least / rough.epsilon
             plan = TargetPlan.of(least, delta=self._delta)
             found = self._outcome(setting, rows, plan, LIKELY, bound=rough.bound, exact=True)
@@ -182,7 +182,7 @@ class TestedPricing:
 
     def _hopeless(self, rough: Costed, goal: Goal) -> bool:
         """Whether a dear estimate misses the goal once it is corrected as the last one was."""
-        if goal.target_epsilon is None or not rough.dear:
+        if goal.target_epsilon is None or not rough.slow:
             return False
         return rough.epsilon * self._above > goal.target_epsilon * (1.0 + _PRECISION)
 

@@ -16,7 +16,7 @@ from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import UnreachableError
 from pate_cli.disclosure.ledger import Attempt, Outcome, SpendRecord
 from pate_cli.disclosure.report import Spent
-from pate_cli.files.lock import alone
+from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
 
 # Sums of targets are sums of decimals.
@@ -112,7 +112,7 @@ class AttemptBook:
         if self._path is None:
             yield SpendRecord()
             return
-        with alone([self._path]):
+        with locked([self._path]):
             yield SpendRecord.read(self._path)
 
     def _write(self, record: SpendRecord) -> None:

@@ -14,7 +14,7 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import ParameterError, SpentError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Analysis, Bound, MechanismName, ReleaseKind
-from pate_cli.disclosure.cautions import cautions, hollow
+from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.guarantee import adjacency, read_off_warning
@@ -183,7 +183,7 @@ def quote(
         composed = isinstance(request.mechanism, ComposedMechanism)
         warned = (
             *cautions(request.mechanism, delta=request.delta),
-            *hollow(price.epsilon, composed=composed),
+            *vacuous_warnings(price.epsilon, composed=composed),
         )
         planned = Round(
             id="",

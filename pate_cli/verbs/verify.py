@@ -164,7 +164,14 @@ def verify(
     *,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
-    """Check a report against its schema, its own parameters, and its labels.
+    """Check a report from outside: its schema, its numbers from its own parameters, its labels.
+
+    Use it on what you are given, or before you publish. It needs neither votes nor ledger, and
+    computes every number again that does not hang on them.
+
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
+        >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
+        <Verification: holds>
 
     Args:
         report: what to check, its file ("-" is standard input), or the content of one.
@@ -679,12 +686,12 @@ def _library(crosscheck: Crosscheck | None, wanted: bool | None) -> Iterator[Che
         yield Check(name, SKIPPED, "the report has no textbook numbers")
         return
     try:
-        yield from _asked(crosscheck, name)
+        yield from _asked_of_library(crosscheck, name)
     except Exception as error:  # whatever another library raises is no fault of the report
         yield Check(name, OPEN, f"it failed: {type(error).__name__}")
 
 
-def _asked(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
+def _asked_of_library(crosscheck: Crosscheck, name: str) -> Iterator[Check]:
     steps = [step for step in crosscheck.steps if step["count"]]
     kinds = {step["kind"] for step in steps}
     if kinds == {"gaussian"}:

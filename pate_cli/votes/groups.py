@@ -68,6 +68,17 @@ class Group:
 class TeacherGroups:
     """Group, weight and records of every teacher: public, and fixed before any vote is seen.
 
+    For teachers that do not count alike: votes that weigh more, or teachers that share records. The
+    report then has an ε for the records of each group. Hand it over as `groups`, with votes in a
+    layout that tells who voted.
+
+        >>> groups = pate.TeacherGroups(groups=["clinic", "clinic", "lab"], weights=[1, 1, 2])
+        >>> votes = [[0, 0, 1], [1, 1, 1]]
+        >>> with pate.open_votes(votes, layout="labels", classes=2, groups=groups) as opened:
+        ...     next(opened.batches()).counts
+        array([[2, 2],
+               [0, 4]])
+
     Attributes:
         groups: the group of each teacher, texts or whole numbers, [teachers].
         weights: whole numbers ≥ 1, how many votes each one's vote counts for; left out, 1.

@@ -22,8 +22,8 @@ from pate_cli.votes.columns import QUERY, TEACHER
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.layouts.choice import Opened, vote_file
 from pate_cli.votes.names import LabelNames
-from pate_cli.votes.reading import Reading, whole
-from pate_cli.votes.sources.copies import Wanted
+from pate_cli.votes.reading import Reading, whole_or_none
+from pate_cli.votes.sources.copies import CopyOptions
 from pate_cli.votes.sources.files import locate
 from pate_cli.votes.sources.formats import Format
 from pate_cli.votes.sources.in_memory import ARRAY, TABLE, Held, in_memory
@@ -51,7 +51,17 @@ def open_votes(
     max_queries: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[VoteFile]:
-    """Open votes for reading in batches: a context manager around a VoteFile.
+    """Open votes for reading in batches: a context manager around a VoteFile. SECRET.
+
+    For looking at votes before they are spent, or for handing the same open votes to several verbs;
+    every verb opens a path or an array by itself, with the same words.
+
+        >>> with pate.open_votes("sample_votes/demo.parquet") as votes:
+        ...     votes.queries, votes.classes, votes.teachers
+        ...     next(votes.batches(limit=2)).counts
+        (1000, 10, 250)
+        array([[  1,   4,   0,   8,   1, 204,   2,   2,  28,   0],
+               [  0,   0,   1,   1,   0,   0,   3,   1,   1, 243]])
 
     source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
     or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
@@ -103,10 +113,10 @@ def open_votes(
             of a list that are not of one length; or any of these words beside votes that are open
             already.
     """
-    wanted = _wanted(max_queries, progress)
+    copying = _copy_options(max_queries, progress)
     with contextlib.ExitStack() as stack:
         with watched() as read:
-            reading = Reading.said(
+            reading = Reading.from_keywords(
                 layout=layout,
                 classes=classes,
                 teachers=teachers,
@@ -121,18 +131,18 @@ def open_votes(
             if isinstance(source, VoteFile):
                 file = _as_it_is(source, reading)
             else:
-                file = vote_file(_opened(source, reading, stdin, stack, wanted), reading)
+                file = vote_file(_opened(source, reading, stdin, stack, copying), reading)
                 file = replace(file, read=read.closed())
         yield file
 
 
-def _wanted(max_queries: int | None, progress: Callable[[int], None] | None) -> Wanted:
-    rows = whole("max_queries", max_queries)
+def _copy_options(max_queries: int | None, progress: Callable[[int], None] | None) -> CopyOptions:
+    rows = whole_or_none("max_queries", max_queries)
     if progress is None:
-        return Wanted(rows)
+        return CopyOptions(rows)
     if not callable(progress):
         raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
-    return Wanted(rows, progress)
+    return CopyOptions(rows, progress)
 
 
 def _check_stdin(stdin: Any) -> None:
@@ -160,7 +170,7 @@ def _opened(
     reading: Reading,
     stdin: IO[bytes] | None,
     stack: contextlib.ExitStack,
-    wanted: Wanted,
+    copying: CopyOptions,
 ) -> Opened:
     """The source as an array or a table, in files or in memory; copies live as long as `stack`."""
     layout, names = reading.layout, reading.names
@@ -176,11 +186,11 @@ def _opened(
             return held_array(held, ARRAY, layout, reading.class_names)
         return held_table(held, TABLE, layout, names, id_column=reading.id_column)
     if layout is Layout.LONG:
-        wanted = replace(wanted, rows=None)  # a row is a vote there
+        copying = replace(copying, rows=None)  # a row is a vote there
     path = os.fspath(source)
     if not isinstance(path, str):
         raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
-    located = locate(path, stdin, stack, ids=ids, wanted=wanted)
+    located = locate(path, stdin, stack, ids=ids, copying=copying)
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
         return open_npy(file, located.name, layout, reading.class_names)

@@ -46,7 +46,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         for name in ("classes", "teachers", "batch_rows"):
-            object.__setattr__(self, name, whole(name, getattr(self, name)))
+            object.__setattr__(self, name, whole_or_none(name, getattr(self, name)))
         if self.names is not None and not self.multilabel:
             if self.classes not in (None, len(self.names)):
                 raise ParameterError(
@@ -80,7 +80,7 @@ class Reading:
             )
 
     @classmethod
-    def said(
+    def from_keywords(
         cls,
         *,
         layout: Layout | str | None,
@@ -207,7 +207,7 @@ class Reading:
             raise UsageError(f"`id_column` names a column of a table; {name} is an array")
 
 
-def whole(name: str, value: Any) -> int | None:
+def whole_or_none(name: str, value: Any) -> int | None:
     """The number, if one was given; ParameterError for what is no whole number."""
     if value is None:
         return None

@@ -48,7 +48,7 @@ def first_repeat(column: Callable[[], Iterator[Any]], name: str) -> int | None:
             file = stack.enter_context(tempfile.TemporaryFile(prefix="pate-ids-"))
         except OSError as error:
             raise _no_room(name, error) from error
-        runs = _Runs(file, name)
+        runs = _HashRuns(file, name)
         for row, ids in chain([first, second], portions):
             if runs.add(row, ids):
                 break
@@ -91,7 +91,7 @@ def _among(pieces: list[Any]) -> int | None:
     return int(np.argmax(seen_before))
 
 
-class _Runs:
+class _HashRuns:
     """Hashed ids in a temporary file, in runs sorted by hash within which no id occurs twice.
 
     A run is uint64 [2, ids] or [3, ids]: the hash in one word or two, and the row.

@@ -56,7 +56,7 @@ def started(line, folder, *, until=None):
             while until is not None and not until.exists():
                 pass
 
-        program.tolerant = begun  # the first that is called once signals are taken
+        program.escape_unprintable = begun  # the first that is called once signals are taken
         sys.argv = ["pate", *map(str, line)]
         contextvars.Context().run(program.main)  # nothing is known of earlier runs
     except SystemExit as done:

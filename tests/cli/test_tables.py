@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from pate_cli.cli import tables
-from pate_cli.cli.grid import Grid
+from pate_cli.cli.grid import TableGrid
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
 # As wide as results get.
@@ -236,7 +236,7 @@ def test_ascii_terminals_get_ascii(command, votes, environment, folder):
 
 def grid_at(width, **rest):
     console = Console(width=width, file=None, force_terminal=False)
-    grid = Grid("Title", ["name", "first", "second", "third"], **rest)
+    grid = TableGrid("Title", ["name", "first", "second", "third"], **rest)
     grid.add_row("a", "1.25", "22.5", "333.75", share=1.0)
     grid.add_row("bb", "4", "5", "6", share=0.5)
     with console.capture() as capture:

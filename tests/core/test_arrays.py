@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     SparseCounts,
+    compact,
     dense,
     largest_two,
     row_width,
-    settled,
     stacked,
     winners,
 )
@@ -66,13 +66,13 @@ def test_the_jth_class_without_a_vote(shape):
 def test_many_classes_are_kept_by_their_votes():
     counts = np.zeros((3, DENSE_CLASSES + 1), dtype=np.int64)
     counts[1, [4, DENSE_CLASSES]] = 3, 5
-    found = settled(counts)
+    found = compact(counts)
     assert isinstance(found, SparseCounts)
     np.testing.assert_array_equal(found.labels[1], [4, DENSE_CLASSES])
     np.testing.assert_array_equal(found.dense(), counts)
-    assert settled(found) is found
+    assert compact(found) is found
     few = counts[:, 1:]
-    assert settled(few) is few
+    assert compact(few) is few
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).dense(), counts)  # noqa: S301
 
 

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.cautions import cautions, hollow
+from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.mechanisms import (
     ConfidentGNMax,
     GNMax,
@@ -86,9 +86,9 @@ def test_a_delta_above_one_in_so_many_teachers():
 
 
 def test_an_epsilon_that_promises_nothing():
-    assert hollow(10.0) == ()
-    assert "pate tune" in hollow(10.0001)[0]
-    assert "fewer refusals" in hollow(30.0, composed=True)[0]
+    assert vacuous_warnings(10.0) == ()
+    assert "pate tune" in vacuous_warnings(10.0001)[0]
+    assert "fewer refusals" in vacuous_warnings(30.0, composed=True)[0]
 
 
 @pytest.fixture

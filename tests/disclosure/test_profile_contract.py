@@ -537,7 +537,7 @@ def test_distances_that_are_not_their_own_are_seen_in_every_kind(charged):
     So they are where states are dear, whose farthest distances cost what any votes do.
     """
     for name, kind in KINDS.items():
-        dear = kind.bound is Bound.CONDITIONAL and kind.build(kind.sizes[0]).dear_states
+        dear = kind.bound is Bound.CONDITIONAL and kind.build(kind.sizes[0]).slow_states
         if kind.votes == 1 and not (dear and charged == "the nearest and the farthest"):
             assert max(mutant.farther() for mutant in mutants(name, charged)) > 1.01, name
 

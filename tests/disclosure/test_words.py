@@ -19,7 +19,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.cautions import hollow
+from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
 from pate_cli.disclosure.report import Spent
@@ -219,8 +219,8 @@ def test_a_guess_that_is_nearly_always_right_is_said_so():
             assert "at most" not in text
     assert "at most 99.9%" in verdict(6.9, 1e-5).meaning
     # The warning's number, at the least epsilon that has it.
-    assert hollow(10.0) == ()
-    assert "right more than 99.99% of the time" in hollow(10.0001)[0]
+    assert vacuous_warnings(10.0) == ()
+    assert "right more than 99.99% of the time" in vacuous_warnings(10.0001)[0]
     assert best_guess(10.0001, 1e-12) > 0.9999
 
 

@@ -13,7 +13,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost, roomy_epsilon
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost, estimated_epsilon
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -108,7 +108,7 @@ def test_much_noise_leaves_room_for_a_small_delta():
     """The paper's Glyph run is charged at 1e-8; at ε = 10 its many draws would not allow that."""
     for threshold, sigma1 in ((1000.0, 500.0), (3500.0, 1500.0)):
         glyph = ConfidentGNMax(5000, 150, threshold=threshold, sigma1=sigma1, sigma2=100.0)
-        most = roomy_epsilon([Spending(glyph, 12_000, 12_000)], delta=1e-8)
+        most = estimated_epsilon([Spending(glyph, 12_000, 12_000)], delta=1e-8)
         assert glyph.smallest_delta(12_000, epsilon=most) < 1e-8 < glyph.smallest_delta(12_000)
 
 

@@ -37,7 +37,7 @@ from pate_cli.votes.sources import (
 from pate_cli.votes.sources.arrow_guard import unpacked_sizes
 from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.parquet_guard import chunks_of, entries_of
-from pate_cli.votes.sources.text import Rows
+from pate_cli.votes.sources.text import RowCounter
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "
@@ -453,7 +453,7 @@ def test_batches_beyond_those_asked_are_not_converted(tmp_path):
 def test_rows_are_counted_whatever_the_chunks(lines, end, rows, chunk):
     """Cut at the place that is told, the text has so many lines that say something."""
     text = b"a,b" + end + b"".join(line + end for line in lines)
-    found = Rows.of(text, "v.csv")
+    found = RowCounter.of(text, "v.csv")
     cut = None
     for start in range(0, len(text), chunk):
         place = found.end(text[start : start + chunk], rows)

@@ -50,9 +50,9 @@ from pate_cli.accounting.gaussian.conditional import (
 from pate_cli.accounting.gaussian.three_outcomes import (
     Lattice,
     Table,
-    endless,
     lone_vote,
     moved_vote,
+    overflows,
     rounded_up,
 )
 from pate_cli.core.arrays import Counts, Floats, Ints
@@ -365,7 +365,7 @@ _KINDS = (True, False)
 
 
 @dataclass(frozen=True, eq=False)
-class _Query:
+class _TiedQuery:
     """All of a query that is the same for every row; public.
 
     Attributes:
@@ -464,7 +464,7 @@ class _Query:
             self.progress(share)
         return worst.found
 
-    def alone(self, touched: Touched, others: BestOfOthers) -> Floats:
+    def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
         """The largest excess moment of a vote added to a class f or withdrawn.
 
         As for pairs, with nobody in the part of o: C is the best of all others.
@@ -550,7 +550,7 @@ def tied_rdp(
         raise ParameterError(f"threshold must be finite, got {threshold}")
     argmax_cap = min(check_nonnegative("argmax_cap", argmax_cap), order / sigma**2)
     cap = order / (2.0 * sigma_threshold**2) + argmax_cap
-    if rows == 0 or endless(sigma=sigma, order=order):
+    if rows == 0 or overflows(sigma=sigma, order=order):
         return np.full((distances.size, rows), cap)
     every = int(distances[-1]) + 1
     check_conditional_size(
@@ -564,7 +564,7 @@ def tied_rdp(
     check_tied_size(teachers=teachers, classes=classes, sigma=sigma, order=order)
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
-    query = _Query(
+    query = _TiedQuery(
         lattice=lattice,
         gives=rounded_up(gives),
         takes=rounded_up(takes),
@@ -588,7 +588,7 @@ def tied_rdp(
         left = _above(left, tied, found)
         np.maximum.at(found, left.rows, query.pairs(left, others, 0.0))
         left = _above(single, query.untied(single, others), found)
-        np.maximum.at(found, left.rows, query.alone(left, others))
+        np.maximum.at(found, left.rows, query.lone_votes(left, others))
     bound = np.log1p(worst) / (order - 1.0)
     bound = np.minimum(np.maximum.accumulate(bound, axis=1), cap)
     return np.asarray(bound.T[distances], dtype=np.float64)
@@ -605,7 +605,7 @@ def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) 
     Raises:
         ParameterError: a table that is too large to be held a few times.
     """
-    if endless(sigma=sigma, order=order):
+    if overflows(sigma=sigma, order=order):
         return
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     table = (2 * lattice.gap + 1) * lattice.places
@@ -625,7 +625,7 @@ def tied_seconds(
     *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
 ) -> float:
     """About how long `tied_rdp` takes (seconds), for an estimate only; arguments as there."""
-    if endless(sigma=sigma, order=order):
+    if overflows(sigma=sigma, order=order):
         return 0.0
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
     table = (2 * lattice.gap + 1) * lattice.places * lattice.cells

@@ -28,10 +28,10 @@ def faults(value: Any, schema: dict[str, Any]) -> Iterator[str]:
 
     Numbers are taken to be finite.
     """
-    yield from _Check(schema).faults(value, schema, "")
+    yield from _Validation(schema).faults(value, schema, "")
 
 
-class _Check:
+class _Validation:
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
 

@@ -41,7 +41,17 @@ def _probabilities(given: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class StudentPredictions:
-    """Class probabilities per query, matched to votes by id or by order: for Interactive-GNMax.
+    """What a student predicts: class probabilities per query, matched to votes by id or by order.
+
+    For a second round with `interactive`, which spends teachers only where they contradict the
+    student. It must have learnt from earlier labels of these teachers, or from public data.
+
+        >>> student = pate.StudentPredictions([[0.97, 0.03], [0.3, 0.7]])
+        >>> given = {"threshold": 40, "sigma1": 10, "sigma2": 8, "release": "none", "seed": 1}
+        >>> given |= {"layout": "counts", "predictions": student, "order": 8}
+        >>> done = pate.aggregate([[95, 5], [90, 10]], "interactive", **given)
+        >>> done.labels.sources.tolist()
+        ['student', 'teachers']
 
     Attributes:
         probabilities: [queries, classes]; rows sum to 1 within 1e-6.
@@ -103,7 +113,18 @@ class StudentPredictions:
 
 @dataclass(frozen=True, eq=False)
 class YesProbabilities:
-    """Probabilities of yes for every label of a query, for Interactive-GNMax on several labels.
+    """What a student predicts where a query has several labels: for each the probability of yes.
+
+    For a second round with `interactive` on votes in a multi-label layout, as StudentPredictions is
+    for those with one label a query.
+
+        >>> student = pate.YesProbabilities([[0.97, 0.2], [0.4, 0.6]])
+        >>> votes = [[90, 80], [35, 60]]  # so many of 100 teachers said yes, [queries, labels]
+        >>> given = {"threshold": 40, "sigma1": 10, "sigma2": 8, "release": "none", "seed": 1}
+        >>> given |= {"layout": "multilabel-counts", "teachers": 100}
+        >>> given |= {"predictions": student, "order": 8}
+        >>> pate.aggregate(votes, "interactive", **given).labels.sources.tolist()
+        ['student', 'teachers', 'none', 'none']
 
     Attributes:
         probabilities: [queries, labels], each from 0 to 1.

@@ -37,7 +37,15 @@ _UNNAMED = -2
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """One label a query, matched to votes by id or by order.
+    """True labels of the queries, matched to votes by id or by order.
+
+    For `accuracy` and `tune`, where the labels of some queries are known. Give `ids` unless the
+    rows are in the order of the votes.
+
+        >>> import numpy as np
+        >>> truth = pate.Truth(np.array([0, 1, 1]), ids=[11, 12, 13])
+        >>> truth.of([13, 11], 0, classes=2)
+        array([1, 0])
 
     Attributes:
         labels: [queries], classes from 0, or places in `words`; UNKNOWN where nothing is known.
@@ -117,7 +125,14 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class PairTruth(Truth):
-    """For every label of a query whether it is true of it.
+    """The truth where a query has several labels: for each, whether it is true of the query.
+
+    For `accuracy` on votes in a multi-label layout, as Truth is for those with one label a query.
+
+        >>> import numpy as np
+        >>> truth = pate.PairTruth(np.array([[1, 0], [0, 1]]), ids=[11, 12])
+        >>> truth.of([12, 12, 11, 11], 0, classes=2)
+        array([0, 1, 1, 0])
 
     Attributes:
         labels: [queries, labels], 1 for yes, 0 for no, UNKNOWN where nothing is known.

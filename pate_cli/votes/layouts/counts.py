@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pate_cli.core.arrays import settled
+from pate_cli.core.arrays import compact
 from pate_cli.core.errors import VoteError, quoted
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix, ReadFrom, VoteBatch
@@ -70,7 +70,7 @@ class CountsLayout(ReadFrom[Matrix]):
                 teachers=self.teachers,
                 missing_allowed=self.missing_allowed,
             )
-            yield VoteBatch(row, ids, settled(counts))
+            yield VoteBatch(row, ids, compact(counts))
 
 
 def _class_names(columns: Columns | None, reading: Reading, name: str) -> tuple[str, ...] | None:

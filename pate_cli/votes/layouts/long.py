@@ -278,7 +278,7 @@ def _count(
     for row, batch in table.batches(VOTES_AT_ONCE, table.columns.needed):
         query = queries.places(ids_of(batch.column(query_id), query_id, row, where))
         teacher = voters.places(ids_of(batch.column(TEACHER), TEACHER, row, where))
-        _mark(voted, query * found + teacher, row, where)
+        _mark_votes(voted, query * found + teacher, row, where)
         np.minimum.at(first_votes, query, np.arange(row, row + len(query)))
         present += np.bincount(query, minlength=rows)
         labels = label_column.labels(batch, row, where)
@@ -323,7 +323,7 @@ class _Sparse:
         return SparseCounts.of_entries(rows, labels, counts, (self._rows, self._classes))
 
 
-def _mark(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:
+def _mark_votes(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -> None:
     """Set the bit of every vote of a batch; a bit that was set is a teacher voting twice."""
     byte, bit = votes >> 3, np.left_shift(1, votes & 7).astype(np.uint8)
     _, first = np.unique(votes, return_index=True)

@@ -93,10 +93,10 @@ class Pairs(MultilabelLayout[Answers]):
             pairs = counts.reshape(-1, 2)
             wanted = slice(max(start - first, 0), stop - first)
             kept = np.ascontiguousarray(pairs[wanted])
-            yield VoteBatch(first + wanted.start, _each(ids, labels, wanted), kept)
+            yield VoteBatch(first + wanted.start, _query_ids(ids, labels, wanted), kept)
 
 
-def _each(ids: Ids, labels: int, wanted: slice) -> Ids:
+def _query_ids(ids: Ids, labels: int, wanted: slice) -> Ids:
     """The id of the query of every pair."""
     if isinstance(ids, np.ndarray):
         return np.repeat(ids, labels)[wanted]

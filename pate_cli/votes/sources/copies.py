@@ -27,7 +27,7 @@ from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
 from pate_cli.votes.sources.formats import Format, refuse_closed
-from pate_cli.votes.sources.text import Rows
+from pate_cli.votes.sources.text import RowCounter
 
 LARGE = 1 << 30
 """Bytes up to which a copy may grow whatever it came in, and however little room is left."""
@@ -58,7 +58,7 @@ _CODECS = {Format.GZIP: "gzip", Format.ZSTD: "zstd", Format.BZIP2: "bz2"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CopyOptions:
     """What whoever opens votes needs of them, and sees while they are copied.
 
     Attributes:
@@ -73,24 +73,24 @@ class Wanted:
 class Copies:
     """The temporary files of one source; they live until `stack` is closed."""
 
-    def __init__(self, stack: contextlib.ExitStack, wanted: Wanted) -> None:
+    def __init__(self, stack: contextlib.ExitStack, options: CopyOptions) -> None:
         self._folder: Path | None = None
         self._made = 0
-        self._wanted = wanted
+        self._options = options
         self._reported = self._done = 0
         stack.callback(self._remove)
 
     @property
     def rows(self) -> int | None:
-        """See Wanted."""
-        return self._wanted.rows
+        """See CopyOptions."""
+        return self._options.rows
 
     def passed(self, size: int) -> None:
         """So many bytes more were copied or read."""
         self._done += size
         while self._reported < self._done >> 20:
             self._reported += 1
-            self._wanted.progress(1)
+            self._options.progress(1)
 
     def new(self, name: str) -> Path:
         """An empty file that only its owner can read, for a copy of `name`."""
@@ -153,18 +153,18 @@ class Copies:
         if self.rows is None or Path(path).stat().st_size <= LONG_ENOUGH:
             return None
         with Path(path).open("rb") as file:
-            if Rows.of(file.read(_CHUNK), name) is None:
+            if RowCounter.of(file.read(_CHUNK), name) is None:
                 return None
             file.seek(0)
             return self._filled(self._needed(iter(lambda: file.read(_CHUNK), b""), name), name)
 
     def _needed(self, chunks: Iterator[Any], name: str) -> Iterator[Any]:
         """Chunks of a file, of a text only those that hold the rows that are asked."""
-        rows: Rows | None = None
+        rows: RowCounter | None = None
         size = 0
         for chunk in chunks:
             if not size and self.rows is not None:
-                rows = Rows.of(chunk, name)
+                rows = RowCounter.of(chunk, name)
             size += len(chunk)
             if rows is not None and self.rows is not None:
                 end = rows.end(chunk, self.rows)

@@ -26,7 +26,7 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.votes.columns import LONG_COLUMNS
-from pate_cli.votes.sources.copies import Copies, Wanted, begun_with
+from pate_cli.votes.sources.copies import Copies, CopyOptions, begun_with
 from pate_cli.votes.sources.formats import (
     HEAD,
     Format,
@@ -62,12 +62,12 @@ def locate(
     *,
     ids: Collection[str] = LONG_COLUMNS[:2],
     what: str = "among the votes",
-    wanted: Wanted | None = None,
+    copying: CopyOptions | None = None,
 ) -> Located:
     """Find the files behind `source`; temporary copies live until `stack` is closed.
 
     ids: columns whose values are names, and become numbers only if each is written as one.
-    what: completes "the output is ...", which these files must not be. wanted: rows that will be
+    what: completes "the output is ...", which these files must not be. copying: rows that will be
     read at most, and who sees how far copies are.
 
     Raises:
@@ -76,7 +76,7 @@ def locate(
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
-    search = _Search(Copies(stack, wanted or Wanted()), frozenset(ids))
+    locator = _Locator(Copies(stack, copying or CopyOptions()), frozenset(ids))
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
@@ -85,28 +85,28 @@ def locate(
         if stream.isatty():
             raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")
         note_stream(what, stream)
-        return search.piped(stream, name)
+        return locator.piped(stream, name)
     if is_address(source):
         name = public_name(source)
         with reachable(name, VoteError):
-            several, parts = _behind(source, name, search.ids)
+            several, parts = _behind(source, name, locator.ids)
         _noted(parts, what)
-        return search.together(name, parts) if several else search.alone(name, parts[0])
+        return locator.several_files(name, parts) if several else locator.one_file(name, parts[0])
     path = Path(source)
     with _readable(source):
         if not path.exists():
             if _GLOB.search(source):
-                return search.together(source, _noted(_matching(source), what))
+                return locator.several_files(source, _noted(_matching(source), what))
             raise VoteError(f"{source}: no such file or folder")
         if path.is_dir():
-            inside = _walked(source, (), _entries_of(path), search.ids)
+            inside = _walked(source, (), _entries_of(path), locator.ids)
             parts = [_local_part(path.joinpath(*at)) for at in inside]
-            return search.together(source, _noted(parts, what))
+            return locator.several_files(source, _noted(parts, what))
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
-                return search.piped(stream, source)
+                return locator.piped(stream, source)
     (part,) = _noted([_local_part(path, source)], what)
-    return search.alone(source, part)
+    return locator.one_file(source, part)
 
 
 def _noted(parts: list[SourceFile], what: str) -> list[SourceFile]:
@@ -128,7 +128,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _Locator:
     """Makes what was found readable from anywhere."""
 
     copies: Copies
@@ -141,19 +141,19 @@ class _Search:
         """
         begun = begun_with(stream, HEAD, name)
         format_of(begun, name)
-        return self.alone(name, SourceFile(name, str(self.copies.spooled(stream, name, begun))))
+        return self.one_file(name, SourceFile(name, str(self.copies.spooled(stream, name, begun))))
 
-    def alone(self, name: str, part: SourceFile) -> Located:
+    def one_file(self, name: str, part: SourceFile) -> Located:
         """One file, of any format."""
         kind, part = self._unpacked(format_of(_head(part), part.name), part)
         return self._as_votes(name, kind, [part])
 
-    def together(self, source: str, candidates: Sequence[SourceFile]) -> Located:
+    def several_files(self, source: str, candidates: Sequence[SourceFile]) -> Located:
         """Keep the parts of tables; what could be a damaged part is an error, not passed over."""
         if not candidates:
             raise VoteError(f"{source}: the folder is empty")
         if len(candidates) == 1 and _marked(_head(candidates[0])) in (Format.NPY, Format.ZIP):
-            return self.alone(source, candidates[0])
+            return self.one_file(source, candidates[0])
         found = [(part, kinds) for part in candidates if (kinds := _kinds_of_part(part))]
         if not found:
             raise VoteError(f"{source}: no Parquet, CSV, JSONL or Arrow parts here")

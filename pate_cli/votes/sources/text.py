@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 _NEWLINE, _CARRIAGE, _BLANK = 10, 13, 32
 
 
-class Rows:
+class RowCounter:
     """Counts the rows of a text that comes in chunks, rather too few than too many."""
 
     def __init__(self, header: int) -> None:
@@ -27,7 +27,7 @@ class Rows:
         self._tail = np.full(2, _NEWLINE, dtype=np.uint8)
 
     @classmethod
-    def of(cls, start: Any, name: str) -> Rows | None:
+    def of(cls, start: Any, name: str) -> RowCounter | None:
         """For a file that begins with `start`; None where its rows are no lines, or no queries."""
         begun = bytes(start)
         first, newline, _ = begun.removeprefix(codecs.BOM_UTF8).partition(b"\n")

@@ -180,13 +180,13 @@ class TestMutants:
     """Plausible mistakes that the two inequalities catch."""
 
     def test_a_class_that_gives_is_no_class_that_takes(self, monkeypatch):
-        true = tied._Query._of_kind
+        true = tied._TiedQuery._of_kind
 
         def only_giving(self, sides, gives, **how):
             del gives
             return true(self, sides, True, **how)
 
-        monkeypatch.setattr(tied._Query, "_of_kind", only_giving)
+        monkeypatch.setattr(tied._TiedQuery, "_of_kind", only_giving)
         assert min(excesses(*graph)[0] for graph in GRAPHS[:3]) > 1.0
 
     @pytest.mark.parametrize("narrow", ["other", "rest"])
@@ -210,19 +210,19 @@ class TestMutants:
         assert along(walk(), **LONG)[1] > 1.0 or excesses(*GRAPHS[0])[1] > 1.01
 
     def test_a_lone_vote_that_only_moves_its_own_class(self, monkeypatch):
-        true = tied._Query.alone
+        true = tied._TiedQuery.lone_votes
 
-        def alone(self, touched, others):
+        def lone_votes(self, touched, others):
             return true(replace(self, distances=1), touched, others).repeat(self.distances, axis=1)
 
-        monkeypatch.setattr(tied._Query, "alone", alone)
+        monkeypatch.setattr(tied._TiedQuery, "lone_votes", lone_votes)
         monkeypatch.setattr(
-            tied._Query,
+            tied._TiedQuery,
             "pairs",
             lambda self, touched, _others, share: np.zeros((len(touched), self.distances)),
         )
         monkeypatch.setattr(
-            tied._Query,
+            tied._TiedQuery,
             "by_larger",
             lambda self, touched, _others, share: np.zeros((len(touched), self.distances)),
         )
@@ -257,10 +257,10 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tied, "_above", kept)
         results = []
-        for name in ("pairs", "by_larger", "alone"):
-            true = getattr(tied._Query, name)
+        for name in ("pairs", "by_larger", "lone_votes"):
+            true = getattr(tied._TiedQuery, name)
             patch.setattr(
-                tied._Query,
+                tied._TiedQuery,
                 name,
                 lambda self, touched, *rest, true=true: (
                     results.append((touched, true(self, touched, *rest))) or results[-1][1]

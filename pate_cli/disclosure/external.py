@@ -63,6 +63,9 @@ class _OtherMechanism(ABC):
     covers: str | None = None
     least_delta: float = 0.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+
     @property
     def steps(self) -> int:
         """How many of its steps replace a record."""
@@ -173,6 +176,7 @@ class ExternalPair(_OtherMechanism):
     stated: tuple[float, float]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         epsilon, delta = self.stated
         if not 0.0 <= epsilon <= LARGEST:
             raise ParameterError(f"epsilon must be between 0 and {LARGEST:g}, got {epsilon:g}")

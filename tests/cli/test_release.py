@@ -209,7 +209,7 @@ def test_a_damaged_ledger_is_refused_by_name(kept, pate, refused, folder, case):
     result = pate("release", "a.json", *DRAW, "--spend", "s.json")
     if message is None:
         assert result.exit_code == 3
-        assert result.stderr.startswith("pate: unknown mechanism 'lasso'; this tool knows ")
+        assert result.stderr.startswith("pate: a.json: unknown mechanism 'lasso'; this tool knows ")
     else:
         refused(result, 3, f"a.json: {message}")
     assert not (folder / "s.json").exists()

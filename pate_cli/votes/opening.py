@@ -58,10 +58,7 @@ def open_votes(
 
         >>> with pate.open_votes("sample_votes/demo.parquet") as votes:
         ...     votes.queries, votes.classes, votes.teachers
-        ...     next(votes.batches(limit=2)).counts
         (1000, 10, 250)
-        array([[  1,   4,   0,   8,   1, 204,   2,   2,  28,   0],
-               [  0,   0,   1,   1,   0,   0,   3,   1,   1, 243]])
 
     source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
     or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
@@ -86,11 +83,9 @@ def open_votes(
     them. A query on it that nobody voted on has an empty histogram.
     label_names: what the classes are called, class 0 first: texts, or a text of them with commas
     between, or a file of one name a line (a path, or "@NAME"). Votes may then be texts; one that
-    is no name is a missing vote, exactly as in `teachers`, whether that is given or not. (Then a
-    row still has an entry for every teacher: a column, a place in a list, a row in long form.)
-    Columns of counts that are called so are taken by name. Missing votes are within what every
-    bound holds for: neighbours differ in votes that move, appear or go missing, and a text that
-    is no name is one that went missing, whatever it says.
+    is no name is a missing vote, exactly as in `teachers`, whether that is given or not, though a
+    row still has an entry for every teacher. Columns of counts that are called so are taken by
+    name. Every bound holds where votes are missing.
     groups: for layouts that tell who voted, the public group of each teacher with its weight and
     how many teachers one record may have trained, as a TeacherGroups or a file of them; see
     load_groups. Histograms then hold weights.
@@ -108,10 +103,8 @@ def open_votes(
         UsageError: `queries` beside votes that are not in long form; `id_column` beside an array;
             a file of names that cannot be read; `voting` without several labels a query, or one
             that their layout does not allow.
-        ParameterError: an unknown layout; classes, teachers or batch_rows out of range; names that
-            are not distinct, or not as many as classes; a source or a word of another type; rows
-            of a list that are not of one length; or any of these words beside votes that are open
-            already.
+        ParameterError: a word out of range or of another type; names that are not distinct, or not
+            as many as classes; another source; or any word beside votes that are open already.
     """
     copying = _copy_options(max_queries, progress)
     with contextlib.ExitStack() as stack:

@@ -53,8 +53,7 @@ def open_votes(
 ) -> Iterator[VoteFile]:
     """Open votes for reading in batches: a context manager around a VoteFile. SECRET.
 
-    For looking at votes before they are spent, or for handing the same open votes to several verbs;
-    every verb opens a path or an array by itself, with the same words.
+    For handing the same votes to several verbs, each of which opens a path by itself, alike.
 
         >>> with pate.open_votes("sample_votes/demo.parquet") as votes:
         ...     votes.queries, votes.classes, votes.teachers
@@ -65,11 +64,10 @@ def open_votes(
     parts of one such table format, hive partitions (key=value/) included; a URI pyarrow knows
     (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin` (sys.stdin.buffer unless
     given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
-    on exit. Or an array, read as the .npy file that would hold it; a pyarrow.Table, read as the
-    Parquet file that would hold it; neither is copied, and both must stay as they are while they
-    are read. Or a data frame (of pandas, polars, or whatever else has `__arrow_c_stream__`), read
-    as the pyarrow.Table it gives, without an index that is no query_id; a list of rows, or what
-    else is like an array (`__array__`), read as the numpy array it gives. Or a VoteFile that is
+    on exit. Or what is in memory, which is not copied and must stay as it is: an array, read as the
+    .npy file that would hold it; a pyarrow.Table, read as the Parquet file; a data frame (of
+    pandas, polars, or whatever has `__arrow_c_stream__`), read as the table it gives, without an
+    index that is no query_id; a list of rows, or what else has `__array__`. Or a VoteFile that is
     open already: it is handed on as it is, and stays open.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible

@@ -143,7 +143,8 @@ class Prior:
         rows = self._rows.of(ids, first_row)
         if not self.shares:
             return np.where(rows < 0, NO_GUESS, self.guesses[rows]).astype(np.int64)
-        return np.where(rows[:, None] < 0, 0, shared_out(self.guesses[rows], weight))
+        votes = shared_out(self.guesses[rows].astype(np.float64), weight)
+        return np.where(rows[:, None] < 0, 0, votes)
 
     def guessed(self, ids: Any, first_row: int) -> int:
         """How many of these queries it has a guess for."""
@@ -174,9 +175,9 @@ def _probabilities(values: NDArray[Any]) -> NDArray[np.float64]:
     found = values.astype(np.float64)
     if found.ndim != 2:
         raise ParameterError(f"{_NOUN} of probabilities must be [queries, classes]")
-    good = np.logical_and(found >= 0.0, found < np.inf).all(axis=1)
-    off = np.abs(np.where(good[:, None], found, 0.0).sum(axis=1) - 1.0) > _SUM_TOLERANCE
-    _refuse(~good | off, "no probabilities that sum to 1 within 1e-6")
+    bad = ~((found >= 0.0) & (found <= 1.0 + _SUM_TOLERANCE))
+    off = np.abs(np.where(bad, 0.0, found).sum(axis=1) - 1.0) > _SUM_TOLERANCE
+    _refuse(bad | off[:, np.newaxis], "no probabilities that sum to 1 within 1e-6")
     return found / found.sum(axis=1, keepdims=True)
 
 

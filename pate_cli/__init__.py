@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.verify import verify as verify
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
+    from pate_cli.votes.beside.prior import Prior as Prior
     from pate_cli.votes.beside.student import StudentPredictions as StudentPredictions
     from pate_cli.votes.beside.student import YesProbabilities as YesProbabilities
     from pate_cli.votes.beside.truth import PairTruth as PairTruth
@@ -59,6 +60,7 @@ _HOMES = {
     "Ledger": "disclosure.ledger",
     "PairTruth": "votes.beside.truth",
     "PateError": "core.errors",
+    "Prior": "votes.beside.prior",
     "RefusedError": "disclosure.report",
     "Report": "disclosure.report",
     "SpendRecord": "disclosure.ledger",

@@ -18,6 +18,7 @@ from pate_cli.cli.options import (
     EngineOptions,
     MechanismOptions,
     OutputOptions,
+    PriorOptions,
     ReleaseOptions,
     ReportOptions,
     ViewOptions,
@@ -83,6 +84,7 @@ def aggregate(
         ),
     ] = None,
     described: MechanismOptions,
+    prior: PriorOptions,
     reading: VoteOptions,
     account: AccountOptions,
     release: ReleaseOptions,
@@ -134,7 +136,13 @@ def aggregate(
             if given is not None:
                 raise UsageError(f"{flag} does not go with --dry-run, which {why}")
     tested = target.target_epsilon is not None
-    asked = {**account.keywords, **release.keywords, **reading.caps, **target.keywords}
+    asked = {
+        **account.keywords,
+        **release.keywords,
+        **reading.caps,
+        **target.keywords,
+        **prior.keywords,
+    }
     check_numbers({**asked, **engine.keywords, "seed": report.seed})
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
@@ -255,8 +263,23 @@ class _Run:
                     patience = self.target.patience(file, self.choice, rows)
                     if patience is not None:
                         output.note(patience)
-            view.draw(out, lambda: _growth(file, self.choice, reading, delta=self.delta))
+            view.draw(out, lambda: self._growth(file))
             yield file, known, publication
+
+    def _growth(self, file: VoteFile) -> Any:
+        """The figure of cumulative costs, for every aggregator with a Rényi cost."""
+        import pate_cli as pate
+        from pate_cli.pricing.plots import growth_figure
+
+        curves = pate.growth(
+            file,
+            self.choice,
+            delta=self.delta,
+            max_queries=self.reading.max_queries,
+            prior=self.asked["prior"],
+            prior_weight=self.asked["prior_weight"],
+        )
+        return growth_figure(curves, delta=self.delta)
 
     @property
     def _secret(self) -> list[str]:
@@ -308,12 +331,3 @@ def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -
             f"{spent.attempts} attempts in {record} cost {pair(spent.epsilon, spent.delta)} "
             "together"
         )
-
-
-def _growth(file: VoteFile, choice: MechanismChoice, reading: VoteOptions, *, delta: float) -> Any:
-    """The figure of cumulative costs, for every aggregator with a Rényi cost."""
-    import pate_cli as pate
-    from pate_cli.pricing.plots import growth_figure
-
-    curves = pate.growth(file, choice, delta=delta, max_queries=reading.max_queries)
-    return growth_figure(curves, delta=delta)

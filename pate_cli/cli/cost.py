@@ -13,6 +13,7 @@ from pate_cli.cli.options import (
     EngineOptions,
     MechanismOptions,
     OutputOptions,
+    PriorOptions,
     RenyiOptions,
     TargetOptions,
     ViewOptions,
@@ -115,6 +116,7 @@ class QuestionOptions:
 def cost(
     votes: Votes,
     described: RenyiOptions,
+    prior: PriorOptions,
     reading: VoteOptions,
     account: AccountOptions,
     target: TargetOptions,
@@ -143,6 +145,8 @@ def cost(
         with reading.open(votes, output) as file:
             output.note_votes(file, reading.rows(file))
             if question.truth is not None:
+                if prior != PriorOptions():
+                    raise UsageError("--prior does not go with --accuracy: it prices votes alone")
                 accuracy = pate.accuracy(
                     file,
                     question.truth,
@@ -160,6 +164,7 @@ def cost(
                 view.show(accuracy.to_dict(), print_accuracy)
                 return
             asked: dict[str, Any] = {"orders": question.tried, **account.keywords, **reading.caps}
+            asked |= prior.keywords
             asked |= engine.keywords
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)

@@ -16,6 +16,7 @@ TARGET: Final = "Target stated in advance"
 EPSILON: Final = "Published epsilon"
 DATA: Final = "Without private votes"
 SECOND: Final = "Second round"
+PRIOR: Final = "What is known already"
 OTHER: Final = "Other mechanisms"
 SPECIAL: Final = "Special votes and labels"
 SHARED: Final = "Teachers that share records"
@@ -23,7 +24,7 @@ LARGE: Final = "Large files"
 PICTURES: Final = "Pictures"
 TESTS: Final = "Tests and papers"
 
-_RARE: Final = (SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
+_RARE: Final = (PRIOR, SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
 _PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, EPSILON, DATA)
 PANELS: Final = (*_PLAIN, *_RARE)
 """From the everyday to the rare."""

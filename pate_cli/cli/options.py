@@ -28,6 +28,7 @@ from pate_cli.cli.help import (
     MECHANISM,
     OTHER,
     PICTURES,
+    PRIOR,
     SECOND,
     SHARED,
     SPECIAL,
@@ -41,6 +42,7 @@ from pate_cli.core.words import (
     DELTA,
     EXPONENTIAL_SHARE,
     LAPLACE_SHARE,
+    PRIOR_SHARE,
     REFUSALS,
     SIGMA1_SHARE,
     SIGMA2_SHARE,
@@ -126,7 +128,7 @@ def in_panel(panel: str) -> Callable[..., Any]:
 _everyday, _votes, _special = in_panel(EVERYDAY), in_panel(VOTES), in_panel(SPECIAL)
 _mechanism, _other, _second = in_panel(MECHANISM), in_panel(OTHER), in_panel(SECOND)
 _target, _release, _shared = in_panel(TARGET), in_panel(EPSILON), in_panel(SHARED)
-_large, _tests = in_panel(LARGE), in_panel(TESTS)
+_large, _tests, _prior = in_panel(LARGE), in_panel(TESTS), in_panel(PRIOR)
 
 Votes = Annotated[
     str,
@@ -450,6 +452,34 @@ class MechanismOptions:
 def _option(name: str) -> str:
     """The field of the options that settles a parameter of a mechanism."""
     return {"predictions": "student"}.get(name, name)
+
+
+@dataclass(frozen=True)
+class PriorOptions:
+    """A public guess for every query, which the teachers correct."""
+
+    prior: Annotated[
+        str | None,
+        _prior(
+            "--prior",
+            metavar="FILE",
+            help="Public guesses for gnmax, confident, interactive: a class a query, or "
+            "probabilities; formats as VOTES. They must not have been fitted on the votes.",
+        ),
+    ] = None
+    prior_weight: Annotated[
+        str | None,
+        _prior(
+            "--prior-weight",
+            metavar="N|N%",
+            help=f"B: how many votes a guess has, in votes or %. Default {PRIOR_SHARE}.",
+        ),
+    ] = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Both, by the names the library gives them."""
+        return dataclasses.asdict(self)
 
 
 # Of the commands about Rényi costs, which the stability family has not.

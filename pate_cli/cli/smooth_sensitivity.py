@@ -8,6 +8,7 @@ from pate_cli.cli.options import (
     AccountOptions,
     EngineOptions,
     OutputOptions,
+    PriorOptions,
     ReleaseOptions,
     RenyiOptions,
     ViewOptions,
@@ -23,6 +24,7 @@ from pate_cli.cli.tables import print_smooth
 def smooth_sensitivity(
     votes: Votes,
     described: RenyiOptions,
+    prior: PriorOptions,
     reading: Annotated[VoteOptions, Without("max_answers")],
     account: AccountOptions,
     release: Annotated[ReleaseOptions, Without("sigma_release", "as_published")],
@@ -52,6 +54,7 @@ def smooth_sensitivity(
             max_queries=reading.max_queries,
             **account.keywords,
             **engine.keywords,
+            **prior.keywords,
         )
         view.draw(
             out,

@@ -16,6 +16,7 @@ LAPLACE_SHARE: Final = 0.08
 EXPONENTIAL_SHARE: Final = 0.08
 # Other defaults: of the interactive student, of sparse vector, of the guarantee and of tuning.
 CONFIDENCE: Final = 0.9
+PRIOR_SHARE: Final = "20%"
 REFUSALS: Final = 10
 DELTA: Final = 1e-5
 MIN_AGREEMENT: Final = 0.9

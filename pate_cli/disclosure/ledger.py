@@ -39,6 +39,7 @@ from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes import Group
+from pate_cli.votes.vote_file import PriorFacts
 
 _LEDGER: Final = Form(
     "pate-ledger", "ledger", "ledger", version=2, unsealed=(1,), marks={"releasable": False}
@@ -89,6 +90,7 @@ class Round:
         groups: of the teachers, where they count differently; none where they do not.
         label_set: the labels of a query, where it has several; with binary voting the rows, caps
             and answers are then of pairs of a query and a label.
+        prior: the public prior that voted, too.
     """
 
     id: str
@@ -100,6 +102,7 @@ class Round:
     read_off: tuple[PublicFact, ...] = ()
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
+    prior: PriorFacts | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         counts = (self.answers, self.max_answers, self.queries)

@@ -23,20 +23,24 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
-from pate_cli.core.arrays import Floats, Histograms
+from pate_cli.core.arrays import Floats, Histograms, winners
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.votes.beside.prior import with_votes
 
 _HISTOGRAMS = 300
 _AGREEMENT, _SPREAD = 0.75, 0.4
+_PRIOR_AGREES = 0.85
 REFERENCE_SEED = 20180224
 # λ is searched on a geometric scale of λ − 1.
 _RATIO = 1.3
@@ -166,11 +170,20 @@ def choose_plan_for(
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
-    """Histograms of the reference ensemble, and the mechanism bound to them."""
+    """Histograms of the reference ensemble, and the mechanism bound to them.
+
+    A prior agrees with its plurality on 17 queries of 20, and elsewhere with nobody in particular.
+    """
     ensemble = reference_ensemble(
         teachers=mechanism.teachers, classes=mechanism.classes, queries=_HISTOGRAMS
     )
     counts, _ = ensemble.draw(REFERENCE_SEED)
+    if mechanism.prior_weight:
+        random = np.random.default_rng(REFERENCE_SEED)
+        right = random.random(len(counts)) < _PRIOR_AGREES
+        guesses = random.integers(mechanism.classes, size=len(counts))
+        guesses = np.where(right, winners(counts), guesses)
+        counts = with_votes(counts, guesses, mechanism.prior_weight)
     return counts, mechanism.for_reference(counts, REFERENCE_SEED)
 
 

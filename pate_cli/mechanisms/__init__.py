@@ -75,7 +75,7 @@ class MechanismChoice:
         name: which mechanism.
         given: parameters by their field names; numbers of votes also as `80%` of the teachers.
         teachers_per_record: k.
-        votes_together: as in Mechanism.
+        votes_together, prior_weight: as in Mechanism.
 
     Raises:
         UsageError: a parameter that the mechanism does not take.
@@ -86,6 +86,7 @@ class MechanismChoice:
     given: Mapping[str, Any] = field(default_factory=dict)
     teachers_per_record: int = 1
     votes_together: bool = False
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         known = mechanism_class(self.name).options()
@@ -102,7 +103,13 @@ class MechanismChoice:
         from pate_cli.mechanisms.base import RunShape
 
         run = RunShape(
-            teachers, classes, queries, delta, self.teachers_per_record, self.votes_together
+            teachers,
+            classes,
+            queries,
+            delta,
+            self.teachers_per_record,
+            self.votes_together,
+            self.prior_weight,
         )
         return mechanism_class(self.name).for_run(run, in_votes(self.given, teachers))
 
@@ -121,6 +128,11 @@ class MechanismChoice:
     def complete(self) -> bool:
         """Whether every input that has no default is given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
+
+    @property
+    def takes_prior(self) -> bool:
+        """Whether a public prior may vote, too."""
+        return mechanism_class(self.name).takes_prior
 
     @property
     def composed(self) -> bool:
@@ -143,7 +155,8 @@ class MechanismChoice:
         """Another mechanism with as many of these parameters as it takes."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
-        return replace(self, name=name, given=kept)
+        weight = self.prior_weight if mechanism_class(name).takes_prior else 0
+        return replace(self, name=name, given=kept, prior_weight=weight)
 
 
 def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:

@@ -44,6 +44,7 @@ def no_progress(share: float) -> None:
 
 
 _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
+_PRIOR = "prior_weight"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class RunShape:
         queries: k1, the rows that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.
-        votes_together: as in Mechanism.
+        votes_together, prior_weight: as in Mechanism.
     """
 
     teachers: int
@@ -65,6 +66,7 @@ class RunShape:
     delta: float
     teachers_per_record: int = 1
     votes_together: bool = False
+    prior_weight: int = 0
 
     def of_teachers(self, share: float) -> float:
         """So large a share of the teachers, in votes, without the digits of round-off."""
@@ -104,6 +106,8 @@ class Mechanism(Labeller):
             votes of a query a neighbour may change; every sensitivity grows k-fold.
         votes_together: the k votes are those of one teacher that counts for up to so many, and so
             leave one class for one other; an answer's worst case is then smaller.
+        prior_weight: B ≥ 0, how many votes of no teacher a public prior adds to a query; 0 for
+            mechanisms that take none.
     """
 
     name: ClassVar[MechanismName]
@@ -114,13 +118,22 @@ class Mechanism(Labeller):
     sources: ClassVar[str] = ""
     """What a reader of the labels should know of their sources, where they are not all teachers."""
 
+    takes_prior: ClassVar[bool] = False
+    """Whether a public prior may vote, too."""
+
     teachers: int
     classes: int
     teachers_per_record: int
     votes_together: bool
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
+        weight = self.prior_weight
+        if isinstance(weight, bool) or not isinstance(weight, int | np.integer) or weight < 0:
+            raise ParameterError(
+                f"prior_weight must be a whole number of votes, at least 0, got {weight!r}"
+            )
         if self.classes > self.most_classes:
             raise ParameterError(
                 f"{self.name} takes at most {self.most_classes} classes, got {self.classes}"
@@ -130,7 +143,7 @@ class Mechanism(Labeller):
     def options(cls) -> tuple[str, ...]:
         """Names of the parameters that are its own, in the order of its fields."""
         every = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
-        return tuple(field.name for field in every if field.name not in _SHAPE)
+        return tuple(field.name for field in every if field.name not in (*_SHAPE, _PRIOR))
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +159,10 @@ class Mechanism(Labeller):
             ParameterError: a number out of range.
         """
         shape = {name: getattr(run, name) for name in _SHAPE}
+        if cls.takes_prior:
+            shape[_PRIOR] = run.prior_weight
+        elif run.prior_weight:
+            raise ParameterError(f"{cls.name} takes no prior; gnmax, confident and interactive do")
         return cls(**shape, **{**cls.defaults(run, given), **given})
 
     @classmethod
@@ -160,6 +177,8 @@ class Mechanism(Labeller):
         public = [field.name for field in every if field.name not in self.private_inputs()]
         if not self.votes_together:
             public.remove("votes_together")  # the default, and no word of it where none is needed
+        if not self.prior_weight and _PRIOR in public:
+            public.remove(_PRIOR)
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
     def moving(self, votes: int) -> Self:
@@ -181,6 +200,11 @@ class Mechanism(Labeller):
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
 
     @property
+    def most_votes(self) -> int:
+        """τ + B, the most votes of a query."""
+        return self.teachers + self.prior_weight
+
+    @property
     def argmax_draws(self) -> int:
         """Numbers that noise on every count takes: one a class, or as `sparse_draws` says."""
         return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
@@ -188,7 +212,7 @@ class Mechanism(Labeller):
     @property
     def sparse_draws(self) -> int:
         """Those for a histogram by its votes: a class for every vote, the best other, and which."""
-        return min(self.classes, self.teachers) + 2
+        return min(self.classes, self.most_votes) + 2
 
     @abstractmethod
     def textbook(self, *, queries: int, answers: int) -> tuple[Step, ...]:
@@ -211,14 +235,22 @@ class Mechanism(Labeller):
 
         Nothing that teachers could vote does better.
         """
-        votes: Histograms
-        if self.classes <= DENSE_CLASSES:
-            votes = np.zeros((1, self.classes), dtype=np.int64)
-            votes[0, 0] = self.teachers
-        else:
-            labels, counts = np.array([[0]]), np.array([[self.teachers]])
-            votes = SparseCounts(labels, counts, self.classes)
+        votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
+
+    def overruled(self) -> float:
+        """Pr[all teachers together outvote a guess that they are against]; public."""
+        votes = self._of_few(self.teachers, self.prior_weight)
+        lost = float(self.loss_chance(votes)[0])
+        return 1.0 - lost if self.teachers >= self.prior_weight else min(lost, 0.5)
+
+    def _of_few(self, first: int, second: int) -> Histograms:
+        """A histogram of two classes with votes."""
+        found = np.array([[first, second]])
+        if self.classes <= DENSE_CLASSES:
+            return np.pad(found, ((0, 0), (0, self.classes - 2)))
+        entries = 2 if second else 1
+        return SparseCounts(np.arange(entries)[None, :], found[:, :entries], self.classes)
 
     def _most_answered(self, votes: Histograms) -> float:
         """The first of these."""

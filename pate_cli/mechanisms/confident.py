@@ -203,13 +203,14 @@ class ConfidentGNMax(ScoredMechanism):
     as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 
     Attributes:
-        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together, prior_weight: as in Mechanism.
         threshold: T, finite (votes).
         sigma1: standard deviation of the noise on the largest count, > 0 (votes).
         sigma2: standard deviation of the noise on each count of the argmax, > 0 (votes).
     """
 
     name: ClassVar[MechanismName] = MechanismName.CONFIDENT
+    takes_prior: ClassVar[bool] = True
     real_scores: ClassVar[bool] = False
     """Whether the test's score may be any real number."""
 
@@ -221,6 +222,7 @@ class ConfidentGNMax(ScoredMechanism):
     sigma2: float
     teachers_per_record: int = 1
     votes_together: bool = False
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -256,12 +258,13 @@ class ConfidentGNMax(ScoredMechanism):
             sigma2=self.sigma2,
             teachers_per_record=self.teachers_per_record,
             votes_together=self.votes_together,
+            prior_weight=self.prior_weight,
         )
 
     @cached_property
     def _vote_cells(self) -> VoteCells:
         return VoteCells.of(
-            teachers=self.teachers,
+            teachers=self.most_votes,
             real=self.real_scores,
             teachers_per_record=self.teachers_per_record,
         )
@@ -334,7 +337,7 @@ class ConfidentGNMax(ScoredMechanism):
     @cached_property
     def _highest_scores(self) -> Floats:
         """The highest score that a plurality of v allows, v = 0 … τ."""
-        return worst_scores(teachers=self.teachers, classes=self.classes, sigma=self.sigma2)
+        return worst_scores(teachers=self.most_votes, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
@@ -371,7 +374,7 @@ class ConfidentGNMax(ScoredMechanism):
             progress(1.0)
             return two_class_states_rdp(
                 states[:, 1:],
-                teachers=self.teachers,
+                teachers=self.most_votes,
                 sigma=self.sigma2,
                 order=order,
                 distances=distances,
@@ -381,7 +384,7 @@ class ConfidentGNMax(ScoredMechanism):
         if not self.real_scores:
             return tied_rdp(
                 states[:, 1:],
-                teachers=self.teachers,
+                teachers=self.most_votes,
                 sigma=self.sigma2,
                 threshold=self.threshold,
                 sigma_threshold=self.sigma1,
@@ -415,7 +418,7 @@ class ConfidentGNMax(ScoredMechanism):
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
             check_tied_size(
-                teachers=self.teachers, classes=self.classes, sigma=self.sigma2, order=order
+                teachers=self.most_votes, classes=self.classes, sigma=self.sigma2, order=order
             )
 
     @property
@@ -430,7 +433,7 @@ class ConfidentGNMax(ScoredMechanism):
         return tied_seconds(
             rows=rows,
             classes=self.classes,
-            teachers=self.teachers,
+            teachers=self.most_votes,
             sigma=self.sigma2,
             order=order,
             furthest=furthest,
@@ -439,7 +442,7 @@ class ConfidentGNMax(ScoredMechanism):
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
         selecting = worst_threshold_rdp(
-            teachers=self.teachers,
+            teachers=self.most_votes,
             threshold=self.threshold,
             sigma=self.sigma1,
             orders=orders,
@@ -476,7 +479,7 @@ class ConfidentGNMax(ScoredMechanism):
         # Scores fall with v, so a group of cells costs at most what its first does.
         size = -(-votes.rows // _MOST_GROUPS)
         first = np.arange(votes.rows) // size * size
-        counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.teachers).astype(np.int64)
+        counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
         used, inverse = np.unique(highest[counts[first]], return_inverse=True)
         moments = cell_moments(
             low,

@@ -69,11 +69,12 @@ class GNMax(OneScoreMechanism):
     smaller. Theory: accounting.gaussian.
 
     Attributes:
-        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
+        teachers, classes, teachers_per_record, votes_together, prior_weight: as in Mechanism.
         sigma2: standard deviation of the noise on each count, > 0 (votes).
     """
 
     name: ClassVar[MechanismName] = MechanismName.GNMAX
+    takes_prior: ClassVar[bool] = True
 
     teachers: int
     classes: int
@@ -81,6 +82,7 @@ class GNMax(OneScoreMechanism):
     sigma2: float
     teachers_per_record: int = 1
     votes_together: bool = False
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +114,7 @@ class GNMax(OneScoreMechanism):
         entries = counts.labels.shape[1]
         if entries > self.sparse_draws - 2:
             raise ParameterError(
-                f"a row has votes for {entries} classes, but there are {self.teachers} teachers"
+                f"a row has votes for {entries} classes, but there are {self.most_votes} teachers"
             )
         voted = counts.counts + self.sigma2 * normal_from_words(words[:, :entries])
         voted[counts.counts == 0] = -np.inf
@@ -147,7 +149,7 @@ class GNMax(OneScoreMechanism):
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores whose cost is below 1e-14 to that of an m-fold tie."""
         return argmax_score_range(
-            teachers=self.teachers,
+            teachers=self.most_votes,
             classes=self.classes,
             sigma=self.sigma2,
             order=order,
@@ -193,14 +195,14 @@ class GNMax(OneScoreMechanism):
         if self.classes == 2:
             return two_class_states_rdp(
                 states,
-                teachers=self.teachers,
+                teachers=self.most_votes,
                 sigma=self.sigma2,
                 order=order,
                 distances=distances,
             )
         return conditional_rdp(
             states,
-            teachers=self.teachers,
+            teachers=self.most_votes,
             sigma=self.sigma2,
             order=order,
             distances=distances,
@@ -210,12 +212,12 @@ class GNMax(OneScoreMechanism):
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
         """That the tables fit into memory."""
         if self.classes == 2:
-            check_two_class_size(self.teachers)
+            check_two_class_size(self.most_votes)
             return
         check_conditional_size(
             rows=rows,
             classes=self.classes,
-            teachers=self.teachers,
+            teachers=self.most_votes,
             sigma=self.sigma2,
             order=order,
             furthest=furthest,
@@ -228,7 +230,7 @@ class GNMax(OneScoreMechanism):
         return conditional_seconds(
             rows=rows,
             classes=self.classes,
-            teachers=self.teachers,
+            teachers=self.most_votes,
             sigma=self.sigma2,
             order=order,
             furthest=furthest,

@@ -103,13 +103,13 @@ class InteractiveGNMax(ConfidentGNMax):
         """max_j (n_j − τ p_j) for the rows this mechanism is bound to."""
         if self.predictions is None or len(self.predictions.probabilities) != len(counts):
             raise ParameterError("interactive must be bound to the rows it is asked about")
-        distance = dense(counts) - self.teachers * self.predictions.probabilities
+        distance = dense(counts) - self.most_votes * self.predictions.probabilities
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
         """Where the student sees no chance for what all teachers say."""
         del votes
-        return float(ndtr((self.teachers - self.threshold) / self.sigma1))
+        return float(ndtr((self.most_votes - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:
         """The student's label where it is confident, NO_LABEL elsewhere; public."""

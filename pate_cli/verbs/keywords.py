@@ -26,6 +26,7 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.votes import Groups, Queries
+from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.votes.names import LabelNames
 
@@ -132,6 +133,22 @@ class ParameterWords(TypedDict, total=False):
     ]
     query_delta: Annotated[float | None, Says("delta per query or refusal, below `delta`.")]
     refusals: Annotated[int | None, Says("Q of sparse-vector: stop after so many refusals.")]
+
+
+class PriorWords(TypedDict, total=False):
+    """A public guess for every query, which the teachers correct."""
+
+    prior: Annotated[
+        Prior | str | PathLike[str] | Any | None,
+        Says(
+            "for gnmax, confident and interactive: classes or probabilities, an array or a file "
+            "of them; public, or made of what was released before, and never fitted on the votes."
+        ),
+    ]
+    prior_weight: Annotated[
+        Amount | float | str | None,
+        Says("how many votes a guess has, or as in `20%` of the teachers. Default: 20%."),
+    ]
 
 
 class EnsembleWords(TypedDict, total=False):
@@ -275,7 +292,7 @@ class VoteWords(ReadingWords, RowWords, EnsembleWords, GuaranteeWords, WorkWords
     """What every verb takes that looks at votes."""
 
 
-class MechanismWords(VoteWords, ParameterWords, total=False):
+class MechanismWords(VoteWords, ParameterWords, PriorWords, total=False):
     """What every verb takes that puts a mechanism to them."""
 
 
@@ -318,6 +335,7 @@ GROUPS: Final = (
     CapWords,
     EnsembleWords,
     ParameterWords,
+    PriorWords,
     GuaranteeWords,
     TargetWords,
     ReleasedWords,

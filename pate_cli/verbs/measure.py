@@ -43,6 +43,8 @@ from pate_cli.verbs.request import (
     opened,
     requested,
     votes_per_record,
+    weight_of,
+    with_prior,
 )
 from pate_cli.votes.beside.truth import Truth, truth_of
 
@@ -203,10 +205,13 @@ def growth(
     choice = mechanism_of(mechanism, asked)
     with opened(votes, asked) as (file, place):
         rows = file.limited(asked["max_queries"])
+        file = with_prior(file, asked, rows)
+        choice = replace(choice, prior_weight=weight_of(file))
+        whole = Request(file, choice, rows, rows, asked["delta"], place)
         curves = {}
         for name in CLASSES:
             other = choice.among(name)
-            request = Request(file, other, rows, rows, asked["delta"], place)
+            request = whole.under(other)
             if other.takes(file.classes) and not other.composed:
                 curves[name.value] = measure_growth(
                     request.passes, request.scored, delta=request.delta
@@ -285,8 +290,8 @@ def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comp
     if choice.composed:
 
         def build(refusals: int) -> Any:
-            return replace(request, choice=choice.affording(refusals)).mechanism
+            return request.under(choice.affording(refusals)).mechanism
 
         return compare_composed(request.passes, build, answers=answers, delta=request.delta)
-    scored = replace(request, choice=choice).scored
-    return compare_scored(request.passes, scored, answers=answers, delta=request.delta)
+    request = request.under(choice)
+    return compare_scored(request.passes, request.scored, answers=answers, delta=request.delta)

@@ -14,11 +14,12 @@ from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
+from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName, ReleaseKind
 from pate_cli.disclosure.rule import check_given, choose_plan
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
@@ -26,6 +27,7 @@ from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes import Group, VoteFile, open_votes
+from pate_cli.votes.beside.prior import prior_of
 from pate_cli.votes.beside.student import check_predictions
 
 Votes: TypeAlias = Any
@@ -33,6 +35,7 @@ Votes: TypeAlias = Any
 Progress: TypeAlias = Callable[..., None]
 
 _WHOLE: Final = ("max_queries", "max_answers", "workers")
+_MOST_PRIOR: Final = 2.0**31
 _PRICES: Final = ("max_epsilon", "budget")
 
 
@@ -87,6 +90,11 @@ class Request:
             )
         return self.mechanism
 
+    def under(self, choice: MechanismChoice) -> Request:
+        """The same votes put to another mechanism, without the prior if it takes none."""
+        file = self.file if choice.takes_prior else self.file.without_prior
+        return replace(self, file=file, choice=choice)
+
     def check_delta(self) -> None:
         """ParameterError for a δ beside which floating-point noise is not negligible."""
         mechanism = self.mechanism
@@ -106,7 +114,8 @@ class Request:
         """The same with as many rows as the public rule asks at a target, of whole queries."""
         rows, each = Reference(self.scored).rows(plan, self.queries), self.file.rows_per_query
         rows = max(rows // each, 1) * each
-        return replace(self, queries=rows, max_answers=min(self.max_answers, rows))
+        file = self.file.guessed(rows)
+        return replace(self, file=file, queries=rows, max_answers=min(self.max_answers, rows))
 
     @functools.cached_property
     def passes(self) -> FilePasses:
@@ -207,6 +216,14 @@ def requested(
             predictions = choice.given.get("predictions")
         check_predictions(predictions, file.label_set)
         queries = file.limited(asked["max_queries"])
+        file = with_prior(file, asked, queries)
+        if isinstance(choice, MechanismChoice):
+            choice = replace(choice, prior_weight=weight_of(file))
+        elif choice.prior_weight != weight_of(file):
+            raise ParameterError(
+                f"the mechanism is for a prior of weight {choice.prior_weight}; give `prior`, and "
+                "`prior_weight` the same"
+            )
         cap = min(queries, file.capped(asked.get("max_answers")))
         yield Request(file, choice, queries, cap, asked["delta"], place)
 
@@ -265,6 +282,30 @@ def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]
         beside.append("teachers_per_record")
     if beside:
         raise UsageError(f"{beside[0]} is settled by the mechanism that is given")
+
+
+def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
+    """The votes with those of the prior that is asked, if there is one."""
+    prior, weight = asked["prior"], asked["prior_weight"]
+    if prior is None:
+        if weight is not None:
+            raise UsageError("`prior_weight` goes with `prior`")
+        return file
+    given = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
+    votes = given.votes(file.teachers)
+    if given.share:
+        votes = float(round(votes))
+    if not 0.0 <= votes < _MOST_PRIOR or votes != int(votes):
+        raise ParameterError(
+            f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
+        )
+    found = prior_of(prior, file.label_set, id_column=file.id_column)
+    return file.with_prior(found, int(votes)).guessed(queries)
+
+
+def weight_of(file: VoteFile) -> int:
+    """B of its prior, 0 without one."""
+    return 0 if file.prior is None else file.prior.weight
 
 
 def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:

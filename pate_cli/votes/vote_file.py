@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import at_least_one
@@ -12,9 +12,25 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, PublicFact, Voting
 from pate_cli.files.inputs import Inputs
 from pate_cli.votes.batches import Reader, VoteBatch
+from pate_cli.votes.beside.prior import Prior, PriorReader
 from pate_cli.votes.groups import Group
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
+
+
+@dataclass(frozen=True)
+class PriorFacts:
+    """What is public about a prior.
+
+    Attributes:
+        weight: B, how many votes it has.
+        guesses: how many of the rows it says something about.
+        sha256: of its file, in hexadecimal.
+    """
+
+    weight: int
+    guesses: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -26,17 +42,24 @@ class Facts:
         groups: of the teachers, where they count differently; none where they do not.
         label_names: what the classes are called, class 0 first; None for their numbers.
         label_set: the labels of a query, where it has several.
+        prior: a public prior that votes, too.
     """
 
     read_off: tuple[PublicFact, ...] = ()
     groups: tuple[Group, ...] = ()
     label_names: tuple[str, ...] | None = None
     label_set: LabelSet | None = None
+    prior: PriorFacts | None = None
 
     @property
     def of_round(self) -> dict[str, Any]:
         """Those that a round keeps."""
-        return {"read_off": self.read_off, "groups": self.groups, "label_set": self.label_set}
+        return {
+            "read_off": self.read_off,
+            "groups": self.groups,
+            "label_set": self.label_set,
+            "prior": self.prior,
+        }
 
 
 PLAIN: Final = Facts()
@@ -88,6 +111,7 @@ class VoteFile:
     label_set: LabelSet | None = None
     id_column: str | None = None
     read: Inputs = field(default_factory=Inputs, repr=False, compare=False)
+    prior: PriorFacts | None = None
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -143,7 +167,40 @@ class VoteFile:
     @property
     def facts(self) -> Facts:
         """What is public about it beside its shape."""
-        return Facts(self.read_off, self.groups or (), self.class_names, self.label_set)
+        return Facts(self.read_off, self.groups or (), self.class_names, self.label_set, self.prior)
+
+    def with_prior(self, prior: Prior, weight: int) -> VoteFile:
+        """The same with the votes of a public prior in every histogram.
+
+        Args:
+            prior: of these queries.
+            weight: B, whole votes, at least 0.
+
+        Raises:
+            VoteError: the prior is of something else.
+        """
+        found = prior.named(self.class_names, self.classes)
+        reader = PriorReader(self.reader, found, weight, self.classes)
+        return replace(self, reader=reader, prior=PriorFacts(weight, 0, found.sha256))
+
+    def guessed(self, queries: int) -> VoteFile:
+        """The same, knowing of how many of the first rows the prior, if any, has a guess."""
+        if not isinstance(self.reader, PriorReader) or self.prior is None:
+            return self
+        prior = self.reader.prior
+        if prior.ids is None:
+            guesses = prior.guessed(range(queries), 0)
+        else:
+            plain = self.without_prior.batches(limit=queries)
+            guesses = sum(prior.guessed(batch.ids, batch.first_row) for batch in plain)
+        return replace(self, prior=replace(self.prior, guesses=guesses))
+
+    @property
+    def without_prior(self) -> VoteFile:
+        """The teachers' votes alone."""
+        if not isinstance(self.reader, PriorReader):
+            return self
+        return replace(self, reader=self.reader.source, prior=None)
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

@@ -182,7 +182,7 @@ def _guessed(report: Report) -> Iterator[str]:
     for number, facts in enumerate(report.rounds, 1):
         prior = facts.get("prior")
         if prior is not None:
-            where = "" if len(report.rounds) == 1 else f" in round {number}"
+            where = "" if len(report.rounds) == 1 else f", in round {number}"
             yield (
                 f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
                 f"it had one, on {prior['guesses']} of {facts['queries']} "

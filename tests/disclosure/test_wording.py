@@ -9,7 +9,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import LedgerError
+from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.wording import claimed_gap, worded
@@ -168,3 +168,10 @@ def test_a_quote_says_what_the_report_will():
     assert (quoted.prior, quoted.adjacency) == (report.prior, report.adjacency)
     assert quoted.to_dict()["prior"] == report.to_dict()["prior"]
     assert "prior" not in pate.quote(reports.votes(), "gnmax", **reports.SHAPE).to_dict()
+
+
+@pytest.mark.parametrize("analysis", ["cost", "aggregate"])
+def test_the_published_analysis_knows_no_prior(analysis):
+    words = {**reports.SHAPE, "prior": reports.guesses(), "prior_weight": 12}
+    with pytest.raises(UsageError, match="`prior` goes with `analysis` tight"):
+        getattr(pate, analysis)(reports.votes(), "gnmax", analysis="paper", **words)

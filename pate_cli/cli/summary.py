@@ -12,7 +12,7 @@ from pate_cli.cli.terminal import printer
 from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import Quote, Report
+    from pate_cli.disclosure.report import PublicPrior, Quote, Report
 
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30
@@ -62,6 +62,7 @@ def _released(report: Report) -> _Rows:
             f"from {nats(least.epsilon)} for {least.group} to {nats(most.epsilon)} for {most.group}"
         )
         yield "by group", spread
+    yield from _guessed(report.prior)
     if not report.private:
         yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
     elif not report.sound:
@@ -97,6 +98,7 @@ def _quoted(quote: Quote) -> _Rows:
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
     reading = _ALL if quote.sound else _NOTHING
     yield "epsilon", f"{nats(quote.epsilon)} at delta {shown(quote.delta)}, {reading}"
+    yield from _guessed(quote.prior)
     if quote.target is not None and quote.target.needed:
         chance, refusal = quote.target.reference_chance, shown(quote.target.refusal_epsilon)
         passes = f"made-up teachers would pass with probability {chance:.3f}"
@@ -105,6 +107,13 @@ def _quoted(quote: Quote) -> _Rows:
         yield "privacy", _worth(quote.epsilon, quote.delta)
     else:
         yield "privacy", "not proved: what the warning names was read off the votes"
+
+
+def _guessed(prior: PublicPrior | None) -> _Rows:
+    """What the ε rests on beside the votes."""
+    if prior is not None:
+        weight = "votes" if prior.weight is None else f"{prior.weight} votes"
+        yield "prior", f"{weight} for each of {prior.guesses} guesses; void if fitted on the votes"
 
 
 def _worth(epsilon: float, delta: float, kind: str = "worst-case") -> str:

@@ -29,6 +29,15 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            "--prior",
+            metavar="FILE",
+            help="The guesses of its prior, to be checked by their hash.",
+            show_default=False,
+        ),
+    ] = None,
     with_dp_accounting: Annotated[
         bool | None,
         typer.Option(
@@ -50,7 +59,7 @@ def verify(
     import pate_cli as pate
     from pate_cli.verbs.verify import FAILS
 
-    found = pate.verify(report, labels, with_dp_accounting=with_dp_accounting)
+    found = pate.verify(report, labels, prior=prior, with_dp_accounting=with_dp_accounting)
     view.show(found.to_dict(), _print)
     if not found.holds:
         error = MismatchError if found.verdict == FAILS else UncheckedError

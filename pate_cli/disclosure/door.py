@@ -218,4 +218,5 @@ def _public_facts(done: Round) -> dict[str, Any]:
         "max_answers": done.max_answers,
         "answers": done.answers,
         **({} if done.label_set is None else done.label_set.facts()),
+        **({} if done.said_prior is None else {"prior": vars(done.said_prior)}),
     }

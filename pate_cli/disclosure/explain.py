@@ -28,7 +28,9 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 
 # Of a mechanism, what is said of the votes and of the records and not of the noise.
-_SHAPE: Final = frozenset({"teachers", "classes", "teachers_per_record", "votes_together"})
+_SHAPE: Final = frozenset(
+    {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
+)
 _SANITIZED: Final = "sanitized.epsilon"
 
 
@@ -162,6 +164,7 @@ def _done(report: Report) -> Iterator[str]:
         several = "" if len(report.rounds) == 1 else f" in {len(report.rounds)} rounds"
         yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
     yield from dict.fromkeys(_voted(report, facts["mechanism"]) for facts in report.rounds)
+    yield from _guessed(report)
     yield f"Written by pate {report.tool}."
 
 
@@ -178,6 +181,19 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
         f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "
         f"{mechanism['name']} ({numbers})."
     )
+
+
+def _guessed(report: Report) -> Iterator[str]:
+    """The prior of every round that has one."""
+    for number, facts in enumerate(report.rounds, 1):
+        prior = facts.get("prior")
+        if prior is not None:
+            where = "" if len(report.rounds) == 1 else f", in round {number}"
+            yield (
+                f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
+                f"it had one, on {prior['guesses']} of {facts['queries']} "
+                f"{rows_of(report.label_set)}. Its file has SHA-256 {prior['sha256']}."
+            )
 
 
 def _promised(report: Report) -> Iterator[str]:
@@ -277,6 +293,8 @@ def _assumptions(report: Report) -> Iterator[str]:
         "The noise was drawn by pate from the system's random numbers and was seen by nobody; "
         "the votes and the ledger stayed secret."
     )
+    if report.prior is not None:
+        yield report.prior.presupposed
     if report.external:
         yield "The external parts are as their files state them; see the statement external."
 

@@ -8,7 +8,7 @@ from typing import Final
 from pate_cli.core.words import PublicFact, ReleaseKind, Voting
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.report import Statement
+from pate_cli.disclosure.report import PublicPrior, Statement
 
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {
@@ -26,7 +26,34 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
 
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
-    return _between_files(rounds) + (_ONE_RECORD if external else "")
+    prior = _GUESSES if any(done.said_prior for done in rounds) else ""
+    return _between_files(rounds) + prior + (_ONE_RECORD if external else "")
+
+
+_GUESSES = " So are the guesses of the prior and the votes they have."
+_PRESUPPOSED = (
+    "The guesses of the prior must be public, or a function of what was released before this run "
+    "and is paid for. A prior that was fitted on the votes, or on records that teachers were "
+    "trained on, voids everything."
+)
+VOID: Final = " All of it is void if the guesses of the prior were fitted on the votes."
+"""What a summary that claims something adds."""
+
+
+def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
+    """What is said of the priors of all rounds, if any of them has one."""
+    priors = [done.said_prior for done in rounds]
+    given = [prior for prior in priors if prior is not None]
+    if not given:
+        return None
+    same = len(given) == len(rounds)
+    weights, digests = {prior.weight for prior in given}, {prior.sha256 for prior in given}
+    return PublicPrior(
+        weight=given[0].weight if same and len(weights) == 1 else None,
+        guesses=sum(prior.guesses for prior in given),
+        sha256=given[0].sha256 if same and len(digests) == 1 else None,
+        presupposed=_PRESUPPOSED,
+    )
 
 
 _ONE_RECORD = (

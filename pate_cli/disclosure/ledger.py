@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,7 @@ _LEDGER: Final = Form(
 _RECORD: Final = Form(
     "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
 )
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,33 @@ class Round:
                 f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
                 f"but it was charged for {shortened(str(k))}"
             )
+        self._check_prior()
+
+    def _check_prior(self) -> None:
+        """LedgerError for a prior other than the one that the round was charged with."""
+        charged, prior = self.mechanism.get("prior_weight", 0), self.prior
+        weight = 0 if prior is None else prior.weight
+        if charged != weight:
+            raise LedgerError(
+                f"round {shortened(self.id)}: its prior has {weight} votes, but it was charged for "
+                f"{shortened(str(charged))}"
+            )
+        if prior is None:
+            return
+        if not 0 <= prior.guesses <= self.queries:
+            raise LedgerError(
+                f"round {shortened(self.id)}: {prior.guesses} guesses of its prior for "
+                f"{self.queries} queries"
+            )
+        if not _SHA256.fullmatch(prior.sha256):
+            raise LedgerError(
+                f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
+            )
+
+    @property
+    def said_prior(self) -> PriorFacts | None:
+        """The prior, where it has votes: of one that has none, and did nothing, nothing is said."""
+        return self.prior if self.prior is not None and self.prior.weight else None
 
     @property
     def teachers_per_record(self) -> int:

@@ -2,6 +2,7 @@
 
 A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None. Up
 to version 4 a target that is met without a test, and what is unsettled, stood in sentences alone.
+Up to version 5 no prior voted.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
             f"{SCHEMA_VERSION}; use the version of pate that wrote it, or a newer one"
         )
     if version < SCHEMA_VERSION:
-        foreign = next((field for field in SINCE if SINCE[field] > version and field in data), None)
+        later = (field for field in SINCE if SINCE[field] > version)
+        foreign = next((field for field in later if _has(data, field)), None)
         if foreign is not None:
             raise damaged.of(f"version {version} has no field {foreign!r}")
         data = _raised(data, version)
@@ -120,12 +122,19 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     return decoded(Report, _fields(data, version), damaged), data
 
 
+def _has(data: dict[str, Any], field: str) -> bool:
+    """Whether it, or a round of it, has such a field."""
+    rounds = data.get("rounds")
+    inside = rounds if isinstance(rounds, list) else []
+    return any(isinstance(one, dict) and field in one for one in (data, *inside))
+
+
 def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
     """A report of an earlier version with what it lacks and must have."""
     raised = {**data, "schema_version": SCHEMA_VERSION}
     if version < SINCE["crosscheck"]:
         raised |= {"run": None, "time": None, "labels": None, "crosscheck": None}
-    if isinstance(data.get("external"), list):
+    if version < SINCE["total_rdp"] and isinstance(data.get("external"), list):
         raised["external"] = [
             {**part, "total_rdp": None} if isinstance(part, dict) else part
             for part in data["external"]

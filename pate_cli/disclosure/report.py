@@ -25,12 +25,12 @@ from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.files.results import Result
 from pate_cli.votes import Group
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 
 SINCE: Final = {
     "run": 4, "time": 4, "labels": 4, "crosscheck": 4, "met_target": 5, "unsettled": 5,
-    "total_rdp": 5,
+    "total_rdp": 5, "prior": 6,
 }  # fmt: skip
 """Fields that earlier versions lack, by the version that brought them."""
 
@@ -150,6 +150,23 @@ class GroupGuarantee(Group):
 
 
 @dataclass(frozen=True)
+class PublicPrior:
+    """A public prior that voted beside the teachers.
+
+    Attributes:
+        weight: B, how many votes it had on a query; None where rounds differ in it.
+        guesses: how many of all queries it had a guess for.
+        sha256: of its file; None where rounds differ in it.
+        presupposed: what all that is said rests on.
+    """
+
+    weight: int | None
+    guesses: int
+    sha256: str | None
+    presupposed: str
+
+
+@dataclass(frozen=True)
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
@@ -183,7 +200,8 @@ class Report(Result):
     `max_answers` count pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
-    classes are called, class 0 first, where they have names. Where teachers count differently,
+    classes are called, class 0 first, where they have names. `prior` tells of a public prior that
+    voted, too, and `rounds` of which had which. Where teachers count differently,
     `groups` has the ε of each group; none is above the headline.
     `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
     same records cost: ε and δ include both, but for `labels_epsilon`.
@@ -217,6 +235,7 @@ class Report(Result):
     spent: Spent | None = None
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING)
+    prior: PublicPrior | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING)
     external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING)
@@ -265,6 +284,7 @@ class Report(Result):
             "conversion": _CONVERSIONS[self.analysis],
             **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
             **said.get("label_set", {}),
+            **_among(said, "prior"),
             "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
             **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
             **_among(said, "spent", "groups"),
@@ -292,6 +312,7 @@ class Report(Result):
             ("guarantee", self.summary),
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
+            *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
 
@@ -364,7 +385,8 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups` and `crosscheck` as in `Report`; there are no labels.
+    what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
+    labels.
     `adjacency` says who is protected, where a curve of it is exported. `sound` is false where a
     fact that ε takes as public was read off the votes; `warnings` say which.
     """
@@ -378,6 +400,7 @@ class Quote(Result):
     threshold: float | None = field(default=None, metadata=SPARING)
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
+    prior: PublicPrior | None = field(default=None, metadata=SPARING)
     adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
@@ -397,7 +420,7 @@ class Quote(Result):
             "dry_run": True,
             "sound": self.sound,
             "epsilon": self.epsilon,
-            **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers"),
+            **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers", "prior"),
             **_among(said, "planned_release", "data_independent", "crosscheck"),
             "labels": None,
             **_among(said, "target", "groups", "warnings"),

@@ -16,10 +16,12 @@ from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
     DRAWS,
+    VOID,
     adjacency,
     covers,
     gap_of,
     met,
+    public_prior,
     statements,
     summary,
     tested_covers,
@@ -29,6 +31,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
 from pate_cli.votes import Group
+from pate_cli.votes.vote_file import PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 
@@ -44,8 +47,11 @@ def worded(report: Report) -> Report:
     crosscheck = report.crosscheck
     if crosscheck is not None:
         crosscheck = reworded(crosscheck, report.data_independent)
-    told = replace(report, crosscheck=crosscheck)
-    return _tested(told) if told.tested is not None else _released(told)
+    told = replace(report, crosscheck=crosscheck, prior=public_prior(rounds_of(report)))
+    told = _tested(told) if told.tested is not None else _released(told)
+    if told.prior is not None and any(reading.holds for reading in told.statements):
+        told = replace(told, summary=told.summary + VOID)
+    return told
 
 
 def claimed_gap(report: Report) -> str | None:
@@ -82,6 +88,7 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
             groups=groups,
             read_off=read_off,
             label_set=_label_set(facts),
+            prior=PriorFacts(**facts["prior"]) if "prior" in facts else None,
         )
         for number, facts in enumerate(report.rounds)
     )

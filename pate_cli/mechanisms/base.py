@@ -231,18 +231,23 @@ class Mechanism(Labeller):
         return np.zeros(len(counts))
 
     def unanimous(self) -> tuple[float, float]:
-        """(Pr[answered], Pr[an answer is right]) of a query on which all teachers agree; public.
+        """(Pr[answered], Pr[an answer is right]) of a query on which all votes agree; public.
 
-        Nothing that teachers could vote does better.
+        A prior votes with the teachers then. Nothing that they could vote does better.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
 
-    def overruled(self) -> float:
-        """Pr[all teachers together outvote a guess that they are against]; public."""
+    def overruled(self) -> tuple[float, float]:
+        """The same where all teachers agree against the guess of the prior: theirs is right.
+
+        Of a prior that has more votes than they, the second is an upper bound: what is known is how
+        often the guess does not win, and theirs wins no oftener than that or than the guess.
+        """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
-        return 1.0 - lost if self.teachers >= self.prior_weight else min(lost, 0.5)
+        right = 1.0 - lost if self.teachers >= self.prior_weight else min(lost, 0.5)
+        return self._most_answered(votes), right
 
     def _of_few(self, first: int, second: int) -> Histograms:
         """A histogram of two classes with votes."""
@@ -253,7 +258,7 @@ class Mechanism(Labeller):
         return SparseCounts(np.arange(entries)[None, :], found[:, :entries], self.classes)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """The first of these."""
+        """Pr[answered] of such a histogram, whatever public inputs the row may have."""
         return float(self.answer_chance(votes)[0])
 
 

@@ -19,6 +19,7 @@ from pate_cli.core.arrays import (
 )
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.words import CONFIDENCE, MechanismName
+from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities, refuse_others
 
@@ -107,9 +108,8 @@ class InteractiveGNMax(ConfidentGNMax):
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Where the student sees no chance for what all teachers say."""
-        del votes
-        return float(ndtr((self.most_votes - self.threshold) / self.sigma1))
+        """Where the student sees no chance for the class that most vote for."""
+        return float(ndtr((plurality(votes)[0] - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:
         """The student's label where it is confident, NO_LABEL elsewhere; public."""

@@ -158,15 +158,19 @@ _KNOWN: Final = {
 
 
 def require_disjoint_teachers(mechanism: Mechanism) -> None:
-    """Refuse records that trained several teachers, of which the paper knows nothing.
+    """Refuse records that trained several teachers, and priors: the paper knows of neither.
 
     Raises:
-        UsageError: more than one teacher per record, or too many classes to go through.
+        UsageError: more than one teacher per record, a prior, or too many classes to go through.
     """
     if mechanism.teachers_per_record != 1:
         raise UsageError(
             "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
             "`analysis` tight"
+        )
+    if mechanism.prior_weight:
+        raise UsageError(
+            "the published analysis knows no prior; `prior` goes with `analysis` tight"
         )
     if mechanism.classes > DENSE_CLASSES:
         raise UsageError(

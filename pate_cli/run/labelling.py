@@ -174,6 +174,7 @@ def _metadata(
     metadata = {name: str(value) for name, value in mechanism.parameters().items()}
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
     metadata |= {} if facts.label_set is None else facts.label_set.texts()
+    metadata |= facts.prior.texts() if facts.prior is not None and facts.prior.weight else {}
     metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
     return metadata | {"private": str(private).lower()}
 

@@ -17,7 +17,7 @@ from pate_cli.core.words import Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.door import release as release_ledger
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
-from pate_cli.disclosure.guarantee import adjacency, read_off_warning
+from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round, SpendRecord
 from pate_cli.disclosure.report import Quote, RefusedError, Report
 from pate_cli.disclosure.rule import choose_plan_for
@@ -194,7 +194,11 @@ def quote(
             **request.file.facts.of_round,
         )
         return replace(
-            price, sound=not gaps, warnings=(*gaps, *warned), adjacency=adjacency([planned])
+            price,
+            sound=not gaps,
+            warnings=(*gaps, *warned),
+            adjacency=adjacency([planned]),
+            prior=public_prior([planned]),
         )
 
 

@@ -5,8 +5,9 @@ leaf, words included; then with the labels it came with; then with another libra
 installed. What nobody can check from outside is said to be so, whatever the report says of it: a
 draw, a coin, attempts in a record, what files of others state.
 
-The words are those of the schema's version. An earlier version's cannot be made again: what it may
-claim is compared all the same, and its sentences are called not ours.
+The words are those of the schema's version; versions 5 and 6 share theirs. An earlier version's
+cannot be made again: what it may claim is compared all the same, and its sentences are called not
+ours.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
-from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
+from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.wording import rounds_of, worded
@@ -62,6 +63,8 @@ from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.verbs.analyses import charging_of
+from pate_cli.votes.beside.prior import Prior
+from pate_cli.votes.vote_file import PriorFacts
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
@@ -70,7 +73,8 @@ _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
 _STEP: Final = 1e-4  # of what is rounded up
-_MOST_TEACHERS: Final = 1_000_000  # what they cost takes time and memory in proportion
+_MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
+_OUR_WORDS: Final = 5  # since this version: what it knows of, it says as this one does
 # Which check a field belongs to, by its first name; what is in none is a fact of the run.
 _CHECKS: Final = {
     "epsilon for all votes": ("data_independent",),
@@ -78,6 +82,7 @@ _CHECKS: Final = {
     "target": ("tested", "met_target"),
     "record": ("spent",),
     "groups": ("groups",),
+    "prior": ("prior",),
     "textbook": ("crosscheck",),
     "headline": ("epsilon", "epsilon_kind", "delta", "private", "sound"),
     "guarantee": ("guarantee", "warnings", "unsettled"),
@@ -162,6 +167,7 @@ def verify(
     report: Report | str | PathLike[str] | bytes,
     labels: str | PathLike[str] | None = None,
     *,
+    prior: Prior | str | PathLike[str] | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
     """Check a report from outside: its schema, its numbers from its own parameters, its labels.
@@ -176,6 +182,7 @@ def verify(
     Args:
         report: what to check, its file ("-" is standard input), or the content of one.
         labels: the file or folder of labels that it came with, by path or address.
+        prior: the guesses that voted, too, or their file.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
             installed, if left out.
 
@@ -183,7 +190,7 @@ def verify(
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
         UsageError: the library is asked for and not installed.
-        VoteError: the labels cannot be read.
+        VoteError: the labels or the prior cannot be read.
     """
     if isinstance(report, Report):
         read = report_of(report)
@@ -195,6 +202,7 @@ def verify(
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)
     checks += _labels(read.report, labels)
+    checks += _prior_file(read.report, prior)
     checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(tuple(checks))
 
@@ -215,10 +223,10 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
     earlier_words = False
     apart: dict[str, list[str]] = {name: [] for name in _CHECKS}
     for path, here, there in _differences(read.data, again):
-        if report.read_as < SCHEMA_VERSION and _is_sentence(path):
+        if report.read_as < _OUR_WORDS and _is_sentence(path):
             earlier_words = True
             continue
-        if report.read_as < SCHEMA_VERSION and path.startswith(_OF_THE_COIN):
+        if report.read_as < _OUR_WORDS and path.startswith(_OF_THE_COIN):
             continue  # each version tosses its own, which nobody can check
         name = next(key for key, fields in _CHECKS.items() if path.partition(".")[0] in fields)
         apart[name].append(f"{path} is {_shown(here)}, its parameters give {_shown(there)}")
@@ -256,6 +264,10 @@ def _from_outside(report: Report) -> Iterator[Check]:
         yield Check("earlier attempts", OPEN, "no record of them was kept")
     if _earlier_unknown(report):
         yield Check("earlier draws", OPEN, "version 3 does not say with which it was charged")
+    if any("prior" in done for done in report.rounds):
+        yield Check(
+            "guesses", OPEN, "whether they were fitted on the votes cannot be checked from outside"
+        )
     if report.external:
         yield Check("external parts", OPEN, "they are as files state them, which others keep")
 
@@ -272,13 +284,16 @@ def _again(report: Report) -> Report:
     """The report written again from what is public in it; PateError where no run is like that."""
     rounds = rounds_of(report)
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
-    if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
-        raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
+    if any(mechanism.most_votes > _MOST_VOTES for mechanism in mechanisms):
+        raise ReportError(
+            f"more than {_MOST_VOTES} teachers are not computed again; a vote of a prior counts as "
+            "one"
+        )
     for mechanism in mechanisms:
         for name, value in mechanism.parameters().items():
-            if name.startswith("sigma") and mechanism.teachers > _MOST_TEACHERS * value:
+            if name.startswith("sigma") and mechanism.most_votes > _MOST_VOTES * value:
                 raise ReportError(
-                    f"a {name} of {value:g} votes among {mechanism.teachers} teachers is not "
+                    f"a {name} of {value:g} votes among {mechanism.most_votes} teachers is not "
                     "computed again: it takes too long"
                 )
     delta = _labels_delta(report)
@@ -287,7 +302,7 @@ def _again(report: Report) -> Report:
         tested, done = report.tested, _only(rounds)
         (spending,) = spendings([done])
         target = TargetPlan(tested.target, delta, tested.refusal_epsilon)
-        if report.read_as == SCHEMA_VERSION and not target.reachable:
+        if report.read_as >= _OUR_WORDS and not target.reachable:
             raise UnreachableError(f"no run tests the target {tested.target:g}: nothing passes it")
         bound = Bound(tested.bound)
         tested_terms = TargetTerms(
@@ -497,6 +512,10 @@ def _found(name: str, report: Report) -> str:
     public, crosscheck = report.data_independent, report.crosscheck
     if name == "epsilon for all votes":
         return f"{public.epsilon:g} for everything, {public.labels_epsilon:g} for the labels"
+    if name == "prior" and report.prior is not None:
+        weight = report.prior.weight
+        votes = "" if weight is None else f" of {weight} votes each"
+        return f"{report.prior.guesses} guesses{votes} for {report.queries} rows"
     if name == "textbook" and crosscheck is not None:
         numbers = {
             word: getattr(crosscheck, f"{word}_epsilon")
@@ -654,8 +673,12 @@ def _inside(
 def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[str]:
     """Names of what the labels say otherwise."""
     (done,) = report.rounds
-    expected: dict[str, Any] = {name: str(value) for name, value in done["mechanism"].items()}
-    expected |= {name: str(done[name]) for name in ("queries", "max_answers")}
+    expected: dict[str, Any] = {name: str(done[name]) for name in ("queries", "max_answers")}
+    # Also what labels say of a prior of which the report says nothing.
+    expected |= dict.fromkeys(name for name in metadata if name.startswith("prior_"))
+    expected |= {name: str(value) for name, value in done["mechanism"].items()}
+    if "prior" in done:
+        expected |= PriorFacts(**done["prior"]).texts()
     expected["private"] = str(report.private).lower()
     if report.label_set is not None:
         expected |= report.label_set.texts()
@@ -668,6 +691,23 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
     for name, value in expected.items():
         if metadata.get(name) != value:
             yield name
+
+
+# --- the prior -----------------------------------------------------------------------------------
+
+
+def _prior_file(report: Report, prior: Prior | str | PathLike[str] | None) -> Iterator[Check]:
+    """Whether the guesses are those that the report names, by their hash."""
+    known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
+    if prior is None:
+        if known:
+            yield Check("prior by hash", SKIPPED, "its file was not given")
+        return
+    found = prior.sha256 if isinstance(prior, Prior) else digest_of(prior).sha256
+    other = ""
+    if found not in known:
+        other = f", the report names {' and '.join(sorted(known)) or 'none'}"
+    yield Check("prior by hash", FAILED if other else OK, f"SHA-256 {found}{other}")
 
 
 # --- another library -----------------------------------------------------------------------------

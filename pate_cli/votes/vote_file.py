@@ -32,6 +32,10 @@ class PriorFacts:
     guesses: int
     sha256: str
 
+    def texts(self) -> dict[str, str]:
+        """What a file of labels says of it beside the weight, which is the mechanism's."""
+        return {"prior_guesses": str(self.guesses), "prior_sha256": self.sha256}
+
 
 @dataclass(frozen=True)
 class Facts:

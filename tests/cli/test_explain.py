@@ -6,9 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pate_cli as pate_library
+import reports
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.reader import read_report
@@ -169,3 +171,65 @@ def test_what_is_no_report_is_one_line(pate, refused, votes, released):
 def test_a_summary_says_how_to_check_it(screen, votes, folder):
     seen = screen("aggregate", votes, *NOISE, "-o", "my labels.csv")
     assert "pate verify 'my labels.report.json' 'my labels.csv'" in " ".join(seen.split())
+
+
+@pytest.fixture
+def guessed(pate, votes, folder):
+    """A report with a prior, the labels and the guesses."""
+    np.save("guesses.npy", np.array([*[0] * 50, *[-1] * 10]))
+    done = pate(
+        "aggregate", votes, *NOISE, "--prior", "guesses.npy", "--prior-weight", 5,
+        "-o", "g.parquet", "--report", "g.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    return "g.json", "g.parquet"
+
+
+def test_what_a_prior_presupposes_in_words(guessed):
+    report = read_report("g.json").report
+    told = {section.title: " ".join(section.texts) for section in explain(report).sections}
+    assert (
+        "A public prior voted, too: 5 votes for its guess, where it had one, on 50 of 60 queries. "
+        f"Its file has SHA-256 {report.prior.sha256}."
+    ) in told["What was done"]
+    assert "void if the guesses of the prior were fitted on the votes" in told["Promised"]
+    assert report.prior.presupposed in told["It rests on"]
+    assert "prior_weight" not in told["What was done"]
+
+
+def test_what_no_prior_presupposes_is_not_said(released):
+    assert "prior" not in words(explain("r.json"))
+
+
+def test_rounds_say_which_prior_they_had():
+    told = words(explain(reports.made("priors")[0]))
+    for number in (1, 2):
+        assert f"A public prior voted, too, in round {number}: " in told
+
+
+def test_the_words_of_a_prior_are_ours(guessed):
+    data = json.loads(Path("g.json").read_text())
+    data["prior"]["presupposed"] = "It was audited."
+    Path("g.json").write_text(json.dumps(data))
+    told = words(explain("g.json"))
+    assert "audited" not in told
+    assert "these words are not ours" in told
+    assert "voids everything" in told
+
+
+def test_guesses_are_checked_by_their_hash(pate, guessed):
+    def outcome(*more):
+        told = pate("verify", *guessed, "--without-dp-accounting", "--table", *more)
+        return told.exit_code, told.stdout
+
+    code, seen = outcome()
+    assert code == 11
+    assert "passed over: prior by hash: its file was not given\n" in seen
+    assert seen.endswith("verdict: holds but for what is listed: guesses\n")
+    code, seen = outcome("--prior", "guesses.npy")
+    assert code == 11
+    assert "\nok: prior by hash: SHA-256 " in seen
+    np.save("guesses.npy", np.zeros(60, dtype=int))
+    code, seen = outcome("--prior", "guesses.npy")
+    assert code == 10
+    assert "\nFAILED: prior by hash: SHA-256 " in seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 
 import jsonschema
@@ -12,7 +13,8 @@ import pytest
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.schema import report_schema
 
-ABSENT = ("groups", "earlier_draws", "external", "met_target", "unsettled")  # of most reports
+# Of most reports.
+ABSENT = ("prior", "groups", "earlier_draws", "external", "met_target", "unsettled")
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 
 
@@ -109,6 +111,8 @@ TESTED = {
     "bound": "two-tail",
 }
 
+PRIOR = {"weight": 12, "guesses": 3, "sha256": "0" * 64, "presupposed": "x"}
+
 # What a slip could put into a report: each must be refused.
 SLIPS = {
     "a secret curve": lambda r: r.update(rdp=[0.1, 0.2]),
@@ -117,7 +121,7 @@ SLIPS = {
     "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
     "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
     "a ledger's mark": lambda r: r.update(releasable=False),
-    "another version": lambda r: r.update(schema_version=6),
+    "another version": lambda r: r.update(schema_version=5),
     "a chance of passing": lambda r: r.update(tested={**TESTED, "pass_probability": 0.99}),
     "a test of nothing": lambda r: r.update(tested={**TESTED, "orders": []}),
     "a headline from nowhere": lambda r: r.update(epsilon_kind="exact"),
@@ -128,8 +132,30 @@ SLIPS = {
     "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
     "no statements": lambda r: r["guarantee"].update(statements=[]),
     "no rounds": lambda r: r.update(rounds=[]),
+    "a prior of which nothing is presupposed": lambda r: r.update(
+        prior={name: fact for name, fact in PRIOR.items() if name != "presupposed"}
+    ),
+    "a prior without a vote": lambda r: r.update(prior=PRIOR | {"weight": 0}),
+    "a hash that is none": lambda r: r.update(prior=PRIOR | {"sha256": "0" * 63}),
+    "a guess": lambda r: r.update(prior=PRIOR | {"guess": [1, 0]}),
     "order 1": lambda r: r["data_independent"].update(order=1),
 }
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_a_prior_stands_where_the_schema_has_it(pate, votes, tmp_path, words):
+    np.save(tmp_path / "guesses.npy", np.zeros(60, dtype=np.int64))
+    result = pate("aggregate", votes, "--prior", tmp_path / "guesses.npy", *words)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    digest = hashlib.sha256((tmp_path / "guesses.npy").read_bytes()).hexdigest()
+    assert found["prior"] | {"presupposed": "x"} == PRIOR | {"weight": 8, "guesses": 60} | {
+        "sha256": digest
+    }
+    if not words:
+        assert _errors(found) == []
+        others = ("labels_per_query", "voting", "label_names", *ABSENT[1:])
+        assert list(found) == [key for key in report_schema()["properties"] if key not in others]
 
 
 @pytest.mark.parametrize("slip", SLIPS)

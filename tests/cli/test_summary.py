@@ -176,3 +176,11 @@ def test_verdicts_round_against_the_run():
     assert verdict(1.0001, 1e-5).word == "usable"
     assert verdict(10.0, 1e-5).word == "weak"
     assert verdict(10.1, 1e-5).word == "hardly any"
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--seed", 1]])
+def test_a_summary_says_what_a_prior_presupposes(screen, votes, folder, words):
+    np.save("guesses.npy", np.zeros(60, dtype=int))
+    rows = told(screen("aggregate", votes, "--prior", "guesses.npy", *words))
+    assert rows["prior"] == "8 votes for each of 60 guesses; void if fitted on the votes"
+    assert "prior" not in told(screen("aggregate", votes, "--dry-run"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
@@ -83,6 +83,97 @@ def test_a_delta_above_one_in_so_many_teachers():
     assert cautions(mechanism, delta=0.025) == ()
     (text,) = cautions(mechanism, delta=0.026)
     assert text.startswith("delta 0.026 is above 1 / 40 votes")
+
+
+@pytest.mark.parametrize(
+    ("votes", "weight", "classes", "sigma"),
+    [(40, 12, 4, 15.0), (40, 40, 4, 6.0), (40, 39, 2, 20.0), (40, 12, 1 << 20, 9.0)],
+)
+def test_teachers_against_a_guess_win_as_often_as_is_said(votes, weight, classes, sigma):
+    mechanism = GNMax(votes, classes, sigma2=sigma, prior_weight=weight)
+    answered, right = mechanism.overruled()
+    assert answered == 1.0
+    drawn = np.random.default_rng(3).normal(size=(200_000, min(classes, 4)))
+    if classes > 4:  # the best of those without a vote, by its law
+        rest = np.random.default_rng(4).random(len(drawn)) ** (1.0 / (classes - 2))
+        drawn = np.column_stack([drawn[:, :2], ndtri(rest)])
+    noisy = sigma * drawn
+    noisy[:, 0] += votes
+    noisy[:, 1] += weight
+    assert right == pytest.approx(np.mean(noisy.argmax(axis=1) == 0), abs=5e-3)
+
+
+def test_of_a_prior_with_more_votes_than_teachers_no_less_is_said_than_is_true():
+    mechanism = GNMax(40, 4, sigma2=20.0, prior_weight=60)
+    noisy = 20.0 * np.random.default_rng(3).normal(size=(200_000, 4)) + (40, 60, 0, 0)
+    right = np.mean(noisy.argmax(axis=1) == 0)
+    assert right - 5e-3 < mechanism.overruled()[1] < 0.5
+
+
+@pytest.mark.parametrize("kind", [ConfidentGNMax, InteractiveGNMax])
+def test_teachers_against_a_guess_must_be_answered_too(kind):
+    mechanism = kind(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=60)
+    assert mechanism.overruled()[0] == pytest.approx(ndtr(50.0 / 100.0))
+    assert mechanism.unanimous()[0] == pytest.approx(ndtr(110.0 / 100.0))
+    assert mechanism.overruled()[1] == mechanism.argmax.overruled()[1] > 0.999
+    assert cautions(mechanism, delta=DELTA) == ()
+    heavy = kind(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=300)
+    assert heavy.overruled()[0] == pytest.approx(ndtr(1.0))
+
+
+@pytest.mark.parametrize("name", [MechanismName.GNMAX, MechanismName.CONFIDENT])
+@pytest.mark.parametrize("teachers", [20, 50, 250])
+def test_a_prior_by_default_needs_no_caution(name, teachers):
+    choice = MechanismChoice(name, prior_weight=teachers // 5)
+    mechanism = choice.build(teachers=teachers, classes=10, queries=100, delta=DELTA)
+    assert cautions(mechanism, delta=DELTA) == ()
+
+
+GUESSES = {
+    "No guess can be overruled: the prior has 41 votes, the teachers 40 together": GNMax(
+        40, 4, sigma2=6.0, prior_weight=41
+    ),
+    "Guesses are hard to overrule: where all 40 votes of the teachers": GNMax(
+        40, 4, sigma2=6.0, prior_weight=36
+    ),
+    "Only guesses are confirmed: a query on which all 40 votes of the teachers": ConfidentGNMax(
+        40, 4, threshold=44.0, sigma1=8.0, sigma2=4.0, prior_weight=10
+    ),
+    "Labels are noise: even where all 50 votes, 10 of them the prior's, agree": GNMax(
+        40, 4, sigma2=70.0, prior_weight=10
+    ),
+    "The threshold is out of reach: even a query on which all 50 votes, 10 of": ConfidentGNMax(
+        40, 4, threshold=51.0, sigma1=8.0, sigma2=4.0, prior_weight=10
+    ),
+}
+
+
+@pytest.mark.parametrize("beginning", GUESSES)
+def test_guesses_that_cannot_be_overruled(beginning):
+    (text,) = cautions(GUESSES[beginning], delta=DELTA)
+    assert text.startswith(beginning)
+
+
+def test_guesses_are_hard_to_overrule_below_nine_times_in_ten():
+    for weight, said in ((28, False), (30, True)):
+        mechanism = GNMax(40, 2, sigma2=6.0, prior_weight=weight)
+        right = ndtr((40 - weight) / (6.0 * np.sqrt(2)))
+        assert mechanism.overruled()[1] == pytest.approx(right)
+        assert bool(right < 0.9) is said
+        assert bool(cautions(mechanism, delta=DELTA)) is said
+
+
+def test_delta_is_about_teachers_and_not_about_guesses():
+    mechanism = GNMax(40, 4, sigma2=2.0, prior_weight=20)
+    (text,) = cautions(mechanism, delta=0.026)
+    assert text.startswith("delta 0.026 is above 1 / 40 votes")
+
+
+def test_warnings_of_a_prior_reach_report_and_quote(counts):
+    words = {"layout": "counts", "sigma2": 4.0, "prior": [0] * 20, "prior_weight": 41}
+    done, quoted = (verb(counts, "gnmax", **words) for verb in (pate.aggregate, pate.quote))
+    for warnings in (done.report.warnings, quoted.warnings):
+        assert any(text.startswith("No guess can be overruled") for text in warnings)
 
 
 def test_an_epsilon_that_promises_nothing():

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import (
     Attempt,
@@ -21,12 +22,14 @@ from pate_cli.disclosure.ledger import (
     Ledger,
     Outcome,
     PastRelease,
+    Round,
     SpendRecord,
     record_beside,
 )
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.votes.vote_file import PriorFacts
 from refusals import refusal
 from runs import charged, round_of
 
@@ -640,3 +643,35 @@ def test_random_damage_gives_a_record_or_one_line(data):
         SpendRecord.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
     except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
+
+
+SHA256 = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("weight", "prior", "message"),
+    [
+        (12, None, "its prior has 0 votes, but it was charged for 12"),
+        (0, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 0"),
+        (7, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 7"),
+        (12, PriorFacts(12, 41, SHA256), "41 guesses of its prior for 40 queries"),
+        (12, PriorFacts(12, -1, SHA256), "-1 guesses of its prior for 40 queries"),
+        (12, PriorFacts(12, 3, "0" * 63), "is no SHA-256 of its prior"),
+        (12, PriorFacts(12, 3, SHA256[1:] + "A"), "is no SHA-256 of its prior"),
+    ],
+)
+def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, message):
+    mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight).parameters()
+    with pytest.raises(LedgerError, match=message):
+        Round("a", mechanism, 40, 40, 30, prior=prior)
+
+
+def test_the_prior_of_a_round_survives_its_ledger():
+    counts = np.tile([30, 6, 4], (20, 1))
+    words = {"layout": "counts", "order": 4, "release": "none", "keep_ledger": True}
+    ledger = pate.aggregate(counts, "gnmax", prior=[0] * 19 + [-1], prior_weight=5, **words).ledger
+    assert Ledger.from_json(ledger.to_json()).rounds == ledger.rounds
+    (done,) = ledger.rounds
+    assert (done.prior.weight, done.prior.guesses) == (5, 19)
+    data = json.loads(ledger.to_json())
+    assert data["rounds"][0]["prior"] == vars(done.prior)

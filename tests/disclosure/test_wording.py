@@ -7,11 +7,11 @@ import itertools
 
 import pytest
 
+import pate_cli as pate
 import reports
-from pate_cli.core.errors import LedgerError
+from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.disclosure.wording import claimed_gap, worded
 
 
@@ -39,6 +39,9 @@ CLAIMS = {
     "passed": {"all-votes", "refusal"},
     "refused": {"all-votes", "refusal"},
     "groups": {"all-votes", "by-group"},
+    "prior": {"all-votes"},
+    "prior, confident": {"all-votes", "this-file", "released-epsilon"},
+    "priors": {"all-votes"},
     "paper": set(),
     "as published": set(),
     "no record": set(),
@@ -92,11 +95,12 @@ def test_the_conditional_bound_of_earlier_versions_is_a_gap():
         report, tested=dataclasses.replace(report.tested, bound="conditional")
     )
     assert worded(sharp).sound
-    for version in range(3, SCHEMA_VERSION):
+    for version in (3, 4):
         early = dataclasses.replace(sharp, read_as=version)
         assert claimed_gap(early) in worded(early).summary
         assert (worded(early).sound, held(worded(early))) == (False, set())
         assert claimed_gap(dataclasses.replace(report, read_as=version)) is None
+    assert worded(dataclasses.replace(sharp, read_as=5)).sound
 
 
 def test_rounds_that_no_run_has_have_no_words():
@@ -108,3 +112,66 @@ def test_rounds_that_no_run_has_have_no_words():
     unsaid = {name: fact for name, fact in several.rounds[0].items() if name != "voting"}
     with pytest.raises(LedgerError, match="several labels is damaged"):
         worded(dataclasses.replace(several, rounds=(unsaid,)))
+
+
+VOID = "All of it is void if the guesses of the prior were fitted on the votes."
+PRIORS = ("prior", "prior, confident", "prior, passed", "priors")
+
+
+@pytest.mark.parametrize("kind", reports.KINDS)
+def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_other(kind):
+    report, _ = reports.made(kind)
+    assert (report.prior is not None) == (kind in PRIORS)
+    assert report.summary.endswith(VOID) == (kind in PRIORS)
+    assert ("guesses of the prior" in report.adjacency) == (kind in PRIORS)
+    told = report.to_dict()
+    assert ("prior" in told) == any("prior" in done for done in told["rounds"])
+    if kind in PRIORS:
+        assert "voids everything" in report.prior.presupposed
+        assert "public, or a function of what was released before" in report.prior.presupposed
+        quiet = dataclasses.replace(report, private=False)
+        assert VOID not in worded(quiet).summary
+
+
+def test_a_release_lists_the_prior_of_every_round():
+    report, _ = reports.made("priors")
+    listed = {done["prior"]["weight"]: done["prior"] for done in report.rounds if "prior" in done}
+    assert {weight: prior["guesses"] for weight, prior in listed.items()} == {12: 20, 7: 20}
+    assert (report.prior.weight, report.prior.guesses) == (None, 40)
+    assert report.prior.sha256 == listed[7]["sha256"] == listed[12]["sha256"]
+
+
+def test_rounds_without_a_prior_beside_one_with():
+    report, _ = reports._released_priors(12, 0)
+    assert sorted("prior" in done for done in report.rounds) == [False, True]
+    assert (report.prior.weight, report.prior.guesses, report.prior.sha256) == (None, 20, None)
+
+
+def test_of_a_prior_without_a_vote_nothing_is_said():
+    words = {"seed": 3, **reports.SHAPE}
+    with_one, without = (
+        pate.aggregate(reports.votes(), "gnmax", **words, **more)
+        for more in ({"prior": reports.guesses(), "prior_weight": 0}, {})
+    )
+    assert with_one.labels.metadata == without.labels.metadata
+    told, plain = (
+        dataclasses.replace(done.report, run=None, time=None).to_json()
+        for done in (with_one, without)
+    )
+    assert told == plain
+
+
+def test_a_quote_says_what_the_report_will():
+    words = {"prior": reports.guesses(), "prior_weight": 12, **reports.SHAPE}
+    quoted = pate.quote(reports.votes(), "gnmax", max_answers=30, **words)
+    report, _ = reports.made("prior")
+    assert (quoted.prior, quoted.adjacency) == (report.prior, report.adjacency)
+    assert quoted.to_dict()["prior"] == report.to_dict()["prior"]
+    assert "prior" not in pate.quote(reports.votes(), "gnmax", **reports.SHAPE).to_dict()
+
+
+@pytest.mark.parametrize("analysis", ["cost", "aggregate"])
+def test_the_published_analysis_knows_no_prior(analysis):
+    words = {**reports.SHAPE, "prior": reports.guesses(), "prior_weight": 12}
+    with pytest.raises(UsageError, match="`prior` goes with `analysis` tight"):
+        getattr(pate, analysis)(reports.votes(), "gnmax", analysis="paper", **words)

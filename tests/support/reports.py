@@ -30,6 +30,11 @@ def votes():
     return counts
 
 
+def guesses():
+    """One for all of these but two."""
+    return pate.Prior([*votes()[:-2].argmax(axis=1), -1, -1])
+
+
 def _run(mechanism="confident", **settings):
     parameters = CONFIDENT if mechanism == "confident" else {}
     done = pate.aggregate(
@@ -75,6 +80,19 @@ def _release(*rounds, again=0, **settings):
             ledgers, release="upper", record=record, again=draw > 0, seed=draw
         ).record
     return pate.release(ledgers, record=record, again=again > 0, seed=9, **settings).report, None
+
+
+def _released_priors(*weights):
+    """Rounds of priors of these weights, 0 for none."""
+    ledgers = [
+        pate.aggregate(
+            votes()[20 * place :][:20], "gnmax", **SHAPE, release="none", order=6.0, seed=place,
+            keep_ledger=True,
+            **({"prior": pate.Prior([0] * 20), "prior_weight": weight} if weight else {}),
+        ).ledger
+        for place, weight in enumerate(weights)
+    ]  # fmt: skip
+    return pate.release(ledgers, release="none", order=6.0, seed=9).report, None
 
 
 def _opened(source, **asked):
@@ -145,11 +163,15 @@ KINDS = {
     "names": lambda: _opened(votes(), mechanism="gnmax", label_names="ant,bee,cow"),
     "groups": lambda: _of_groups("confident"),
     "groups, stability": lambda: _of_groups("stability"),
+    "prior": lambda: _run("gnmax", prior=guesses(), prior_weight=12),
+    "prior, confident": lambda: _run(prior=guesses(), prior_weight=12, release="upper"),
+    "prior, passed": lambda: _test(refuse=False, prior=guesses(), prior_weight=12),
     "binary": lambda: _several("binary"),
     "powerset": lambda: _several("powerset"),
     "a round": lambda: _release((0, 40), release="none"),
     "rounds": lambda: _release((0, 15), (15, 40), release="upper"),
     "draws": lambda: _release((0, 15), (15, 40), again=2, release="upper"),
+    "priors": lambda: _released_priors(12, 7),
     "no record": lambda: _release((0, 40), recorded=False, release="unbiased"),
 }
 

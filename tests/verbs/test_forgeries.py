@@ -505,3 +505,150 @@ def printed(found):
     else:
         for section in found.sections:
             yield from (section.title, *section.texts)
+
+
+# -------------------------------------------------------------------------------------- the prior
+
+
+def priors(data):
+    """Where a report tells of a prior."""
+    return [data["prior"], data["rounds"][0]["prior"]]
+
+
+def without_prior(data):
+    """The same labels as if nothing but teachers had voted."""
+    bare = copy.deepcopy(data)
+    del bare["prior"], bare["rounds"][0]["prior"]
+    for mechanism in (bare["mechanism"], bare["rounds"][0]["mechanism"]):
+        del mechanism["prior_weight"]
+    return bare
+
+
+@pytest.mark.parametrize("kind", ["prior", "prior, confident", "prior, passed"])
+def test_what_is_said_of_a_prior_agrees(kind):
+    data = reports.made(kind)[0].to_dict()
+    assert named(of(data), FAILED) == set()
+    changes = {"weight": [11, 13], "guesses": [37, 41], "sha256": ["0" * 64]}
+    for name, values in changes.items():
+        for value in values:
+            for place in (("prior",), ("rounds", 0, "prior")):
+                assert of(put(data, (*place, name), value)).verdict == FAILS, (place, name)
+    both = put(put(data, ("prior", "weight"), 7), ("rounds", 0, "prior", "weight"), 7)
+    assert "its prior has 7 votes, but it was charged for 12" in told(of(both))["parameters"]
+    many = put(put(data, ("prior", "guesses"), 41), ("rounds", 0, "prior", "guesses"), 41)
+    assert "41 guesses of its prior for 40 queries" in told(of(many))["parameters"]
+    for weight in (0, 7, None):
+        fewer = copy.deepcopy(data)
+        for mechanism in (fewer["mechanism"], fewer["rounds"][0]["mechanism"]):
+            mechanism.pop("prior_weight")
+            if weight is not None:
+                mechanism["prior_weight"] = weight
+        assert "parameters" in named(of(fewer), FAILED)
+
+
+@pytest.mark.parametrize("kind", ["prior", "prior, confident", "prior, passed"])
+def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
+    report, labels = reports.made(kind)
+    data = report.to_dict()
+    for way in ((), ("rounds", 0)):
+        quiet = copy.deepcopy(data)
+        del functools.reduce(lambda inside, name: inside[name], way, quiet)["prior"]
+        assert of(quiet).verdict == FAILS
+    assert of(put(data, ("prior", "presupposed"), "Nothing.")).verdict == FAILS
+    assert (
+        of(put(data, ("guarantee", "summary"), report.summary.partition(" All of it")[0])).verdict
+        == FAILS
+    )
+    # Of no prior at all, the numbers are those of fewer votes, and the labels know better.
+    bare = parse_report(json.dumps(without_prior(data)).encode()).report
+    forged = verbs._again(bare)
+    assert forged.prior is None
+    assert named(HERE(forged), FAILED) == set()
+    for suffix in ("parquet", "csv"):
+        path = tmp_path / f"labels.{suffix}"
+        labels.save(path)
+        found = HERE(forged.with_labels(path), path)
+        if suffix == "parquet":
+            assert told(found)["labels by parameters"].startswith(
+                "their metadata give another prior_"
+            )
+        assert (found.verdict == FAILS) == (suffix == "parquet")
+
+
+def test_labels_name_the_prior_that_voted(tmp_path):
+    report, labels = reports.made("prior")
+    (done,) = report.rounds
+    names = {"prior_weight", "prior_guesses", "prior_sha256"}
+    assert {name: labels.metadata[name] for name in names} == {
+        f"prior_{name}": str(fact) for name, fact in done["prior"].items()
+    }
+    assert not names & set(reports.made("gnmax")[1].metadata)
+    path = tmp_path / "labels.parquet"
+    labels.save(path)
+    assert named(HERE(report.with_labels(path), path), FAILED) == set()
+    for name, fact in (("sha256", "0" * 64), ("guesses", 40)):
+        other = done | {"prior": done["prior"] | {name: fact}}
+        forged = verbs._again(dataclasses.replace(report, rounds=(other,)))
+        assert named(HERE(forged), FAILED) == set()
+        found = HERE(forged.with_labels(path), path)
+        assert told(found)["labels by parameters"] == f"their metadata give another prior_{name}"
+    bare = {name: text for name, text in labels.metadata.items() if name not in names}
+    dataclasses.replace(labels, metadata=bare).save(path, force=True)
+    assert "labels by parameters" in named(HERE(report.with_labels(path), path), FAILED)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_no_earlier_version_had_a_prior(version):
+    data = as_of(reports.made("prior")[0], version)
+    assert "prior" not in data
+    with pytest.raises(ReportError, match=f"version {version} has no field 'prior'"):
+        of(data)
+    quiet = copy.deepcopy(data)
+    del quiet["rounds"][0]["prior"]
+    assert of(quiet).verdict == FAILS
+
+
+def test_the_guesses_are_known_by_their_hash(tmp_path):
+    report, _ = reports.made("prior")
+    assert named(HERE(report), OPEN) == {"guesses"}
+    assert told(HERE(report))["prior by hash"] == "its file was not given"
+    assert "prior by hash" not in named(HERE(report, prior=reports.guesses()), FAILED)
+    other = HERE(report, prior=pate.Prior([0] * 40))
+    assert (other.verdict, named(other, FAILED)) == (FAILS, {"prior by hash"})
+    assert "prior by hash" in named(HERE(reports.made("gnmax")[0], prior=reports.guesses()), FAILED)
+    path = tmp_path / "guesses.npy"
+    np.save(path, reports.guesses().guesses)
+    done = pate.aggregate(reports.votes(), "gnmax", **reports.SHAPE, prior=path, prior_weight=12)
+    found = HERE(done.report, prior=path)
+    assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"guesses"})
+    np.save(path, reports.guesses().guesses[::-1])
+    assert named(HERE(done.report, prior=path), FAILED) == {"prior by hash"}
+
+
+def test_a_prior_too_heavy_to_be_charged_again_is_refused():
+    data = copy.deepcopy(reports.made("prior")[0].to_dict())
+    for facts in (data["mechanism"], data["rounds"][0]["mechanism"]):
+        facts["prior_weight"] = 10**9
+    for facts in priors(data):
+        facts["weight"] = 10**9
+    with pytest.raises(ReportError, match="a vote of a prior counts as one"):
+        of(data)
+
+
+def test_words_of_version_5_are_those_of_now():
+    data = as_of(reports.made("upper")[0], 5)
+    assert named(of(data), FAILED) == set()
+    for way, text in sentences(data):
+        assert of(put(data, way, f"{text} It was audited.")).verdict == FAILS, way
+    tested = as_of(reports.made("passed")[0], 5)
+    tested["tested"] |= {"orders": [2.0, 3.0], "distances": 7}
+    assert of(tested).verdict == FAILS
+
+
+def test_parts_of_version_5_keep_what_they_cost_in_the_total():
+    report = reports.total(*PARTS["both"])
+    data = as_of(report, 5)
+    assert all(part["total_rdp"] for part in data["external"])
+    found = of(data)
+    assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"external parts"})
+    assert parse_report(json.dumps(data).encode()).report.to_dict() == data

@@ -51,6 +51,10 @@ LEFT = {
     "refused": {"coin", "earlier attempts"},
     "sharp": {"coin", "earlier attempts"},
     "met": {"earlier attempts"},
+    "prior": {"guesses"},
+    "prior, confident": {"draw", "guesses"},
+    "prior, passed": {"coin", "earlier attempts", "guesses"},
+    "priors": {"guesses"},
 }
 
 
@@ -84,7 +88,9 @@ def test_what_is_looked_at(kind):
     assert set(library.values()) <= {OK, SKIPPED}
     drawn = report.sanitized.epsilon is not None
     assert outcomes.get("draw") == (OPEN if drawn else None)
-    assert ("target" in outcomes) == (kind in ("passed", "refused", "sharp", "met"))
+    tested = ("passed", "refused", "sharp", "met", "prior, passed")
+    assert ("target" in outcomes) == (kind in tested)
+    assert outcomes.get("prior") == (OK if report.prior else None)
     assert ("groups" in outcomes) == bool(report.groups)
 
 
@@ -159,6 +165,7 @@ ALTERED = {
     **dict.fromkeys(("stability", "permute-and-flip", "groups, stability"), ALL),
     "sparse-vector": ALL,
     **dict.fromkeys(("refused", "passed"), NOT_CHARGED),
+    "prior": ("prior", "rounds", "guarantee", "epsilon", "data_independent"),
     **dict.fromkeys(("as published", "no record", "groups", "binary", "powerset"), NOT_CHARGED),
     "confident": ("epsilon", "data_independent", "rounds"),
     "upper": ("epsilon", "sanitized"),
@@ -250,7 +257,9 @@ def test_noise_too_small_to_be_charged_again_is_refused(sigma):
 # ------------------------------------------------------------------------------------- the labels
 
 FORMATS = list(LabelFormat)
-OF_LABELS = ("gnmax", "confident", "stability", "interactive", "names", "binary", "powerset")
+OF_LABELS = (
+    "gnmax", "confident", "stability", "interactive", "names", "binary", "powerset", "prior",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("label_format", FORMATS)

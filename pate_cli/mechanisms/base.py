@@ -30,7 +30,7 @@ from pate_cli.core.arrays import (
     SparseCounts,
     dense,
 )
-from pate_cli.core.checks import MOST_CLASSES, check_ensemble
+from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.core.words import MechanismName
@@ -133,6 +133,11 @@ class Mechanism(Labeller):
         if isinstance(weight, bool) or not isinstance(weight, int | np.integer) or weight < 0:
             raise ParameterError(
                 f"prior_weight must be a whole number of votes, at least 0, got {weight!r}"
+            )
+        if self.classes > DENSE_CLASSES and self.most_votes > MOST_VOTED:
+            raise ParameterError(
+                f"teachers and prior_weight must be at most {MOST_VOTED} together with more than "
+                f"{DENSE_CLASSES} classes, got {self.most_votes}"
             )
         if self.classes > self.most_classes:
             raise ParameterError(

@@ -265,14 +265,14 @@ def _again(report: Report) -> Report:
     """The report written again from what is public in it; PateError where no run is like that."""
     rounds = rounds_of(report)
     mechanisms = [mechanism_from_parameters(each.mechanism) for each in rounds]
-    if any(mechanism.teachers > _MOST_TEACHERS for mechanism in mechanisms):
+    if any(mechanism.most_votes > _MOST_TEACHERS for mechanism in mechanisms):
         raise ReportError(f"more than {_MOST_TEACHERS} teachers are not computed again")
     for mechanism in mechanisms:
         for name, value in mechanism.parameters().items():
-            if name.startswith("sigma") and mechanism.teachers > _MOST_TEACHERS * value:
+            if name.startswith("sigma") and mechanism.most_votes > _MOST_TEACHERS * value:
                 raise ReportError(
-                    f"a {name} of {value:g} votes among {mechanism.teachers} teachers is not "
-                    "computed again: it takes too long"
+                    f"a {name} of {value:g} votes among {mechanism.most_votes} teachers "
+                    "is not computed again: it takes too long"
                 )
     delta = _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)

@@ -85,7 +85,9 @@ class Prior:
         if values.dtype.kind == "f":
             values = _probabilities(values)
         else:
-            values = values.astype(np.int64)
+            # Above the largest int64 a guess would come out negative, and so perhaps as none.
+            largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
+            values = np.minimum(values, values.dtype.type(largest)).astype(np.int64)
             _refuse(values < NO_GUESS, f"a guess below {NO_GUESS}, which stands for none")
         object.__setattr__(self, "guesses", values)
         object.__setattr__(self, "_rows", SideRows(_NOUN, len(values), self.ids))

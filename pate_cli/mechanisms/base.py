@@ -45,6 +45,8 @@ def untold(share: float) -> None:
 
 _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 _PRIOR = "prior_weight"
+# Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
+_MOST_PRIOR = 100
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,11 @@ class Mechanism(Labeller):
         if isinstance(weight, bool) or not isinstance(weight, int | np.integer) or weight < 0:
             raise ParameterError(
                 f"prior_weight must be a whole number of votes, at least 0, got {weight!r}"
+            )
+        if weight > _MOST_PRIOR * self.teachers:
+            raise ParameterError(
+                f"prior_weight must be at most {_MOST_PRIOR} times the {self.teachers} teachers, "
+                f"got {weight}"
             )
         if self.classes > DENSE_CLASSES and self.most_votes > MOST_VOTED:
             raise ParameterError(

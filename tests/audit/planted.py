@@ -192,7 +192,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "noise: used again from batch to batch",
-            "noise.py",
+            "core/noise.py",
             'self._noise("labels", operator.index(first) * operator.index(draws))',
             'self._noise("labels", 0)',
             "gnmax: two rows in different batches",
@@ -259,7 +259,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "target: passing without a coin",
-            "accounts.py",
+            "run/accounts.py",
             'not key.aside("coin").comes_up(coin.log_refuse)',
             "coin.chance > 0.5",
             "target: where the chance to pass changes most",

@@ -218,10 +218,10 @@ KINDS = {
     "interactive, two classes, two votes a record": Kind("interactive", classes=2, votes=2),
     "gnmax, a prior": Kind("gnmax", prior=0.3, sizes=FEW),
     "gnmax, exact states, a prior": Kind("gnmax", CONDITIONAL, classes=2, prior=1.2, quick=True),
-    "gnmax, conditional, a prior": Kind("gnmax", CONDITIONAL, prior=0.3, sizes=LOUD[:2]),
+    "gnmax, conditional, a prior": Kind("gnmax", CONDITIONAL, prior=0.3, sizes=LOUD[3:]),
     "confident, a prior": Kind("confident", prior=0.3, sizes=FEW),
     "confident, two votes a record, a prior": Kind("confident", votes=2, prior=0.3, sizes=FEW),
-    "confident, conditional, a prior": Kind("confident", CONDITIONAL, prior=0.3, sizes=LOUD[:2]),
+    "confident, conditional, a prior": Kind("confident", CONDITIONAL, prior=0.3, sizes=LOUD[:1]),
     "confident, exact states, a prior": Kind(
         "confident", CONDITIONAL, classes=2, prior=0.3, quick=True, sizes=FEW
     ),

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+import pate_cli as pate
 from divergences import renyi
 from graphs import Graph, every_histogram
 from laws import gaussian_argmax_law
@@ -29,7 +30,8 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.published import account as published
-from pate_cli.votes.beside.prior import shared_out
+from pate_cli.votes import open_votes
+from pate_cli.votes.beside.prior import Prior, shared_out
 from pate_cli.votes.beside.student import StudentPredictions
 
 ORDERS = (2.2, 7.0)
@@ -353,3 +355,60 @@ def test_the_published_analysis_takes_them_for_teachers_too(name):
     curves = [known.sensitivity(each, counts, 14.0) for each in (it, more)]
     np.testing.assert_array_equal(*curves)
     assert curves[0].shape == (310,)
+
+
+# ---------------------------------------------------------------- votes of the paper
+
+
+@pytest.fixture(scope="session")
+def mnist(mnist_file):
+    """464 histograms, the same with guesses spread from a hundred public labels, and the truth."""
+    guesses, truth = (mnist_file.with_name(f"mnist_{what}.npy") for what in ("prior", "truth"))
+    for file in (guesses, truth):
+        if not file.exists():
+            pytest.skip(f"no {file.name} beside the published votes")
+    prior = Prior(np.load(guesses, allow_pickle=False))
+    with open_votes(mnist_file) as votes:
+        found = [
+            next(file.batches(limit=464)).counts for file in (votes, votes.with_prior(prior, 60))
+        ]
+    return (*found, np.load(truth, allow_pickle=False)[:464].astype(np.int64))
+
+
+def test_guesses_buy_labels_that_are_true_at_a_lower_price(mnist):
+    """T 200, σ 100 and 40, B 60: as many answers as the paper has, nearer to the truth."""
+    plain, guessed_at, truth = mnist
+    np.testing.assert_array_equal((guessed_at - plain).sum(axis=1), 60)
+    it = ConfidentGNMax(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=60)
+    answered = it.answer_chance(guessed_at)
+    assert 286.0 <= answered.sum() < 287.0
+    law = np.exp(gaussian_argmax_law(guessed_at, it.sigma2))[np.arange(464), truth]
+    right = (answered * law).sum() / answered.sum()
+    assert 0.96 <= right < 0.97
+    before = np.exp(gaussian_argmax_law(plain, it.sigma2))[np.arange(464), truth]
+    alone = replace(it, prior_weight=0)
+    asked = alone.answer_chance(plain)
+    assert (asked * before).sum() / asked.sum() < right
+    assert asked.sum() < 200.0
+    price = it.rdp(it.score(guessed_at), np.array([15.0])).sum()
+    assert price < 0.85 * alone.rdp(alone.score(plain), np.array([15.0])).sum()
+
+
+def test_labels_of_a_run_with_guesses_are_as_true_as_they_should_be(mnist_file, mnist):
+    """One run of 464 queries: within five standard deviations of what is expected."""
+    truth = mnist[2]
+    done = pate.aggregate(
+        mnist_file,
+        "confident",
+        threshold=200,
+        sigma1=100,
+        sigma2=40,
+        prior=mnist_file.with_name("mnist_prior.npy"),
+        prior_weight=60,
+        max_queries=464,
+        seed=3,
+    )
+    labels = done.labels.labels
+    answered = labels >= 0
+    assert abs(np.count_nonzero(answered) - 286.3) < 5.0 * np.sqrt(464 / 4.0)
+    assert np.mean(labels[answered] == truth[answered]) > 0.9

@@ -262,6 +262,16 @@ def test_the_hash_is_of_what_is_held():
     assert Prior(SHARES).sha256 == Prior(SHARES.copy()).sha256
 
 
+def test_several_files_are_one_prior(parquet, tmp_path):
+    for part in range(2):
+        parquet({"label": GUESSES[2 * part : 2 * part + 2]}, f"parts/{part}.parquet")
+    folder = tmp_path / "parts"
+    for path in (folder, f"{folder}/*.parquet", folder.as_uri()):
+        prior = prior_of(path, None)
+        assert cast(prior) == GUESSES
+        assert prior.sha256 == Prior(np.array(GUESSES)).sha256
+
+
 def test_a_prior_keeps_what_it_was_given():
     given_away = np.array([0, 1])
     prior = Prior(given_away)
@@ -506,6 +516,21 @@ def test_workers_change_nothing(opened, workers):
         whole = np.concatenate([b.counts for b in file.batches()])
     alone = pate.aggregate(whole, "gnmax", sigma2=3.0, seed=1, layout="counts", teachers=34)
     assert list(done.labels) == list(alone.labels)
+
+
+@pytest.mark.parametrize("voting", list(Voting))
+def test_runs_of_several_labels(voting):
+    """A guess that outvotes all teachers is what comes out; where there is none, they decide."""
+    ballots = np.zeros((12, 9, 3), dtype=np.int64)
+    guesses = np.tile([[1, 0, 1], [0, 1, NO_GUESS]], (6, 1))
+    asked = {"layout": "multilabel", "voting": voting, "teachers": 9, "sigma2": "0.01 votes"}
+    if voting is Voting.POWERSET:
+        guesses = np.tile([5, NO_GUESS], 6)
+    done = pate.aggregate(
+        ballots, "gnmax", seed=1, prior=guesses, prior_weight=20, max_queries=10, **asked
+    )
+    wanted = [5, 0] * 5 if voting is Voting.POWERSET else [1, 0, 1, 0, 1, 0] * 5
+    assert done.labels.labels.ravel().tolist() == wanted
 
 
 def test_weights_are_whole_votes_or_a_share_rounded(histograms):

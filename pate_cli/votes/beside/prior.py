@@ -63,7 +63,8 @@ class Prior:
         ids: the queries' ids, or None when rows match votes by their order.
         words: distinct texts, of which guesses are places, or which columns of probabilities are
             called; None for numbers.
-        sha256: of the file it was read from, or of the numbers themselves; 64 hexadecimal digits.
+        sha256: of the file it was read from, or, of several and of an array, of the numbers
+            themselves; 64 hexadecimal digits.
     """
 
     guesses: NDArray[Any]
@@ -315,9 +316,17 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
     if label_set is not None and values.ndim == 2 and values.shape[1] == label_set.count:
         values = _of_sets(values, label_set, side.name)
     try:
-        return Prior(values, side.ids, words, digest_of(fspath(path)).sha256)
+        return Prior(values, side.ids, words, _sha256(path))
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
+
+
+def _sha256(path: str | PathLike[str]) -> str:
+    """Of a file; none of several, of which the numbers themselves are then hashed."""
+    try:
+        return digest_of(fspath(path)).sha256
+    except VoteError:
+        return ""
 
 
 def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:

@@ -30,7 +30,7 @@ from pate_cli.core.arrays import (
     SparseCounts,
     dense,
 )
-from pate_cli.core.checks import MOST_CLASSES, check_ensemble
+from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
 from pate_cli.core.words import MechanismName
@@ -45,6 +45,8 @@ def no_progress(share: float) -> None:
 
 _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 _PRIOR = "prior_weight"
+# Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
+_MOST_PRIOR = 100
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,16 @@ class Mechanism(Labeller):
         if isinstance(weight, bool) or not isinstance(weight, int | np.integer) or weight < 0:
             raise ParameterError(
                 f"prior_weight must be a whole number of votes, at least 0, got {weight!r}"
+            )
+        if weight > _MOST_PRIOR * self.teachers:
+            raise ParameterError(
+                f"prior_weight must be at most {_MOST_PRIOR} times the {self.teachers} teachers, "
+                f"got {weight}"
+            )
+        if self.classes > DENSE_CLASSES and self.most_votes > MOST_VOTED:
+            raise ParameterError(
+                f"teachers and prior_weight must be at most {MOST_VOTED} together with more than "
+                f"{DENSE_CLASSES} classes, got {self.most_votes}"
             )
         if self.classes > self.most_classes:
             raise ParameterError(

@@ -118,7 +118,7 @@ def _gnmax_steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Fl
 
 def _gnmax_sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
     return published.gnmax_local_sensitivity(
-        counts, sigma=mechanism.sigma2, order=order, teachers=mechanism.teachers
+        counts, sigma=mechanism.sigma2, order=order, teachers=mechanism.most_votes
     )
 
 
@@ -140,7 +140,7 @@ def _confident_sensitivity(mechanism: Any, counts: Counts, order: float) -> Floa
         sigma1=mechanism.sigma1,
         sigma2=mechanism.sigma2,
         order=order,
-        teachers=mechanism.teachers,
+        teachers=mechanism.most_votes,
         scores=mechanism.test_score(counts),
     )
 
@@ -244,7 +244,7 @@ class _Charge:
     def __call__(self, mechanism: Mechanism, counts: Histograms) -> _Charges:
         known = _KNOWN[mechanism.name]
         steps = known.steps(mechanism, dense(counts), self.orders)
-        sensitivity = np.zeros((self.orders.size, mechanism.teachers))
+        sensitivity = np.zeros((self.orders.size, mechanism.most_votes))
         if known.sensitivity is not None:
             for row, order in enumerate(self.orders.tolist()):
                 sensitivity[row] = known.sensitivity(mechanism, dense(counts), order)
@@ -257,7 +257,8 @@ class PublishedAccount(LedgerAccount):
     Attributes:
         orders: Rényi orders, [orders].
         rdp: expected cost so far, [orders], nats.
-        sensitivity: Σ of the published local sensitivity at distance d < τ, [orders, τ], nats.
+        sensitivity: Σ of the published local sensitivity at distance d < τ + B, a prior's votes
+            being as good as teachers', [orders, τ + B], nats.
         queries: rows seen.
     """
 
@@ -267,7 +268,7 @@ class PublishedAccount(LedgerAccount):
         self.orders = check_orders([plan.order])
         require_published_sensitivity(mechanism, self.orders)
         self.rdp = np.zeros(self.orders.size)
-        self.sensitivity = np.zeros((self.orders.size, mechanism.teachers))
+        self.sensitivity = np.zeros((self.orders.size, mechanism.most_votes))
         self.queries = 0
 
     @property

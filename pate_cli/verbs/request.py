@@ -236,6 +236,8 @@ def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, E
         engine_for(work["engine"], workers=work["workers"]) as place,
         open_votes(votes, **reading) as file,
     ):
+        if file.prior is not None and "prior" not in asked:
+            raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
         yield file, place
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import at_least_one
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, PublicFact, Voting
 from pate_cli.files.inputs import Inputs
@@ -181,8 +181,11 @@ class VoteFile:
             weight: B, whole votes, at least 0.
 
         Raises:
-            VoteError: the prior is of something else.
+            VoteError: the prior is of something else, or there is one already, whose votes the
+                weight would leave out.
         """
+        if self.prior is not None:
+            raise VoteError("these votes have a prior already; give one")
         found = prior.named(self.class_names, self.classes)
         reader = PriorReader(self.reader, found, weight, self.classes)
         return replace(self, reader=reader, prior=PriorFacts(weight, 0, found.sha256))

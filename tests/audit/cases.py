@@ -112,6 +112,7 @@ class LabelCase(DrawnCase):
             noise have periods of powers of two, if any).
         reading: how the votes are to be read, beside their layout.
         predictions: of the student, [k, m].
+        prior: the guesses of a public prior, [k].
         runs: how many files the draws are spread over, where a file of all of them could not be
             charged.
     """
@@ -125,6 +126,7 @@ class LabelCase(DrawnCase):
     draws: int = 1 << 16
     reading: Mapping[str, Any] = field(default_factory=dict)
     predictions: list[list[float]] | None = None
+    prior: list[int] | None = None
     runs: int = 1
 
     def claim(self) -> float:
@@ -161,6 +163,8 @@ class LabelCase(DrawnCase):
         if self.predictions is not None:
             values = np.repeat(np.array(self.predictions), times, axis=0)
             given["predictions"] = pate.StudentPredictions(values)
+        if self.prior is not None:
+            given["prior"] = np.repeat(np.array(self.prior), times)
         return given
 
 
@@ -389,7 +393,7 @@ def _rows(votes: list[int], times: int) -> list[list[int]]:
 
 def _labels(name: str, mechanism: str, one: Any, other: Any, **rest: Any) -> LabelCase:
     """A case of labels; further words are the mechanism's parameters, but for those of a case."""
-    own = ("delta", "draws", "reading", "predictions", "runs")
+    own = ("delta", "draws", "reading", "predictions", "prior", "runs")
     settings = {word: rest.pop(word) for word in own if word in rest}
     return LabelCase(name, mechanism, rest, one, other, settings.pop("delta", 0.01), **settings)
 
@@ -452,6 +456,25 @@ LABELS = (
         sigma2=_S,
         draws=1 << 19,
     ),
+    # A guess that makes a tie of what is none, and one that parts a tie.
+    _labels(
+        "gnmax: a tie turned that a guess makes",
+        "gnmax",
+        _rows([13, 8], _K),
+        _rows([12, 9], _K),
+        sigma2=_S,
+        prior=[1] * _K,
+        prior_weight=4,
+    ),
+    _labels(
+        "gnmax: a tie turned that a guess parts",
+        "gnmax",
+        _rows([11, 10], _K),
+        _rows([10, 11], _K),
+        sigma2=_S,
+        prior=[0] * _K,
+        prior_weight=4,
+    ),
     # A test that nearly always passes, and a tie behind it.
     _labels(
         "confident: a tie that passes",
@@ -500,6 +523,29 @@ LABELS = (
         sigma1=9.9,
         sigma2=120.0,
         teachers_per_record=3,
+    ),
+    # A threshold that more votes than there are teachers reach, and one that still more would.
+    _labels(
+        "confident: at the threshold by a guess",
+        "confident",
+        _rows([16, 5], _K),
+        _rows([15, 6], _K),
+        threshold=35.5,
+        sigma1=3.3,
+        sigma2=40.0,
+        prior=[0] * _K,
+        prior_weight=20,
+    ),
+    _labels(
+        "confident: a guess short of the threshold",
+        "confident",
+        _rows([16, 5], _K),
+        _rows([15, 6], _K),
+        threshold=55.5,
+        sigma1=3.3,
+        sigma2=40.0,
+        prior=[0] * _K,
+        prior_weight=20,
     ),
     # max n − τp is 5.5 on one side of the threshold and 4.5 on the other; no whole numbers.
     _labels(

@@ -154,7 +154,8 @@ def test_a_planted_bug_is_caught_and_stays_in_its_copy(tmp_path):
 
 
 def test_a_bug_that_does_not_fit_is_told(tmp_path):
-    (tmp_path / "noise.py").write_text("twice twice")
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "noise.py").write_text("twice twice")
     bug = PLANTED["noise: used again from batch to batch"]
     with pytest.raises(ValueError, match="0 times"):
         bug.plant(tmp_path)

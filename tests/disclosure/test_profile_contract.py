@@ -128,7 +128,7 @@ LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "gnmax": lambda m, counts: gaussian_argmax_law(counts, m.sigma2),
     "confident": lambda m, counts: law_after_a_test(m, counts, counts.max(axis=1)),
     "interactive": lambda m, counts: law_after_a_test(
-        m, counts, (counts - m.teachers * m.predictions.probabilities).max(axis=1)
+        m, counts, (counts - m.most_votes * m.predictions.probabilities).max(axis=1)
     ),
     "lnmax": lambda m, counts: laplace_argmax_law(counts, m.laplace_scale),
     "permute-and-flip": lambda m, counts: np.log(permute_and_flip_law(counts, m.exponential_scale)),
@@ -170,6 +170,7 @@ class Kind:
         rows: how many rows of votes a query is.
         quick: whether all orders take no time worth telling.
         sizes: ensembles.
+        prior: how many votes a public guess at the first class has, a share of the teachers.
     """
 
     mechanism: str
@@ -180,9 +181,12 @@ class Kind:
     rows: int = 1
     quick: bool = False
     sizes: tuple[Size, ...] = SIZES
+    prior: float = 0.0
 
     def build(self, size):
         more = {"teachers_per_record": self.votes, "votes_together": self.together}
+        if self.prior:
+            more["prior_weight"] = round(self.prior * size.teachers)
         return BUILD[self.mechanism](size, self.classes, **more)
 
     @property
@@ -212,6 +216,16 @@ KINDS = {
     "interactive, two classes": Kind("interactive", classes=2),
     "interactive, two votes a record": Kind("interactive", votes=2, sizes=FEW),
     "interactive, two classes, two votes a record": Kind("interactive", classes=2, votes=2),
+    "gnmax, a prior": Kind("gnmax", prior=0.3, sizes=FEW),
+    "gnmax, exact states, a prior": Kind("gnmax", CONDITIONAL, classes=2, prior=1.2, quick=True),
+    "gnmax, conditional, a prior": Kind("gnmax", CONDITIONAL, prior=0.3, sizes=LOUD[3:]),
+    "confident, a prior": Kind("confident", prior=0.3, sizes=FEW),
+    "confident, two votes a record, a prior": Kind("confident", votes=2, prior=0.3, sizes=FEW),
+    "confident, conditional, a prior": Kind("confident", CONDITIONAL, prior=0.3, sizes=LOUD[:1]),
+    "confident, exact states, a prior": Kind(
+        "confident", CONDITIONAL, classes=2, prior=0.3, quick=True, sizes=FEW
+    ),
+    "interactive, a prior": Kind("interactive", prior=0.3, sizes=FEW),
     "lnmax": Kind("lnmax"),
     "lnmax, two classes": Kind("lnmax", classes=2),
     "lnmax, two votes a record": Kind("lnmax", votes=2),
@@ -321,7 +335,8 @@ class Walks:
 
     @property
     def counts(self):
-        return self.queries.reshape(-1, self.kind.classes)
+        guess = self.mechanism.prior_weight * np.eye(self.kind.classes, dtype=np.int64)[0]
+        return self.queries.reshape(-1, self.kind.classes) + guess
 
     @cached_property
     def mechanism(self):
@@ -391,10 +406,13 @@ class Walks:
         return max(self.share(here, there, cost) for (here, there), (cost, _) in pairs)
 
     def at_most_aside(self):
-        """The same to every neighbour of some histograms."""
+        """The same to every neighbour of some histograms.
+
+        Where a prior votes, to those as well in which one of its votes has moved.
+        """
         places = np.arange(0, len(self.counts), ASIDE)
         aside = [neighbours_of(self.counts[place]) for place in places]
-        aside = [found[found.sum(axis=1) <= self.size.teachers] for found in aside]
+        aside = [found[found.sum(axis=1) <= self.mechanism.most_votes] for found in aside]
         places = np.repeat(places, [len(found) for found in aside])
         here = self.law_of(places, self.counts[places])
         there = self.law_of(places, np.concatenate(aside))

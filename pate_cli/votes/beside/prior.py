@@ -63,7 +63,8 @@ class Prior:
         ids: the queries' ids, or None when rows match votes by their order.
         words: distinct texts, of which guesses are places, or which columns of probabilities are
             called; None for numbers.
-        sha256: of the file it was read from, or of the numbers themselves; 64 hexadecimal digits.
+        sha256: of the file it was read from, or, of several and of an array, of the numbers
+            themselves; 64 hexadecimal digits.
     """
 
     guesses: NDArray[Any]
@@ -85,7 +86,9 @@ class Prior:
         if values.dtype.kind == "f":
             values = _probabilities(values)
         else:
-            values = values.astype(np.int64)
+            # Above the largest int64 a guess would come out negative, and so perhaps as none.
+            largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
+            values = np.minimum(values, values.dtype.type(largest)).astype(np.int64)
             _refuse(values < NO_GUESS, f"a guess below {NO_GUESS}, which stands for none")
         object.__setattr__(self, "guesses", values)
         object.__setattr__(self, "_rows", SideRows(_NOUN, len(values), self.ids))
@@ -304,20 +307,40 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
                     check_label_set(f"{side.name}: {_NOUN}", len(names or ()), names, label_set)
                 values = side_by_side(values, side.name)
                 if label_set is not None:
-                    values = np.where(np.isnan(values), NO_GUESS, values).astype(np.int64)
+                    values = np.where(np.isnan(values), NO_GUESS, values)
     if values.dtype.kind == "U":
         found, places = np.unique(values, return_inverse=True)
         words = tuple(word for word in found.tolist() if word)
         # An empty text comes first, and is no guess.
         values = places - (1 if "" in found else 0)
-    if label_set is not None and label_set.voting is Voting.POWERSET and values.ndim == 2:
-        given = values.astype(np.int64)
-        none = (given < 0).any(axis=1)
-        values = np.where(none, NO_GUESS, given @ (1 << np.arange(label_set.count)))
+    if label_set is not None and values.ndim == 2 and values.shape[1] == label_set.count:
+        values = _of_sets(values, label_set, side.name)
     try:
-        return Prior(values, side.ids, words, digest_of(fspath(path)).sha256)
+        return Prior(values, side.ids, words, _sha256(path))
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
+
+
+def _sha256(path: str | PathLike[str]) -> str:
+    """Of a file; none of several, of which the numbers themselves are then hashed."""
+    try:
+        return digest_of(fspath(path)).sha256
+    except VoteError:
+        return ""
+
+
+def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:
+    """Guesses at every label of a query, as pairs or as sets, by how the teachers vote."""
+    numbers = values.dtype.kind in "iufb"
+    bad = ~np.isin(values, (NO_GUESS, 0, 1)) if numbers else np.ones(values.shape, dtype=bool)
+    if bad.any():
+        row = int(np.argwhere(bad)[0, 0])
+        raise VoteError(f"{source}: row {row} has a guess that is neither 1, 0 nor {NO_GUESS}")
+    given = values.astype(np.int64)
+    if label_set.voting is Voting.BINARY:
+        return given
+    sets = given @ (1 << np.arange(label_set.count))
+    return np.where((given == NO_GUESS).any(axis=1), NO_GUESS, sets)
 
 
 def _label_column(table: Any) -> NDArray[Any]:

@@ -1,0 +1,414 @@
+"""A public prior on whole graphs of neighbours, with exact laws: it is B more teachers, no less.
+
+Histograms are those of all ballots, missing ones included, with the votes of a prior on top: for a
+class that teachers may agree with or contradict, shared out over classes, or absent. Two are
+neighbours where the *teachers'* votes are, under the same guess, whatever the sum may look like.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+import pate_cli as pate
+from divergences import renyi
+from graphs import Graph, every_histogram
+from laws import gaussian_argmax_law
+from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_scores
+from pate_cli.accounting.threshold import worst_threshold_rdp
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.profile import states_for
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class, scored_from_parameters
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.published import account as published
+from pate_cli.votes import open_votes
+from pate_cli.votes.beside.prior import Prior, shared_out
+from pate_cli.votes.beside.student import StudentPredictions
+
+ORDERS = (2.2, 7.0)
+TEACHERS = {2: 5, 3: 4, 4: 3}
+WEIGHTS = (0, 1, 3, 9)
+DISTANCES = np.arange(5)
+NO_MORE = 1.0 + 1e-9
+
+
+def mechanism_of(name, classes, weight, k=1):
+    teachers = TEACHERS[classes]
+    more = {"teachers_per_record": k, "prior_weight": weight}
+    if name == "gnmax":
+        return GNMax(teachers, classes, sigma2=2.1, **more)
+    test = {"threshold": teachers + weight / 2.0 - 1.0, "sigma1": 1.7, "sigma2": 2.4}
+    if name == "confident":
+        return ConfidentGNMax(teachers, classes, **test, **more)
+    return InteractiveGNMax(teachers, classes, **test, **more)
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """Every histogram of τ teachers under every guess, and the neighbours under the same one."""
+
+    mechanism: ConfidentGNMax | GNMax
+
+    @cached_property
+    def guesses(self):
+        """What the prior adds: nothing, all for one class, some for each."""
+        m, weight = self.mechanism.classes, self.mechanism.prior_weight
+        none, first = np.zeros(m, dtype=np.int64), weight * np.eye(m, dtype=np.int64)[0]
+        shares = np.arange(m, 0, -1.0)[None] / np.arange(m, 0, -1.0).sum()
+        return np.unique(np.stack([none, first, *shared_out(shares, weight)]), axis=0)
+
+    @cached_property
+    def graph(self):
+        it = self.mechanism
+        more = {"missing": it.teachers, "teachers_per_record": it.teachers_per_record}
+        return Graph.of(it.teachers, it.classes, **more)
+
+    @cached_property
+    def counts(self):
+        return (self.guesses[:, None] + self.graph.histograms[None]).reshape(
+            -1, self.mechanism.classes
+        )
+
+    @cached_property
+    def edges(self):
+        size = len(self.graph.histograms)
+        return np.concatenate([self.graph.edges + at * size for at in range(len(self.guesses))]).T
+
+    @cached_property
+    def bound(self):
+        if not isinstance(self.mechanism, InteractiveGNMax):
+            return self.mechanism
+        m = self.mechanism.classes
+        students = np.random.default_rng(m).dirichlet(np.full(m, 0.6), size=len(self.guesses))
+        each = np.repeat(students, len(self.graph.histograms), axis=0)
+        return replace(self.mechanism, predictions=StudentPredictions(each))
+
+    @cached_property
+    def log_law(self):
+        """By a way of its own: the argmax by another quadrature, and the test by its definition."""
+        law = gaussian_argmax_law(self.counts, self.mechanism.sigma2)
+        if isinstance(self.mechanism, GNMax):
+            return law
+        score = self.counts.max(axis=1)
+        if isinstance(self.mechanism, InteractiveGNMax):
+            most = self.mechanism.teachers + self.mechanism.prior_weight
+            score = (self.counts - most * self.bound.predictions.probabilities).max(axis=1)
+        margin = (score - self.mechanism.threshold) / self.mechanism.sigma1
+        return np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + law])
+
+    def divergence(self, order):
+        """From the first of every edge to the second; edges go both ways."""
+        here, there = self.edges
+        return renyi(self.log_law[here], self.log_law[there], order)
+
+    def profile(self, bound, order):
+        """u_d, [distances, histograms]."""
+        states = states_for(bound, self.mechanism, highest_order=max(ORDERS))
+        return states.costs(order, states.of(self.bound, self.counts))[DISTANCES]
+
+
+@cache
+def guessed(*case):
+    return Guessed(mechanism_of(*case))
+
+
+def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
+    cases = list(itertools.product(names, classes, weights, k))
+    return pytest.mark.parametrize(
+        "nodes",
+        [guessed(*case) for case in cases],
+        ids=["{}-m{}-B{}-k{}".format(*c) for c in cases],
+    )
+
+
+EVERY = ("gnmax", "confident", "interactive")
+
+
+# ---------------------------------------------------------------- exact laws
+
+
+@on(*EVERY, k=(1, 2))
+def test_costs_cover_the_exact_divergence_both_ways(nodes):
+    here, there = nodes.edges
+    score = nodes.bound.score(nodes.counts)
+    costs = nodes.bound.rdp(score, np.array(ORDERS))
+    worst = nodes.mechanism.worst_rdp(queries=1, answers=1, orders=np.array(ORDERS))
+    mu = nodes.mechanism.gaussian_mu(queries=1, answers=1)
+    for order, cost, most in zip(ORDERS, costs, worst, strict=True):
+        found = nodes.divergence(order)
+        covered = np.minimum(cost[here], cost[there])
+        assert np.all(found <= covered * NO_MORE + 1e-11)
+        assert 0.05 * most < found.max() <= most * NO_MORE
+        assert found.max() <= order * mu**2 / 2.0
+        table = nodes.mechanism.cost_table(order)
+        on_lattice = table.cost(nodes.mechanism.cells(score, table.grid))
+        np.testing.assert_allclose(on_lattice, cost, rtol=1e-5, atol=1e-12)
+
+
+@on(*EVERY, k=(1, 2))
+def test_scores_and_cells_move_as_far_as_votes_of_teachers_can_move_them(nodes):
+    here, there = nodes.edges
+    score = nodes.bound.score(nodes.counts)
+    moved = np.abs(score[here] - score[there]).max(axis=0)
+    assert np.all(moved <= np.array(nodes.mechanism.lipschitz) * (1.0 + 1e-12))
+    table = nodes.mechanism.cost_table(ORDERS[0])
+    cells = table.on_lattice(nodes.mechanism.cells(score, table.grid))
+    rows, columns = np.abs(cells[here] - cells[there]).max(axis=0)
+    assert rows <= 1
+    assert columns <= table.lattice.stride
+
+
+PROFILES = [
+    *((Bound.TWO_TAIL, *case) for case in itertools.product(EVERY, (2, 3, 4), WEIGHTS, (1, 2))),
+    *((Bound.CONDITIONAL, "gnmax", *case) for case in itertools.product((2, 3), WEIGHTS, (1,))),
+    *((Bound.CONDITIONAL, "confident", 2, weight, 1) for weight in WEIGHTS),
+    (Bound.CONDITIONAL, "gnmax", 4, 3, 1),
+    (Bound.CONDITIONAL, "confident", 3, 3, 1),
+    (Bound.CONDITIONAL, "confident", 3, 9, 1),
+    (Bound.CONDITIONAL, "interactive", 2, 9, 1),
+    (Bound.CONDITIONAL, "interactive", 3, 3, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("bound", "case"),
+    [(bound, case) for bound, *case in PROFILES],
+    ids=["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES],
+)
+def test_profiles_have_both_properties(bound, case):
+    nodes = guessed(*case)
+    here, there = nodes.edges
+    for order in ORDERS[:1] if nodes.mechanism.dear_states else ORDERS:
+        profile = nodes.profile(bound, order)
+        assert np.all(nodes.divergence(order) <= profile[0, here] * NO_MORE + 1e-11)
+        assert np.all(profile[:-1, there] <= profile[1:, here] * (1.0 + 1e-12))
+
+
+@on("gnmax", "confident", classes=(2, 3), weights=(3, 9))
+def test_a_cost_of_the_teachers_alone_is_too_low(nodes):
+    """What a price that forgot B would say: it is refuted, or refuses such histograms."""
+    it = nodes.mechanism
+    forgot = replace(it, prior_weight=0)
+    with pytest.raises(ParameterError, match="are no votes of"):
+        forgot.state_costs(forgot.vote_states(nodes.counts), order=2.2, distances=np.arange(2))
+    if it.name != "confident" or it.prior_weight < 9:
+        return
+    most = nodes.divergence(2.2).max()
+    rdp = forgot.worst_rdp(queries=1, answers=0, orders=np.array([2.2]))[0]
+    assert rdp < most
+
+
+# ---------------------------------------------------------------- τ + B teachers, and no less
+
+
+@pytest.mark.parametrize("weight", WEIGHTS[1:])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_every_histogram_of_so_many_votes_is_one_with_a_guess(classes, weight):
+    """Where the plurality has B votes or more: its class is the guess, and the rest are teachers'.
+
+    With the guess in second or third place there are fewer, never others. So the supremum over
+    histograms with a prior is that over all of τ + B votes, plurality by plurality.
+    """
+    teachers = TEACHERS[classes]
+    own = every_histogram(teachers, classes, missing=teachers)
+    every = every_histogram(teachers + weight, classes, missing=teachers + weight)
+    every = {tuple(row) for row in every.tolist() if max(row) >= weight}
+    by_place = {place: set() for place in range(classes)}
+    for guess in range(classes):
+        for row in (own + weight * np.eye(classes, dtype=np.int64)[guess]).tolist():
+            place = sum(votes > row[guess] for votes in row)
+            by_place[place].add(tuple(row))
+    assert by_place[0] == every
+    assert all(found <= every for found in by_place.values())
+    highest = worst_scores(teachers=teachers + weight, classes=classes, sigma=2.1)
+    for place, found in by_place.items():
+        if not found:
+            continue
+        rows = np.array(sorted(found))
+        z = scores(rows, sigma=2.1)
+        assert np.all(z <= highest[rows.max(axis=1)] + SCORE_ERROR), place
+
+
+@on("gnmax", "confident", k=(1, 2))
+def test_a_prior_costs_what_as_many_more_teachers_cost(nodes):
+    it, orders = nodes.mechanism, np.array(ORDERS)
+    more = replace(it, teachers=it.most_votes, prior_weight=0)
+    for queries, answers in ((1, 1), (50, 7), (9, 9)):
+        found, wanted = (
+            each.worst_rdp(queries=queries, answers=answers, orders=orders) for each in (it, more)
+        )
+        np.testing.assert_array_equal(found, wanted)
+    for order in ORDERS:
+        tables = it.cost_table(order), more.cost_table(order)
+        cells = it.cells(it.score(nodes.counts), tables[0].grid)
+        np.testing.assert_array_equal(*(table.cost(cells) for table in tables))
+        np.testing.assert_array_equal(*(table.blocks for table in tables))
+
+
+@on("confident", "interactive")
+def test_a_whole_query_costs_no_more_than_its_test_and_its_answer(nodes):
+    it, orders = nodes.mechanism, np.array(ORDERS)
+    testing = worst_threshold_rdp(
+        teachers=it.most_votes,
+        threshold=it.threshold,
+        sigma=it.sigma1,
+        orders=orders,
+        real=it.real_scores,
+    )
+    answering = it.argmax.worst_answer(orders)
+    for queries, answers in ((1, 1), (40, 3)):
+        found = it.worst_rdp(queries=queries, answers=answers, orders=orders)
+        assert np.all(found <= queries * testing + answers * answering)
+
+
+def test_a_threshold_that_teachers_alone_never_reach_is_priced_where_a_guess_carries_it():
+    """w1 is largest near T, which is above τ here: a range that ends at τ would miss it."""
+    it = ConfidentGNMax(5, 3, threshold=11.0, sigma1=0.8, sigma2=30.0, prior_weight=9)
+    alone = replace(it, prior_weight=0)
+    found, missed = (
+        each.worst_rdp(queries=1, answers=1, orders=np.array([3.0]))[0] for each in (it, alone)
+    )
+    counts = np.array([[11, 0, 0], [10, 1, 0]])
+    margin = (counts.max(axis=1) - it.threshold) / it.sigma1
+    law = np.column_stack(
+        [log_ndtr(-margin), log_ndtr(margin)[:, None] + gaussian_argmax_law(counts, it.sigma2)]
+    )
+    exact = max(renyi(law[0], law[1], 3.0), renyi(law[1], law[0], 3.0))
+    assert missed < 1e-2 * exact
+    assert exact <= found * NO_MORE
+
+
+# ---------------------------------------------------------------- public parameters
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_parameters_without_a_prior_say_nothing_of_one(name):
+    plain, weighted = (mechanism_of(name, 3, weight) for weight in (0, 4))
+    assert "prior_weight" not in plain.parameters()
+    assert weighted.parameters()["prior_weight"] == 4
+    assert scored_from_parameters(weighted.parameters()) == weighted
+    assert weighted.most_votes == weighted.teachers + 4
+
+
+@pytest.mark.parametrize("weight", [-1, 1.5, True, "3", None, np.nan])
+def test_a_weight_that_is_no_number_of_votes_is_refused(weight):
+    with pytest.raises(ParameterError, match="prior_weight must be a whole number"):
+        GNMax(5, 3, sigma2=1.0, prior_weight=weight)
+
+
+def test_a_weight_is_at_most_a_hundred_times_the_teachers():
+    """Round-off of the noise grows with counts in units of it (THEORY.md, section 12.2)."""
+    assert GNMax(5, 3, sigma2=1.0, prior_weight=500).most_votes == 505
+    with pytest.raises(ParameterError, match="at most 100 times the 5 teachers, got 501"):
+        GNMax(5, 3, sigma2=1.0, prior_weight=501)
+
+
+def test_who_takes_no_prior_refuses_one():
+    takes = {name for name in CLASSES if mechanism_class(name).takes_prior}
+    assert takes == {"gnmax", "confident", "interactive"}
+    for name in set(CLASSES) - takes:
+        choice = MechanismChoice(name, prior_weight=2)
+        with pytest.raises(ParameterError, match="takes no prior"):
+            choice.build(teachers=100, classes=3, queries=10, delta=1e-5)
+        assert MechanismChoice("gnmax", prior_weight=2).among(name).prior_weight == 0
+
+
+def test_a_record_is_in_no_more_teachers_than_there_are():
+    with pytest.raises(ParameterError, match="more than the 5 teachers"):
+        GNMax(5, 3, sigma2=1.0, teachers_per_record=6, prior_weight=20)
+
+
+def test_many_classes_with_votes_are_as_many_as_scores_are_known_for():
+    """Shared out, a prior may vote for as many classes as it has votes."""
+    many = DENSE_CLASSES + 1
+    GNMax(60_000, many, sigma2=9.0, prior_weight=40_000)
+    with pytest.raises(ParameterError, match="together"):
+        GNMax(60_000, many, sigma2=9.0, prior_weight=40_001)
+
+
+def test_draws_by_votes_have_room_for_those_of_the_prior():
+    classes = DENSE_CLASSES + 7
+    it = GNMax(2, classes, sigma2=1.0, prior_weight=3)
+    counts = SparseCounts(np.arange(5)[None], np.ones((1, 5), dtype=np.int64), classes)
+    assert it.draws == 7
+    assert it.pick(counts, np.full((1, 7), 1 << 62, dtype=np.uint64)).shape == (1,)
+    with pytest.raises(ParameterError, match="votes for 5 classes"):
+        replace(it, prior_weight=2).pick(counts, np.full((1, 6), 1 << 62, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("name", ["gnmax", "confident"])
+def test_the_published_analysis_takes_them_for_teachers_too(name):
+    test = {"threshold": 200.0, "sigma1": 150.0} if name == "confident" else {}
+    it = mechanism_class(name)(250, 10, sigma2=40.0, prior_weight=60, **test)
+    more = replace(it, teachers=310, prior_weight=0)
+    counts = np.array([[300, 10, *[0] * 8], [31] * 10, [120, 100, 90, *[0] * 7]])
+    known = published._KNOWN[it.name]
+    curves = [known.sensitivity(each, counts, 14.0) for each in (it, more)]
+    np.testing.assert_array_equal(*curves)
+    assert curves[0].shape == (310,)
+
+
+# ---------------------------------------------------------------- votes of the paper
+
+
+@pytest.fixture(scope="session")
+def mnist(mnist_file):
+    """464 histograms, the same with guesses spread from a hundred public labels, and the truth."""
+    guesses, truth = (mnist_file.with_name(f"mnist_{what}.npy") for what in ("prior", "truth"))
+    for file in (guesses, truth):
+        if not file.exists():
+            pytest.skip(f"no {file.name} beside the published votes")
+    prior = Prior(np.load(guesses, allow_pickle=False))
+    with open_votes(mnist_file) as votes:
+        found = [
+            next(file.batches(limit=464)).counts for file in (votes, votes.with_prior(prior, 60))
+        ]
+    return (*found, np.load(truth, allow_pickle=False)[:464].astype(np.int64))
+
+
+def test_guesses_buy_labels_that_are_true_at_a_lower_price(mnist):
+    """T 200, σ 100 and 40, B 60: as many answers as the paper has, nearer to the truth."""
+    plain, guessed_at, truth = mnist
+    np.testing.assert_array_equal((guessed_at - plain).sum(axis=1), 60)
+    it = ConfidentGNMax(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=60)
+    answered = it.answer_chance(guessed_at)
+    assert 286.0 <= answered.sum() < 287.0
+    law = np.exp(gaussian_argmax_law(guessed_at, it.sigma2))[np.arange(464), truth]
+    right = (answered * law).sum() / answered.sum()
+    assert 0.96 <= right < 0.97
+    before = np.exp(gaussian_argmax_law(plain, it.sigma2))[np.arange(464), truth]
+    alone = replace(it, prior_weight=0)
+    asked = alone.answer_chance(plain)
+    assert (asked * before).sum() / asked.sum() < right
+    assert asked.sum() < 200.0
+    price = it.rdp(it.score(guessed_at), np.array([15.0])).sum()
+    assert price < 0.85 * alone.rdp(alone.score(plain), np.array([15.0])).sum()
+
+
+def test_labels_of_a_run_with_guesses_are_as_true_as_they_should_be(mnist_file, mnist):
+    """One run of 464 queries: within five standard deviations of what is expected."""
+    truth = mnist[2]
+    done = pate.aggregate(
+        mnist_file,
+        "confident",
+        threshold=200,
+        sigma1=100,
+        sigma2=40,
+        prior=mnist_file.with_name("mnist_prior.npy"),
+        prior_weight=60,
+        max_queries=464,
+        seed=3,
+    )
+    labels = done.labels.labels
+    answered = labels >= 0
+    assert abs(np.count_nonzero(answered) - 286.3) < 5.0 * np.sqrt(464 / 4.0)
+    assert np.mean(labels[answered] == truth[answered]) > 0.9

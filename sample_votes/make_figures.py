@@ -1,7 +1,7 @@
 """Draw the tool's pictures from the sample votes: `python sample_votes/make_figures.py [FOLDER]`.
 
 The votes here are public, so the pictures may be shown; the tool cannot know that, and writes
-"secret" above every one.
+"secret" above every one that it draws. One more, of what public guesses are worth, is ours.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import prior
 from ensembles import FOLDER
+
+from pate_cli.pricing.plots import encode_figure
 
 PICTURES = {
     "adult_cost.png": "cost adult --threshold 300 --sigma1 200 --sigma2 40 --max-queries 1500",
@@ -53,6 +56,9 @@ def main() -> None:
     for name, words in PICTURES.items():
         told = "drawn" if draw(name, words, folder) else "left out: make samples makes its votes"
         sys.stdout.write(f"{folder / name}: {told}\n")
+    guessed = folder / "digits_prior.svg"
+    guessed.write_bytes(encode_figure(prior.figure(prior.curves()), guessed))
+    sys.stdout.write(f"{guessed}: drawn\n")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pate_cli.pricing.growth import CostCurve
 
 _SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
-_STYLE: Final = {
+STYLE: Final = {
     "font.family": "DejaVu Sans",
     "font.size": 13,
     "axes.titlesize": 13,
@@ -103,13 +103,13 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     return suffix[1:]
 
 
-def _new_axes(title: str, *, secret: bool = True, panels: int = 1) -> tuple[Any, Any]:
+def new_axes(title: str, *, secret: bool = True, panels: int = 1) -> tuple[Any, Any]:
     """(figure, axes) with a title that says if it is secret, without the global state of pyplot.
 
     With more than one panel the others of the figure's axes stand below and share the abscissa.
     """
     matplotlib = _matplotlib()
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         size = _SIZE[0], _SIZE[1] * (2 + panels) / 3.0
         figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
         axes = figure.subplots(panels, sharex=True, squeeze=False)[0, 0]
@@ -117,7 +117,7 @@ def _new_axes(title: str, *, secret: bool = True, panels: int = 1) -> tuple[Any,
     return figure, axes
 
 
-def _legend_below(
+def legend_below(
     figure: Any, handles: Sequence[Any], *, columns: int = 3, title: str | None = None
 ) -> None:
     """A legend under the axes, where it hides nothing."""
@@ -141,7 +141,7 @@ def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
     """
     picture = check_plot(path)
     sink = io.BytesIO()
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         figure.savefig(sink, format=picture, dpi=_DPI, metadata=_STAMPS[picture])
     return sink.getvalue()
 
@@ -157,8 +157,8 @@ def cost_figure(
         order: Rényi order of the costs.
         teachers: τ, the end of the axis.
     """
-    figure, axes = _new_axes(f"{_style(mechanism)[0]}: which queries cost what")
-    with _matplotlib().rc_context(_STYLE):
+    figure, axes = new_axes(f"{_style(mechanism)[0]}: which queries cost what")
+    with _matplotlib().rc_context(STYLE):
         left = np.array([row["from"] for row in bins], dtype=np.float64)
         width = np.array([row["to"] for row in bins], dtype=np.float64) - left
         asked = [row["queries"] for row in bins]
@@ -188,7 +188,7 @@ def cost_figure(
             right.margins(y=0.1)
         right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
         parts = (part.get_legend_handles_labels()[0] for part in (axes, right))
-        _legend_below(figure, [handle for handles in parts for handle in handles])
+        legend_below(figure, [handle for handles in parts for handle in handles])
     return figure
 
 
@@ -213,11 +213,11 @@ def sensitivity_figure(
         order: Rényi order.
         beta: β per vote.
     """
-    figure, axes = _new_axes(
+    figure, axes = new_axes(
         f"{_style(mechanism)[0]}: smooth sensitivity at order {order:g}",
         panels=2 if within.size else 1,
     )
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         distances = np.arange(curve.size)
         top = int(np.argmax(discounted))
         axes.plot(distances, curve, "--", color=_BLUE, label="local sensitivity")
@@ -246,7 +246,7 @@ def sensitivity_figure(
         lowest.set_xlabel("distance (teachers changed)")
         axes.set_ylabel("sensitivity (nats)")
         shown = [each.get_legend_handles_labels()[0] for each in figure.axes]
-        _legend_below(figure, [handle for handles in shown for handle in handles], columns=1)
+        legend_below(figure, [handle for handles in shown for handle in handles], columns=1)
     return figure
 
 
@@ -257,8 +257,8 @@ def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
         curves: by the name of the aggregator.
         delta: δ.
     """
-    figure, axes = _new_axes("What the answers cost as they add up")
-    with _matplotlib().rc_context(_STYLE):
+    figure, axes = new_axes("What the answers cost as they add up")
+    with _matplotlib().rc_context(STYLE):
         for name, curve in curves.items():
             title, colour, line, marker = _style(name)
             axes.plot(
@@ -274,7 +274,7 @@ def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
         axes.set_ylim(bottom=0)
         axes.set_xlabel("answers (expected)")
         axes.set_ylabel(f"ε for these votes, δ = {delta:g}")
-        _legend_below(figure, axes.get_legend_handles_labels()[0], columns=len(curves))
+        legend_below(figure, axes.get_legend_handles_labels()[0], columns=len(curves))
     return figure
 
 
@@ -286,8 +286,8 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
         queries: how many are answered.
         delta: δ.
     """
-    figure, axes = _new_axes(f"Labelling all {queries} queries: accuracy and cost")
-    with _matplotlib().rc_context(_STYLE):
+    figure, axes = new_axes(f"Labelling all {queries} queries: accuracy and cost")
+    with _matplotlib().rc_context(STYLE):
         for number, name in enumerate(dict.fromkeys(point.mechanism for point in points)):
             title, colour, line, marker = _style(name)
             mine = [point for point in points if point.mechanism == name]
@@ -312,7 +312,7 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
         axes.margins(0.1)
         axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
         axes.set_ylabel("labels that are right (%)")
-        _legend_below(
+        legend_below(
             figure,
             axes.get_legend_handles_labels()[0],
             title="numbers: standard deviation of the noise, in votes",
@@ -330,8 +330,8 @@ def pareto_figure(
         winner: one more of them, marked; or None.
         secret: whether they were found on private votes.
     """
-    figure, axes = _new_axes("What tune found: answers, epsilon and agreement", secret=secret)
-    with _matplotlib().rc_context(_STYLE):
+    figure, axes = new_axes("What tune found: answers, epsilon and agreement", secret=secret)
+    with _matplotlib().rc_context(STYLE):
         marks = axes.scatter(
             [point["expected_answers"] for point in points],
             [point["epsilon"] for point in points],
@@ -360,5 +360,5 @@ def pareto_figure(
             )
         axes.set_xlabel("answers (expected)")
         axes.set_ylabel("ε that is published")
-        _legend_below(figure, axes.get_legend_handles_labels()[0])
+        legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

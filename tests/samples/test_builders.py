@@ -71,6 +71,22 @@ def test_digits_again(script, samples):
     np.testing.assert_array_equal(labels[1200:], ensembles.load("digits_truth.parquet")["label"])
 
 
+def test_guesses_at_digits_again_from_public_digits_alone(script):
+    pytest.importorskip("sklearn")
+    digits, ensembles = script("make_digits"), script("ensembles")
+    pixels, labels = digits.digits()
+    guesses = digits.guesses(pixels, labels)
+    kept = pq.read_table(ensembles.FOLDER / "digits_prior.parquet")
+    assert (guesses != kept["label"].to_numpy()[:500]).mean() < 1e-2
+    assert digits.guess_table(guesses).schema == kept.schema
+    # They know nothing of what the teachers hold, nor of the answers to the queries.
+    hidden = labels.copy()
+    hidden[:1700] = 0
+    pixels = pixels.copy()
+    pixels[:1200] = 0
+    np.testing.assert_array_equal(digits.guesses(pixels, hidden), guesses)
+
+
 def test_cells_again(script, samples):
     pytest.importorskip("sklearn")
     cells = script("make_cells")

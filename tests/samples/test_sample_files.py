@@ -6,6 +6,7 @@ import hashlib
 import re
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.votes.beside.truth import load_truth
@@ -119,3 +120,17 @@ def test_pixels_of_the_digit_queries(script):
     assert pixels.shape == (597, 64)
     assert pixels.min() == 0
     assert pixels.max() == 16
+
+
+def test_guesses_at_digits(script, samples):
+    ensembles = script("ensembles")
+    kept = pq.read_table(samples / "digits_prior.parquet")["label"]
+    assert len(kept) == 597
+    assert kept[:500].null_count == 0
+    assert kept[500:].null_count == 97
+    truth = ensembles.load("digits_truth.parquet")["label"]
+    right = kept[:500].to_numpy() == truth[:500]
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    assert f"right on {right.mean():.1%} of them" in text
+    assert f"on {right[:100].mean():.0%} of the first hundred" in text
+    assert script("prior").alone() == right[:100].mean()

@@ -191,7 +191,10 @@ class VoteFile:
         return replace(self, reader=reader, prior=PriorFacts(weight, 0, found.sha256))
 
     def guessed(self, queries: int) -> VoteFile:
-        """The same, knowing of how many of the first rows the prior, if any, has a guess."""
+        """The same, knowing of how many of the first rows the prior, if any, has a guess.
+
+        VoteError where it names queries, and none of these.
+        """
         if not isinstance(self.reader, PriorReader) or self.prior is None:
             return self
         prior = self.reader.prior
@@ -200,6 +203,11 @@ class VoteFile:
         else:
             plain = self.without_prior.batches(limit=queries)
             guesses = sum(prior.guessed(batch.ids, batch.first_row) for batch in plain)
+            if not guesses:
+                raise VoteError(
+                    f"the prior has no guess for any of the {queries} rows that are asked; are its "
+                    "query ids those of the votes?"
+                )
         return replace(self, prior=replace(self.prior, guesses=guesses))
 
     @property

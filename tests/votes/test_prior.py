@@ -546,3 +546,10 @@ def test_weights_are_whole_votes_or_a_share_rounded(histograms):
             weight({"prior_weight": bad})
     with pytest.raises(UsageError, match="goes with `prior`"):
         pate.quote(histograms, "gnmax", layout="counts", prior_weight=3)
+
+
+def test_guesses_at_other_queries_are_refused():
+    """They would else change nothing, and nobody would hear of it."""
+    guesses = pate.Prior([0, 1], ids=["a", "b"])
+    with pytest.raises(VoteError, match="no guess for any of the 2 rows that are asked"):
+        pate.aggregate([[5, 1], [2, 4]], "gnmax", layout="counts", prior=guesses, seed=1)

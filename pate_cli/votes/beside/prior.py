@@ -91,7 +91,7 @@ class Prior:
             values = np.minimum(values, values.dtype.type(largest)).astype(np.int64)
             _refuse(values < NO_GUESS, f"a guess below {NO_GUESS}, which stands for none")
         object.__setattr__(self, "guesses", values)
-        object.__setattr__(self, "_rows", SideRows(_NOUN, len(values), self.ids))
+        object.__setattr__(self, "_rows", SideRows("guesses of the prior", len(values), self.ids))
         if not self.sha256:
             content = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
             object.__setattr__(self, "sha256", hashlib.sha256(content.tobytes()).hexdigest())

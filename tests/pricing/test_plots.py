@@ -36,8 +36,8 @@ def point(mechanism, deviation, accuracy, epsilon):
 
 
 FIGURES = {
-    "cost": lambda: cost_figure(BINS, mechanism="confident", order=8.0, teachers=40),
-    "free": lambda: cost_figure(BINS[:1], mechanism="gnmax", order=8.0, teachers=40),
+    "cost": lambda: cost_figure({"": BINS}, mechanism="confident", order=8.0, teachers=40),
+    "free": lambda: cost_figure({"": BINS[:1]}, mechanism="gnmax", order=8.0, teachers=40),
     "sensitivity": lambda: sensitivity_figure(
         np.array([1.0, 3.0, 3.0]),
         np.array([1.0, 1.5, 0.7]),

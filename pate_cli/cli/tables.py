@@ -41,6 +41,10 @@ def print_cost(result: dict[str, Any]) -> None:
     console.print(_by_plurality(result))
 
 
+def _queries(number: int) -> str:
+    return "1 query" if number == 1 else f"{number} queries"
+
+
 def _of_prior(found: dict[str, Any]) -> list[str]:
     """Answers and cost of queries by what a prior says of them."""
     said = {
@@ -49,10 +53,10 @@ def _of_prior(found: dict[str, Any]) -> list[str]:
         "silent": "it has no guess for",
     }
     return [
-        f"{words} {found[name]['queries']} queries: {found[name]['expected_answers']:.1f} expected "
-        f"answers, {found[name]['share_of_cost']:.0%} of the cost"
+        f"{words} {_queries(row['queries'])}: {row['expected_answers']:.1f} expected answers, "
+        f"{row['share_of_cost']:.0%} of the cost"
         for name, words in said.items()
-        if name in found and found[name]["queries"]
+        if (row := found.get(name)) is not None and row["queries"]
     ]
 
 
@@ -332,8 +336,11 @@ def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
 
 
 def _front(result: dict[str, Any]) -> Grid:
+    ways = _WAYS[result["goal"]["release"]]
+    if "prior" in result:
+        ways += f", prior weight {result['pareto'][0]['prior_weight']}"
     table = Grid(
-        f"Settings that no other one beats ({_WAYS[result['goal']['release']]}); * is the winner",
+        f"Settings that no other one beats ({ways}); * is the winner",
         ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap", ""],
     )
     winner = result["winner"] or {}

@@ -55,12 +55,12 @@ _MECHANISMS: Final = {
     "permute-and-flip": ("Permute-and-flip", _SKY, "-", "v"),
 }
 _MARKS = 8
-# What is asked, answered, and paid for one, by series of queries.
+# What is asked, answered, and paid for one, and its mark, by series of queries.
 _SERIES: Final = {
-    "": (_GREY, _BLUE, _VERMILION),
-    "no guess": (_GREY, "#888888", _BLACK),
-    "agrees": ("#BFDDEE", _BLUE, _SKY),
-    "disagrees": ("#F6D5B8", _VERMILION, _PURPLE),
+    "": (_GREY, _BLUE, _VERMILION, "o"),
+    "no guess": (_GREY, "#888888", _BLACK, "s"),
+    "agrees": ("#BFDDEE", _BLUE, _SKY, "o"),
+    "disagrees": ("#F6D5B8", _VERMILION, _PURPLE, "D"),
 }
 
 
@@ -179,7 +179,7 @@ def cost_figure(
         right.grid(visible=False)
         start, priced = most, False
         for number, (name, bins) in enumerate(series.items()):
-            pale, strong, dots = _SERIES[name if name in _SERIES else ""]
+            pale, strong, dots, mark = _SERIES[name]
             first = np.array([row["from"] for row in bins], dtype=np.float64)
             width = (np.array([row["to"] for row in bins]) - first) / len(series)
             left = first + number * width
@@ -187,7 +187,7 @@ def cost_figure(
             answered = [row["expected_answers"] for row in bins]
             cost = np.array([row["mean_cost"] for row in bins])
             asking, answering, price = (
-                (f"{name}: asked", f"{name}: answered (expected)", f"{name}: cost (right axis)")
+                (f"{name}: asked", f"{name}: answered", f"{name}: cost of one")
                 if name
                 else ("queries asked", "answered (expected)", "cost of one query (right axis)")
             )
@@ -198,7 +198,7 @@ def cost_figure(
             right.plot(
                 (left + width / 2.0)[shown],
                 cost[shown],
-                "o",
+                mark,
                 color=dots,
                 markeredgecolor="white",
                 markersize=10,
@@ -225,7 +225,8 @@ def cost_figure(
             bars, costs = handles[: -len(series)], handles[-len(series) :]
             columns = zip(bars[::2], bars[1::2], costs, strict=True)
             handles = [handle for column in columns for handle in column]
-            _legend_below(figure, handles, columns=len(series), title="By what the prior says")
+            title = "Queries by what the prior says; answers are expected, costs on the right axis"
+            _legend_below(figure, handles, columns=len(series), title=title)
     return figure
 
 

@@ -29,6 +29,8 @@ _WEIGHTS = (0.0, 0.08, 0.16, 0.24, 0.32, 0.48, 0.64)
 _MOST_WEIGHT = 2**31
 # How often the steps between weights are halved around the best, and steps of progress per weight.
 _ROUNDS, _STEPS = 3, 100
+# Grids of up to so many settings are priced whole at every weight.
+_MOST_WHOLE = 27
 # Weights whose best settings are priced exactly before the search gives up, at most.
 _TRIED = 2
 
@@ -117,7 +119,7 @@ class PriorSearch:
                 found.append(tuned)
                 break
         without = base.settled(progress)
-        self._without = base.best if without is None else without.winner
+        self._without = base.closest() if without is None else without.winner
         if without is not None and 0 in self._weights.values:
             found.insert(0, without)
         if not found:
@@ -160,13 +162,9 @@ class PriorSearch:
         heavier = [weight for weight in self._weights.values if weight > 0]
         last = 0
         for weight in heavier:
-            search = self._at(weight)
-            if search.small:
-                search.look(progress)
-            else:
-                search.look_near(self._starts(last, weight), progress)
+            self._look_at(weight, self._starts(last, weight), progress)
             last = weight
-        if not heavier or self._searches[last].small:
+        if not heavier or (self._whole and not self._weights.free):
             return
         known = [0, *heavier]
         for halvings in range(1, _ROUNDS + 1):
@@ -178,7 +176,22 @@ class PriorSearch:
             for weight in known[max(place - 1, 0) : place + 2]:
                 if weight > 0:
                     near = starts if weight == best else self._starts(best, weight)
-                    self._at(weight).look_near(near, progress, halvings=halvings)
+                    self._look_at(weight, near, progress, halvings=halvings)
+
+    def _look_at(
+        self, weight: int, starts: list[Setting], progress: Progress, *, halvings: int = 0
+    ) -> None:
+        """Price all settings at a weight, or where there are too many, some from where to start."""
+        search = self._at(weight)
+        if not self._whole:
+            search.look_near(starts, progress, halvings=halvings)
+        elif search.best is None:
+            search.look(progress)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether there are so few settings that all are priced at every weight."""
+        return self._grid.size <= _MOST_WHOLE
 
     def _starts(self, near: int, weight: int) -> list[Setting]:
         """The best setting at one weight to start at another, also with a test as much higher."""

@@ -33,8 +33,8 @@ class PriorTried:
         name: what stands for it on a command line.
         guesses: for how many of the queries that were looked at it has one.
         weights: the B that were tried, in votes.
-        without: the best without it; where nothing meets the goal so, what comes closest at coarse
-            prices. None where that was not looked for.
+        without: the best without it; where nothing meets the goal so, what comes closest, at a
+            coarse price unless a number of answers was wanted. None where nobody looked for it.
     """
 
     name: str
@@ -173,7 +173,7 @@ class Tuned(Result):
             "without": None
             if without is None
             else self._described(without)
-            | {"exact": without.exact, "meets_goal": without.meets(self.goal)},
+            | {"exact": without.exact, "meets_goal": without.exact and without.meets(self.goal)},
         }
 
 

@@ -222,7 +222,8 @@ class Search:
     @property
     def _points(self) -> int:
         """How many settings are priced for the goal at most."""
-        return self._grid.size if self.small else _MOST_POINTS
+        whole = self._grid.size <= self._pricing.whole
+        return self._grid.size if whole else _MOST_POINTS
 
     def run(self, progress: Progress = lambda _done: None, *, extras: bool = True) -> Tuned:
         """Search the whole grid.
@@ -275,10 +276,13 @@ class Search:
         """What was priced coarsely and serves the goal best, or comes closest."""
         return self._ranked[0] if self._ranked else None
 
-    @property
-    def small(self) -> bool:
-        """Whether all settings are priced."""
-        return self._grid.size <= self._pricing.whole
+    def closest(self) -> Costed | None:
+        """The same where nothing meets the goal; exactly for as many answers as are wanted."""
+        goal = self._goal
+        if self.best is None or goal.answers is None:
+            return self.best
+        lax = replace(goal, target_epsilon=None)
+        return self._pricing.exact(self._pricing.polished(self.best, lax), lax) or self.best
 
     def settled(self, progress: Progress = lambda _done: None) -> Tuned | None:
         """The winner at its exact price; None if none of what was looked at meets the goal."""

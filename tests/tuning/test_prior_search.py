@@ -150,3 +150,22 @@ def test_one_weight_needs_no_goal_and_several_do():
         tune(synthetic=RECIPE, prior_weights=[6], target_epsilon=1)
     with pytest.raises(UsageError, match="`prior` needs VOTES"):
         tune(synthetic=RECIPE, prior=[0, 1], target_epsilon=1)
+
+
+@pytest.mark.parametrize("calls", [9, 14])
+def test_after_an_interruption_the_best_so_far_is_known(guessed, grid, calls):
+    goal = Goal(answers=30.0, release=ReleaseKind.NONE, min_agreement=0.8)
+    search, told = PriorSearch(guessed, grid, goal, WEIGHTS), 0
+
+    def progress(done):
+        nonlocal told
+        told += done
+        if told >= calls:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search.run(progress)
+    found = search.best_so_far()
+    assert found.winner.meets(goal)
+    assert not found.complete
+    assert calls <= search.steps

@@ -184,10 +184,11 @@ def cost(
             view.draw(
                 out,
                 lambda: plots.cost_figure(
-                    found.summary.histogram(file.teachers),
+                    found.series,
                     mechanism=choice.name,
                     order=found.summary.order,
                     teachers=file.teachers,
+                    prior_weight=found.most_votes - file.teachers,
                 ),
             )
     view.show(found.to_dict(), print_cost)

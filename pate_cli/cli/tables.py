@@ -35,8 +35,29 @@ def print_cost(result: dict[str, Any]) -> None:
     )
     if "target" in result:
         _print_target(console, result["target"])
+    for said in _of_prior(result["per_query"].get("by_prior", {})):
+        console.print(said)
     console.print(_by_order(result))
     console.print(_by_plurality(result))
+
+
+def _queries(number: int) -> str:
+    return "1 query" if number == 1 else f"{number} queries"
+
+
+def _of_prior(found: dict[str, Any]) -> list[str]:
+    """Answers and cost of queries by what a prior says of them."""
+    said = {
+        "agrees": "the prior agrees with the teachers on",
+        "disagrees": "it disagrees on",
+        "silent": "it has no guess for",
+    }
+    return [
+        f"{words} {_queries(row['queries'])}: {row['expected_answers']:.1f} expected answers, "
+        f"{row['share_of_cost']:.0%} of the cost"
+        for name, words in said.items()
+        if (row := found.get(name)) is not None and row["queries"]
+    ]
 
 
 def _print_target(console: Console, target: dict[str, Any]) -> None:
@@ -215,13 +236,16 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
             if winner["threshold"] is None
             else f"\nT [bold]{winner['threshold']:g}[/], sigma1 [bold]{winner['sigma1']:g}[/], "
         )
-        + f"sigma2 [bold]{winner['sigma2']:g}[/], {winner['queries']} queries"
+        + f"sigma2 [bold]{winner['sigma2']:g}[/], "
+        + (f"prior weight [bold]{winner['prior_weight']}[/], " if "prior" in result else "")
+        + f"{winner['queries']} queries"
         + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
     )
     console.print(_winners_epsilon(winner, result["goal"]["delta"]))
     console.print(
         f"[bold]{winner['expected_answers']:.1f}[/] expected answers, "
-        f"{winner['agreement']:.2%} of them equal to the plurality"
+        f"{winner['agreement']:.2%} of them equal to the "
+        + ("teachers' plurality" if "prior" in result else "plurality")
         + (
             f", at least {winner['accuracy_at_least']:.2%} right"
             if winner["accuracy_at_least"] is not None
@@ -233,9 +257,26 @@ def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, An
         f"{shares['selecting']:.0%} of the cost selects queries, "
         f"{shares['answering']:.0%} answers them"
     )
+    if result.get("prior", {}).get("without") is not None:
+        console.print(_bought(result["prior"], winner))
     for line in _other_ways(result, winner):
         console.print(line)
     console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+
+
+def _bought(prior: dict[str, Any], winner: dict[str, Any]) -> str:
+    """What a prior buys, by the best without it."""
+    without = prior["without"]
+    if not winner["prior_weight"]:
+        return "the prior buys nothing here: the best weight is 0"
+    best = (
+        f"{without['expected_answers']:.1f} answers at epsilon {without['epsilon']:.4f}, "
+        f"{without['agreement']:.2%} of them equal to the plurality"
+    )
+    if without["meets_goal"]:
+        return f"without the prior: {best}"
+    about = "" if without["exact"] else " about"
+    return f"without the prior the goal is out of reach; closest is{about} {best}"
 
 
 def _winners_epsilon(winner: dict[str, Any], delta: float) -> str:
@@ -295,8 +336,11 @@ def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
 
 
 def _front(result: dict[str, Any]) -> TableGrid:
+    ways = _WAYS[result["goal"]["release"]]
+    if "prior" in result:
+        ways += f", prior weight {result['pareto'][0]['prior_weight']}"
     table = TableGrid(
-        f"Settings that no other one beats ({_WAYS[result['goal']['release']]}); * is the winner",
+        f"Settings that no other one beats ({ways}); * is the winner",
         ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap", ""],
     )
     winner = result["winner"] or {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pate_cli.cli.help import DATA, GOAL, PICTURES, SEARCH, TARGET, VOTES
+from pate_cli.cli.help import DATA, GOAL, PICTURES, PRIOR, SEARCH, TARGET, VOTES
 from pate_cli.cli.options import (
     Delta,
     OutputOptions,
@@ -129,7 +129,7 @@ class SafeOptions:
         _safe(
             "--synthetic",
             help="Made-up votes: teachers=250,classes=10,queries=1000,agreement=0.85,spread=0.3,"
-            "confusion=0.3,imbalance=0,seed=0.",
+            "confusion=0.3,imbalance=0,seed=0, and made-up guesses with prior=0.85.",
         ),
     ] = None
     rule_of_thumb: Annotated[
@@ -170,6 +170,36 @@ class FrontOptions(ViewOptions):
     ] = None
 
 
+_prior = in_panel(PRIOR)
+
+
+@dataclass(frozen=True)
+class TunedPriorOptions:
+    """A public guess for every query, and the weights to try."""
+
+    prior: Annotated[
+        str | None,
+        _prior(
+            "--prior",
+            metavar="FILE",
+            help="Public guesses, as in pate aggregate; how much they should weigh is searched, "
+            "too. With --synthetic write prior=0.85 there: made-up ones, so many of them right.",
+        ),
+    ] = None
+    prior_weight: Annotated[
+        str | None,
+        _prior("--prior-weight", help="B to try, whole votes or as in 20% of the teachers: a,b,c."),
+    ] = None
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """Both, by the names the library gives them."""
+        from pate_cli.tuning.settings import parse_values
+
+        weights = parse_values("prior_weight", self.prior_weight)
+        return {"prior": self.prior, "prior_weights": weights}
+
+
 @spread
 def tune(
     votes: Annotated[
@@ -185,6 +215,7 @@ def tune(
     wanted: GoalOptions,
     tried: GridOptions,
     teachers_per_record: TeachersPerRecord = 1,
+    prior: TunedPriorOptions,
     reading: Annotated[VoteOptions, Without("max_answers", "queries")],
     safe: SafeOptions,
     view: FrontOptions,
@@ -201,13 +232,14 @@ def tune(
 
     axes = tried.axes
     if safe.rule_of_thumb:
-        _refuse_beside_a_rule(votes, reading, safe, view)
+        _refuse_beside_a_rule(votes, prior, reading, safe, view)
         view.show(_by_rule(wanted, axes, reading, safe, teachers_per_record), print_rule)
         return
     secret = votes is not None and not safe.public_votes
     asked: dict[str, Any] = {
         **dataclasses.asdict(wanted),
         **axes,
+        **prior.wanted,
         **dataclasses.asdict(safe),
         "max_queries": reading.max_queries,
         "teachers_per_record": teachers_per_record,
@@ -254,7 +286,11 @@ def tune(
 
 
 def _refuse_beside_a_rule(
-    votes: str | None, reading: VoteOptions, safe: SafeOptions, view: ViewOptions
+    votes: str | None,
+    prior: TunedPriorOptions,
+    reading: VoteOptions,
+    safe: SafeOptions,
+    view: ViewOptions,
 ) -> None:
     """UsageError for what a rule would not look at, by the name a person gave it."""
     given = {
@@ -266,6 +302,8 @@ def _refuse_beside_a_rule(
         "--layout": reading.layout,
         "--groups": reading.groups,
         "--truth": safe.truth,
+        "--prior": prior.prior,
+        "--prior-weight": prior.prior_weight,
         "--plot": view.plot,
     }
     for name, value in given.items():

@@ -214,6 +214,13 @@ def largest_two(histograms: Histograms) -> Counts:
     return np.partition(counts, counts.shape[1] - 2, axis=1)[:, -2:].astype(np.int64)
 
 
+def votes_for(histograms: Histograms, labels: Ints) -> Counts:
+    """How many votes one class has per query, [queries]; labels [queries] are classes."""
+    if not isinstance(histograms, SparseCounts):
+        return np.take_along_axis(histograms, labels[:, None], axis=1)[:, 0].astype(np.int64)
+    return np.where(histograms.labels == labels[:, None], histograms.counts, 0).sum(axis=1)
+
+
 def winners(histograms: Histograms) -> Ints:
     """The class with most votes per query, the first of several, [queries]."""
     if not isinstance(histograms, SparseCounts):

@@ -19,6 +19,7 @@ from pate_cli.run.passes import OnCounts, Passes
 
 # Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
+_COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
 
 
@@ -106,6 +107,9 @@ def compare_scored(
     best = int(np.argmin(epsilon))
     cap = min(asked, _cap(answers))
     bound_cost = data_independent_cost([Spending(mechanism, asked, cap)], delta=delta, plan=None)
+    notes = [_COUNTED] if mechanism.prior_weight else []
+    if expected < answers - 1e-6:
+        notes.append(_ENDS)
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
@@ -114,7 +118,7 @@ def compare_scored(
         epsilon=float(epsilon[best]),
         order=float(TIGHT_ORDERS[best]),
         data_independent=round_up(bound_cost.epsilon),
-        note="" if expected >= answers - 1e-6 else _ENDS,
+        note="; ".join(notes),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.core.arrays import Floats, Histograms, Ints
+from pate_cli.core.arrays import Floats, Histograms, Ints, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis
@@ -47,6 +48,29 @@ _BINS = 20
 _COLUMNS = 512
 
 
+class Standing(IntEnum):
+    """What a public prior says of a query, beside the teachers."""
+
+    SILENT = 0
+    AGREES = 1
+    DISAGREES = 2
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        return ("no guess", "agrees", "disagrees")[self]
+
+
+def standings(batch: VoteBatch) -> Ints:
+    """What the prior says of each query, [queries]; SILENT without one. SECRET."""
+    if batch.alone is None or batch.guesses is None:
+        return np.full(len(batch.counts), Standing.SILENT, dtype=np.int64)
+    guessed = votes_for(batch.alone, np.maximum(batch.guesses, 0))
+    agrees = guessed == plurality(batch.alone)
+    said = np.where(agrees, Standing.AGREES, Standing.DISAGREES)
+    return np.where(batch.guesses < 0, Standing.SILENT, said).astype(np.int64)
+
+
 class CostAnalysis(Protocol):
     """How queries are charged and what that amounts to."""
 
@@ -73,14 +97,16 @@ class Priced:
 
     Attributes:
         steps: Σ over queries per step, [orders] each, nats.
-        answers: expected answers of the queries with a plurality of v, [v] ascending with
-            `pluralities`.
-        pluralities: every v that occurs (votes), [v].
+        answers: expected answers of the queries with a plurality of v and one standing, [kinds],
+            ascending with `pluralities`.
+        pluralities: v of each (votes), [kinds]; one a value that occurs where there is no prior.
+        standings: what a prior says of them, [kinds].
         single: from the index of an order to the cost of single queries there.
     """
 
     steps: dict[str, Floats]
     pluralities: Ints
+    standings: Ints
     answers: Floats
     single: Callable[[int], QueryKinds]
 
@@ -92,11 +118,13 @@ class QueryKinds:
     Attributes:
         cost: of one of them, [kinds], nats.
         plurality: max_j n_j, [kinds] (votes).
+        standing: what a prior says of them, [kinds].
         queries: how many there are, [kinds].
     """
 
     cost: Floats
     plurality: Ints
+    standing: Ints
     queries: Ints
 
 
@@ -117,17 +145,19 @@ class TightCost:
         seen = _Seen.nothing()
         for part in passes.over(mechanism, _SeeCells(grid)):
             seen += part
-        cells = Tally.of(seen.kinds.cells[:, 1:], seen.kinds.weights)
+        places = seen.kinds.cells[:, 2:]
+        cells = Tally.of(places, seen.kinds.weights)
         mechanism.prepare(orders)
         sums = list(passes.share(_StepSums(mechanism, grid, orders), _by_columns(cells)))
         steps = {step: np.sum([each[step] for each in sums], axis=0) for step in sums[0]}
 
         def single(place: int) -> QueryKinds:
-            alone = mechanism.cell_steps(seen.kinds.cells[:, 1:], grid, orders[place : place + 1])
+            alone = mechanism.cell_steps(places, grid, orders[place : place + 1])
             cost = np.sum(list(alone.values()), axis=0)[0]
-            return QueryKinds(cost, seen.kinds.cells[:, 0], seen.kinds.weights)
+            votes, standing = seen.kinds.cells[:, 0], seen.kinds.cells[:, 1]
+            return QueryKinds(cost, votes, standing, seen.kinds.weights)
 
-        return Priced(steps, seen.pluralities, seen.answers, single)
+        return Priced(steps, *seen.by_kind, single)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """By the sharp conversion; never negative."""
@@ -160,26 +190,36 @@ def _by_columns(tally: Tally) -> list[Tally]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Queries counted by (plurality, cell), and expected answers by plurality."""
+    """Queries counted by (plurality, standing, cell), and expected answers by the first two."""
 
     kinds: Tally
-    pluralities: Ints
+    answered: Ints
     answers: Floats
 
     @classmethod
     def nothing(cls) -> _Seen:
         return cls(
-            Tally.of(np.zeros((0, 3), dtype=np.int64)), np.zeros(0, dtype=np.int64), np.zeros(0)
+            Tally.of(np.zeros((0, 4), dtype=np.int64)), np.zeros(0, dtype=np.int64), np.zeros(0)
         )
 
     def __add__(self, other: _Seen) -> _Seen:
         return _Seen(
             self.kinds + other.kinds,
             *_summed(
-                np.concatenate([self.pluralities, other.pluralities]),
+                np.concatenate([self.answered, other.answered]),
                 np.concatenate([self.answers, other.answers]),
             ),
         )
+
+    @property
+    def by_kind(self) -> tuple[Ints, Ints, Floats]:
+        """(pluralities, standings, answers), [kinds] each."""
+        return *np.divmod(self.answered, len(Standing)), self.answers
+
+
+def _kinds(votes: Ints, standing: Ints) -> Ints:
+    """One number a plurality and standing, ascending with the first."""
+    return votes * len(Standing) + standing
 
 
 def _summed(values: Ints, numbers: Floats) -> tuple[Ints, Floats]:
@@ -201,9 +241,11 @@ class _SeeCells:
 
     def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> _Seen:
         votes = plurality(batch.counts)
+        standing = standings(batch)
         cells = mechanism.cells_of(batch.counts, self.grid)
-        kinds = Tally.of(np.column_stack([votes, cells]))
-        return _Seen(kinds, *_summed(votes, mechanism.answer_chance(batch.counts)))
+        kinds = Tally.of(np.column_stack([votes, standing, cells]))
+        answers = mechanism.answer_chance(batch.counts)
+        return _Seen(kinds, *_summed(_kinds(votes, standing), answers))
 
 
 @dataclass(frozen=True)
@@ -214,11 +256,13 @@ class QueryCosts:
         steps: per step of the mechanism, [orders, queries], nats; they add up to the cost.
         answer: Pr[answer], [queries].
         plurality: max_j n_j, [queries] (votes).
+        standing: what a prior says of each, [queries].
     """
 
     steps: dict[str, Floats]
     answer: Floats
     plurality: Ints
+    standing: Ints
 
     @property
     def total(self) -> Floats:
@@ -235,7 +279,8 @@ def query_costs(
         UsageError: a mechanism that the analysis does not know, or shared records.
     """
     steps = analysis.steps(mechanism, counts, check_orders(orders))
-    return QueryCosts(steps, mechanism.answer_chance(counts), plurality(counts))
+    silent = np.full(len(counts), Standing.SILENT, dtype=np.int64)
+    return QueryCosts(steps, mechanism.answer_chance(counts), plurality(counts), silent)
 
 
 @dataclass(frozen=True)
@@ -247,6 +292,7 @@ class _SeeRows:
 
     def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> tuple[Ids, QueryCosts]:
         found = query_costs(mechanism, batch.counts, orders=self.orders, analysis=self.analysis)
+        found = replace(found, standing=standings(batch))
         if self.orders.size > 1:
             sums = {step: costs.sum(axis=1) for step, costs in found.steps.items()}
             found = replace(found, steps=sums)
@@ -258,19 +304,21 @@ def price_rows(
 ) -> Priced:
     """Queries priced one by one, for an analysis that has no cells."""
     steps: dict[str, Floats] = {}
-    pluralities, answers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    answered, answers = np.zeros(0, dtype=np.int64), np.zeros(0)
     for _, part in passes.over(mechanism, _SeeRows(analysis, orders)):
         for step, sums in part.steps.items():
             steps[step] = steps.get(step, 0.0) + sums.reshape(orders.size, -1).sum(axis=1)
-        pluralities, answers = _summed(
-            np.concatenate([pluralities, part.plurality]), np.concatenate([answers, part.answer])
+        answered, answers = _summed(
+            np.concatenate([answered, _kinds(part.plurality, part.standing)]),
+            np.concatenate([answers, part.answer]),
         )
 
     def single(place: int) -> QueryKinds:
         rows = rows_at(analysis, passes, mechanism, order=float(orders[place]))
-        return QueryKinds(rows.total, rows.plurality, np.ones(rows.plurality.size, dtype=np.int64))
+        each = np.ones(rows.plurality.size, dtype=np.int64)
+        return QueryKinds(rows.total, rows.plurality, rows.standing, each)
 
-    return Priced(steps, pluralities, answers, single)
+    return Priced(steps, *np.divmod(answered, len(Standing)), answers, single)
 
 
 @dataclass(frozen=True)
@@ -280,13 +328,14 @@ class RowCosts:
     Attributes:
         ids: [queries].
         steps: cost of each by step, [queries], nats.
-        answer, plurality: as in `QueryCosts`.
+        answer, plurality, standing: as in `QueryCosts`.
     """
 
     ids: NDArray[Any]
     steps: dict[str, Floats]
     answer: Floats
     plurality: Ints
+    standing: Ints
 
     @property
     def total(self) -> Floats:
@@ -305,6 +354,7 @@ def rows_at(
         steps={step: np.concatenate([part.steps[step][0] for _, part in parts]) for step in steps},
         answer=np.concatenate([part.answer for _, part in parts]),
         plurality=np.concatenate([part.plurality for _, part in parts]),
+        standing=np.concatenate([part.standing for _, part in parts]),
     )
 
 
@@ -325,8 +375,7 @@ class CostSummary:
         order: where.
         at_edge: the best order is the first or last of several: a wider range may do better.
         kinds: cost of single queries at that order.
-        answers: expected answers by plurality, [v].
-        pluralities: every plurality that occurs (votes), [v].
+        answers, pluralities, standings: as in `Priced`.
     """
 
     orders: Floats
@@ -337,6 +386,7 @@ class CostSummary:
     kinds: QueryKinds
     answers: Floats
     pluralities: Ints
+    standings: Ints
 
     @property
     def queries(self) -> int:
@@ -365,22 +415,30 @@ class CostSummary:
         values = below + (places - np.floor(places)) * (above - below)
         return {f"{level:g}": float(value) for level, value in zip(_QUANTILES, values, strict=True)}
 
-    def histogram(self, teachers: int) -> list[dict[str, Any]]:
+    def histogram(self, votes: int, standing: Standing | None = None) -> list[dict[str, Any]]:
         """Queries by plurality count: how many, how often answered, and what they cost.
 
         Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
-        """
-        edges = np.unique(np.linspace(0, teachers, _BINS + 1).round().astype(np.int64))
 
-        def summed(votes: Ints, numbers: Floats) -> Floats:
-            index = np.clip(np.searchsorted(edges, votes, "right") - 1, 0, edges.size - 2)
-            return _sums(index, numbers, edges.size - 1)
+        Args:
+            votes: most of a query: τ, or τ + B with a prior.
+            standing: only queries of which a prior says this.
+        """
+        edges = np.unique(np.linspace(0, votes, _BINS + 1).round().astype(np.int64))
+
+        def summed(counts: Ints, standings: Ints, numbers: Floats) -> Floats:
+            index = np.clip(np.searchsorted(edges, counts, "right") - 1, 0, edges.size - 2)
+            mine = np.where(standings == standing, numbers, 0.0)
+            return _sums(index, numbers if standing is None else mine, edges.size - 1)
 
         kinds = self.kinds
-        queries = summed(kinds.plurality, kinds.queries.astype(np.float64))
-        answers = summed(self.pluralities, self.answers)
-        cost = summed(kinds.plurality, kinds.cost * kinds.queries)
-        whole = max(float(cost.sum()), np.finfo(float).tiny)
+        asked = kinds.queries.astype(np.float64)
+        queries = summed(kinds.plurality, kinds.standing, asked)
+        answers = summed(self.pluralities, self.standings, self.answers)
+        each = kinds.cost * kinds.queries
+        cost = summed(kinds.plurality, kinds.standing, each)
+        whole = float(cost.sum() if standing is None else each.sum())
+        whole = max(whole, np.finfo(float).tiny)
         return [
             {
                 "from": int(edges[place]),
@@ -392,6 +450,20 @@ class CostSummary:
             }
             for place in np.flatnonzero(queries).tolist()
         ]
+
+    def by_standing(self) -> dict[str, dict[str, float]]:
+        """Queries, expected answers and their share of the cost, by what a prior says of them."""
+        kinds, found = self.kinds, {}
+        cost = kinds.cost * kinds.queries
+        whole = max(float(cost.sum()), np.finfo(float).tiny)
+        for standing in Standing:
+            mine = kinds.standing == standing
+            found[standing.name.lower()] = {
+                "queries": int(kinds.queries[mine].sum()),
+                "expected_answers": float(self.answers[self.standings == standing].sum()),
+                "share_of_cost": float(cost[mine].sum()) / whole,
+            }
+        return found
 
 
 def measure_cost(
@@ -425,6 +497,7 @@ def measure_cost(
         kinds=priced.single(best),
         answers=priced.answers,
         pluralities=priced.pluralities,
+        standings=priced.standings,
     )
 
 
@@ -441,6 +514,7 @@ class Cost(Result):
         for_all_votes: the data-independent ε of the labels alone.
         rows: every query at the best order; None where that was not asked for.
         target: how a target would fare, if one was stated.
+        prior: whether a prior votes, too.
     """
 
     summary: CostSummary
@@ -451,6 +525,21 @@ class Cost(Result):
     for_all_votes: DataIndependentCost
     rows: RowCosts | None = None
     target: Prospect | None = None
+    prior: bool = False
+
+    @property
+    def series(self) -> dict[str, list[dict[str, Any]]]:
+        """Bins of queries by their plurality; with a prior apart by what it says of them."""
+        found, most = self.summary, self.most_votes
+        if not self.prior:
+            return {"": found.histogram(most)}
+        every = {each.said: found.histogram(most, each) for each in Standing}
+        return {said: bins for said, bins in every.items() if bins}
+
+    @property
+    def most_votes(self) -> int:
+        """τ + B."""
+        return int(self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0))
 
     @property
     def epsilon(self) -> float:
@@ -483,7 +572,8 @@ class Cost(Result):
             "per_query": {
                 "order": found.order,
                 "quantiles": found.quantiles(),
-                "by_plurality": found.histogram(self.mechanism["teachers"]),
+                "by_plurality": found.histogram(self.most_votes),
+                **({"by_prior": found.by_standing()} if self.prior else {}),
             },
             **({} if self.target is None else {"target": self.target.to_dict()}),
         }

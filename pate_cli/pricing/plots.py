@@ -55,6 +55,13 @@ _MECHANISMS: Final = {
     "permute-and-flip": ("Permute-and-flip", _SKY, "-", "v"),
 }
 _MARKS = 8
+# What is asked, answered, and paid for one, and its mark, by series of queries.
+_SERIES: Final = {
+    "": (_GREY, _BLUE, _VERMILION, "o"),
+    "no guess": (_GREY, "#888888", _BLACK, "s"),
+    "agrees": ("#BFDDEE", _BLUE, _SKY, "o"),
+    "disagrees": ("#F6D5B8", _VERMILION, _PURPLE, "D"),
+}
 
 
 def _style(mechanism: str) -> tuple[str, str, str, str]:
@@ -147,48 +154,79 @@ def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
 
 
 def cost_figure(
-    bins: Sequence[Mapping[str, Any]], *, mechanism: str, order: float, teachers: int
+    series: Mapping[str, Sequence[Mapping[str, Any]]],
+    *,
+    mechanism: str,
+    order: float,
+    teachers: int,
+    prior_weight: int = 0,
 ) -> Any:
     """Queries by plurality count: how many, how many answered, and what one costs (Figure 5).
 
     Args:
-        bins: rows of `CostSummary.histogram`.
+        series: rows of `CostSummary.histogram`, side by side by what they are called; a single one
+            needs no name.
         mechanism: its name.
         order: Rényi order of the costs.
-        teachers: τ, the end of the axis.
+        teachers: τ; the axis ends at τ + B.
+        prior_weight: B.
     """
     figure, axes = new_axes(f"{_style(mechanism)[0]}: which queries cost what")
+    most = teachers + prior_weight
     with _matplotlib().rc_context(STYLE):
-        left = np.array([row["from"] for row in bins], dtype=np.float64)
-        width = np.array([row["to"] for row in bins], dtype=np.float64) - left
-        asked = [row["queries"] for row in bins]
-        answered = [row["expected_answers"] for row in bins]
-        cost = np.array([row["mean_cost"] for row in bins])
-        common = {"align": "edge", "edgecolor": "white"}
-        axes.bar(left, asked, width, color=_GREY, label="queries asked", **common)
-        axes.bar(left, answered, width, color=_BLUE, label="answered (expected)", **common)
-        axes.set_xlim(left.min(initial=teachers), teachers)
-        axes.set_xlabel(f"votes for the plurality, of {teachers} teachers")
-        axes.set_ylabel("queries")
         right = axes.twinx()
         right.spines["right"].set_visible(True)
         right.grid(visible=False)
-        shown = cost > 0.0
-        right.plot(
-            (left + width / 2.0)[shown],
-            cost[shown],
-            "o",
-            color=_VERMILION,
-            markeredgecolor="white",
-            markersize=10,
-            label="cost of one query (right axis)",
+        start, priced = most, False
+        for number, (name, bins) in enumerate(series.items()):
+            pale, strong, dots, mark = _SERIES[name]
+            first = np.array([row["from"] for row in bins], dtype=np.float64)
+            width = (np.array([row["to"] for row in bins]) - first) / len(series)
+            left = first + number * width
+            asked = [row["queries"] for row in bins]
+            answered = [row["expected_answers"] for row in bins]
+            cost = np.array([row["mean_cost"] for row in bins])
+            asking, answering, price = (
+                (f"{name}: asked", f"{name}: answered", f"{name}: cost of one")
+                if name
+                else ("queries asked", "answered (expected)", "cost of one query (right axis)")
+            )
+            common = {"align": "edge", "edgecolor": "white"}
+            axes.bar(left, asked, width, color=pale, label=asking, **common)
+            axes.bar(left, answered, width, color=strong, label=answering, **common)
+            shown = cost > 0.0
+            right.plot(
+                (left + width / 2.0)[shown],
+                cost[shown],
+                mark,
+                color=dots,
+                markeredgecolor="white",
+                markersize=10,
+                label=price,
+            )
+            start, priced = min(start, first.min(initial=most)), priced or bool(shown.any())
+        axes.set_xlim(start, most)
+        whose = f"of {teachers} teachers"
+        axes.set_xlabel(
+            f"votes for the plurality, {whose}"
+            + (f" and {prior_weight} of the prior" if prior_weight else "")
         )
-        if shown.any():
+        axes.set_ylabel("queries")
+        if priced:
             _logarithmic(right.yaxis)
             right.margins(y=0.1)
         right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
-        parts = (part.get_legend_handles_labels()[0] for part in (axes, right))
-        legend_below(figure, [handle for handles in parts for handle in handles])
+        parts = [part.get_legend_handles_labels()[0] for part in (axes, right)]
+        handles = [handle for part in parts for handle in part]
+        if "" in series:
+            legend_below(figure, handles)
+        else:
+            # A column each: what is asked and answered, and the cost below.
+            bars, costs = handles[: -len(series)], handles[-len(series) :]
+            columns = zip(bars[::2], bars[1::2], costs, strict=True)
+            handles = [handle for column in columns for handle in column]
+            title = "Queries by what the prior says; answers are expected, costs on the right axis"
+            legend_below(figure, handles, columns=len(series), title=title)
     return figure
 
 

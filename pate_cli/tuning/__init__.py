@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
+from pate_cli.tuning.prior_search import PriorSearch, PriorWeights
 from pate_cli.tuning.result import Tuned
 from pate_cli.tuning.rule_of_thumb import RuleOfThumb, rule_of_thumb
 from pate_cli.tuning.sample import VoteSample, Yield
@@ -15,6 +16,8 @@ __all__ = [
     "Costed",
     "Goal",
     "Grid",
+    "PriorSearch",
+    "PriorWeights",
     "RuleOfThumb",
     "Search",
     "Setting",

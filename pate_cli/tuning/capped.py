@@ -67,7 +67,7 @@ class _ExpectedAnswers:
     def __init__(self, sample: VoteSample, setting: Setting) -> None:
         self._sample, self._setting = sample, setting
         chance = sample.answer_chance(setting)
-        agreeing = chance * ndtr(-sample.scores(setting))
+        agreeing = sample.agreeing_chance(setting)
         self._mean = np.concatenate([[0.0], np.cumsum(chance)])
         self._variance = np.concatenate([[0.0], np.cumsum(chance * (1.0 - chance))])
         self._agreeing = np.concatenate([[0.0], np.cumsum(agreeing)])
@@ -216,7 +216,7 @@ class CappedPricing:
         slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
         mechanism = self._sample.confident(setting)
         asking, answering = slope / mechanism.sigma1**2, 2.0 * slope / mechanism.sigma2**2
-        teachers = self._sample.teachers
+        teachers = self._sample.most_votes
         votes = np.linspace(teachers / 2.0, teachers, _PLURALITIES)
         test = (votes - mechanism.threshold) / mechanism.sigma1
         margin = (2.0 * votes - teachers) / (setting.sigma2 * np.sqrt(2.0))
@@ -231,7 +231,7 @@ class CappedPricing:
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
         mechanism, orders = self._sample.confident(setting), _ORDERS[near]
         asking = worst_threshold_rdp(
-            teachers=self._sample.teachers,
+            teachers=self._sample.most_votes,
             threshold=mechanism.threshold,
             sigma=mechanism.sigma1,
             orders=orders,

@@ -51,7 +51,7 @@ class _PairGrid:
 
     Attributes:
         step: votes.
-        teachers: τ.
+        teachers: τ, with the votes of a prior.
         pairs: distinct (x, y), [distinct, 2].
         place: which of them each row has, [queries].
         two: whether there are two classes alone, of which a run knows the cost both ways.
@@ -87,7 +87,7 @@ class PairEstimates:
         sample.mechanism(Setting(None, None, 1.0)).vote_states(no_votes)
         self._pairs: dict[float, _PairGrid] = {}
         counts = -np.sort(-np.asarray(dense(sample.counts), dtype=np.int64), axis=1)[:, :2]
-        self._two, self._missing = counts, bool(counts.sum(axis=1).min() < sample.teachers)
+        self._two, self._missing = counts, bool(counts.sum(axis=1).min() < sample.most_votes)
 
     def orders(self, plan: TargetPlan, *, settled: bool) -> Floats:
         """Those of a run that decide, if the target is right."""
@@ -108,7 +108,7 @@ class PairEstimates:
         )
 
     def _pairs_at(self, setting: Setting) -> _PairGrid:
-        teachers = self._sample.teachers
+        teachers = self._sample.most_votes
         step = -(-teachers // _MOST_STEPS)
         x, second = self._two.T.astype(np.float64)
         rival = x + math.sqrt(2.0) * setting.sigma2 * self._sample.scores(setting)

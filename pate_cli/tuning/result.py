@@ -25,6 +25,24 @@ _ONE_SIDED = 0.977
 _SHOWN = ("epsilon", "expected_answers", "agreement")
 
 
+@dataclass(frozen=True)
+class PriorTried:
+    """A prior whose weight was searched, too.
+
+    Attributes:
+        name: what stands for it on a command line.
+        guesses: for how many of the queries that were looked at it has one.
+        weights: the B that were tried, in votes.
+        without: the best without it; where nothing meets the goal so, what comes closest, at a
+            coarse price unless a number of answers was wanted. None where nobody looked for it.
+    """
+
+    name: str
+    guesses: int
+    weights: tuple[int, ...]
+    without: Costed | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class Tuned(Result):
     """What a search found. SECRET if the votes are.
@@ -42,6 +60,7 @@ class Tuned(Result):
         public: whether the votes are public, or there were none.
         votes, words: the file, or a placeholder, and options that describe it, for a command line.
         others: the best by other ways to an ε, where several were tried.
+        prior: which weights of a prior were tried, and what it buys; None without one.
     """
 
     goal: Goal
@@ -56,6 +75,7 @@ class Tuned(Result):
     votes: str = "VOTES"
     words: tuple[str, ...] = ()
     others: tuple[Costed, ...] = ()
+    prior: PriorTried | None = None
 
     @property
     def releasable(self) -> bool:
@@ -78,12 +98,14 @@ class Tuned(Result):
             words=self.words,
             target=winner.target,
             bound=self.goal.bound,
+            prior="PRIOR" if self.prior is None else self.prior.name,
         )
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The Pareto front, [points]."""
-        rows = [_described(outcome) for outcome in self.pareto]
-        names = ("threshold", "sigma1", "sigma2", "queries", *_SHOWN)
+        rows = [self._described(outcome) for outcome in self.pareto]
+        weight = () if self.prior is None else ("prior_weight",)
+        names = ("threshold", "sigma1", "sigma2", *weight, "queries", *_SHOWN)
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
             for name in names
@@ -128,10 +150,30 @@ class Tuned(Result):
                 "untested": grid.untested,
             },
             "floor": self.floor,
-            "winner": None if winner is None else _described(winner) | {"cost_shares": self.shares},
+            "winner": None
+            if winner is None
+            else self._described(winner) | {"cost_shares": self.shares},
             "command": self.command,
-            "other_ways": [_described(outcome) for outcome in self.others],
-            "pareto": [_described(outcome) for outcome in self.pareto],
+            "other_ways": [self._described(outcome) for outcome in self.others],
+            "pareto": [self._described(outcome) for outcome in self.pareto],
+        } | ({} if self.prior is None else {"prior": self._of_prior(self.prior)})
+
+    def _described(self, outcome: Costed) -> dict[str, Any]:
+        """An outcome in plain numbers, with the weight of the prior if there is one."""
+        found = _described(outcome)
+        if self.prior is not None:
+            found["prior_weight"] = outcome.setting.prior_weight
+        return found
+
+    def _of_prior(self, tried: PriorTried) -> dict[str, Any]:
+        without = tried.without
+        return {
+            "weights": list(tried.weights),
+            "guesses": tried.guesses,
+            "without": None
+            if without is None
+            else self._described(without)
+            | {"exact": without.exact, "meets_goal": without.exact and without.meets(self.goal)},
         }
 
 
@@ -207,6 +249,7 @@ def aggregate_command(
     words: Sequence[str] = (),
     target: TargetPlan | None = None,
     bound: Bound = Bound.AUTO,
+    prior: str = "PRIOR",
 ) -> str:
     """The `pate aggregate` line that runs a setting.
 
@@ -218,13 +261,17 @@ def aggregate_command(
         votes, words: as in `Tuned`.
         target: a target that is tested in place of a release.
         bound: how its test bounds what votes cost.
+        prior: a file of guesses, for a setting in which they vote.
     """
     line = ["pate", "aggregate", votes, *words]
     if setting.threshold is None or setting.sigma1 is None:
         line += ["--mechanism", setting.name]
     else:
         line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
-    line += ["--sigma2", number(setting.sigma2), "--max-queries", str(queries)]
+    line += ["--sigma2", number(setting.sigma2)]
+    if setting.prior_weight:
+        line += ["--prior", prior, "--prior-weight", str(setting.prior_weight)]
+    line += ["--max-queries", str(queries)]
     if max_answers is not None:
         line += ["--max-answers", str(max_answers)]
     if target is not None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
-from pate_cli.core.arrays import Floats, Histograms, winners
+from pate_cli.core.arrays import (
+    Floats,
+    Histograms,
+    Ints,
+    SparseCounts,
+    row_width,
+    votes_for,
+    winners,
+)
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.mechanisms.base import plurality
@@ -18,6 +27,11 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning.settings import Setting
+from pate_cli.votes.beside.prior import Prior, with_votes
+
+# Of the trapezoid rule for the chance that a class wins, and numbers looked at in one go.
+_STEP, _BLOCK = 0.1, 2_000_000
+_NODES = _STEP * np.arange(-80, 81)
 
 
 @dataclass(frozen=True)
@@ -26,10 +40,10 @@ class Yield:
 
     Attributes:
         answers: expected number of answers.
-        agreeing: expected answers equal to the plurality.
+        agreeing: expected answers equal to the plurality, of the teachers alone.
         correct: expected answers that are the plurality where that is the truth, which is a lower
             bound on the right ones (noise may also hit the truth against the plurality); None
-            without truth.
+            without truth. The votes of a prior count here.
     """
 
     answers: float
@@ -55,21 +69,58 @@ class Yield:
 
 
 @dataclass(frozen=True, eq=False)
+class Guesses:
+    """A public prior and the queries that it votes on.
+
+    Attributes:
+        prior: its guesses are classes.
+        places: (ids, first row) of every stretch of queries, in order; as `Prior.votes` takes them.
+        classes: m.
+        name: what stands for it on a command line.
+    """
+
+    prior: Prior
+    places: Sequence[tuple[Any, int]]
+    classes: int
+    name: str = "PRIOR"
+
+    def among(self, counts: Histograms, weight: int) -> Histograms:
+        """The histograms of all queries with `weight` votes more."""
+        votes = [
+            self.prior.votes(ids, first, weight=weight, classes=self.classes)
+            for ids, first in self.places
+        ]
+        return with_votes(counts, np.concatenate(votes), weight)
+
+    @cached_property
+    def number(self) -> int:
+        """On how many queries there is a guess."""
+        return sum(self.prior.guessed(ids, first) for ids, first in self.places)
+
+
+@dataclass(frozen=True, eq=False)
 class VoteSample:
     """Votes on queries, real or made up. SECRET if they are real and private.
 
     Attributes:
-        counts: histograms [queries, classes], each of `teachers` votes.
+        counts: histograms [queries, classes], each of `teachers` votes and those of the prior.
         teachers: τ.
         teachers_per_record: how many votes of a query a neighbour may change.
         truth: right classes [queries], −1 where unknown, which counts as wrong; or None.
+        guesses: a public prior that may vote, too; None without one.
+        prior_weight: B, how many votes it has in `counts`.
+        alone: the teachers' votes, where others are among `counts`; None where they are all.
     """
 
     counts: Histograms
     teachers: int
     teachers_per_record: int = 1
     truth: NDArray[np.int64] | None = None
+    guesses: Guesses | None = None
+    prior_weight: int = 0
+    alone: Histograms | None = None
     _scores: dict[float, Floats] = field(default_factory=dict, init=False, repr=False)
+    _agreeing: dict[float, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.counts.ndim != 2 or len(self.counts) == 0:
@@ -91,6 +142,21 @@ class VoteSample:
         """m."""
         return self.counts.shape[1]
 
+    @property
+    def most_votes(self) -> int:
+        """τ + B."""
+        return self.teachers + self.prior_weight
+
+    def under(self, weight: int) -> VoteSample:
+        """The same queries with a prior of so many votes; ParameterError without a prior."""
+        alone = self.counts if self.alone is None else self.alone
+        if self.guesses is None:
+            raise ParameterError("there is no prior")
+        if weight == 0:
+            return replace(self, counts=alone, prior_weight=0, alone=None)
+        counts = self.guesses.among(alone, weight)
+        return replace(self, counts=counts, prior_weight=weight, alone=alone)
+
     @cached_property
     def plurality(self) -> Floats:
         """max_j n_j, [queries] (votes)."""
@@ -105,7 +171,13 @@ class VoteSample:
         if self.queries <= most:
             return self
         rows = np.linspace(0, self.queries - 1, most).round().astype(np.int64)
-        return VoteSample(self.counts[rows], self.teachers, self.teachers_per_record)
+        return VoteSample(
+            self.counts[rows],
+            self.teachers,
+            self.teachers_per_record,
+            prior_weight=self.prior_weight,
+            alone=None if self.alone is None else self.alone[rows],
+        )
 
     def mechanism(self, setting: Setting) -> ConfidentGNMax | GNMax:
         """The mechanism for these votes."""
@@ -123,6 +195,7 @@ class VoteSample:
             self.classes,
             sigma2=setting.sigma2,
             teachers_per_record=self.teachers_per_record,
+            prior_weight=self.prior_weight,
         )
 
     def answer_chance(self, setting: Setting) -> Floats:
@@ -148,15 +221,58 @@ class VoteSample:
     def yields(self, setting: Setting, queries: int) -> Yield:
         """What the first rows are expected to give."""
         chance = self.answer_chance(setting)[:queries]
-        agreeing = chance * ndtr(-self.scores(setting)[:queries])
-        correct = None if self._right is None else float(agreeing @ self._right[:queries])
+        agreeing = self.agreeing_chance(setting)[:queries]
+        correct = None
+        if self._right is not None:
+            winning = chance * ndtr(-self.scores(setting)[:queries])
+            correct = float(winning @ self._right[:queries])
         return Yield(float(chance.sum()), float(agreeing.sum()), correct)
+
+    def agreeing_chance(self, setting: Setting) -> Floats:
+        """Pr[answer, and it is the plurality of the teachers alone] per query, [queries]."""
+        return self.answer_chance(setting) * self._teachers_win(setting)
+
+    def _teachers_win(self, setting: Setting) -> Floats:
+        """Pr[the argmax is the plurality of the teachers alone] per query; kept, by σ2."""
+        known = self._agreeing.get(setting.sigma2)
+        if known is None:
+            known = ndtr(-self.scores(setting))
+            rows, labels = self._overruled
+            known[rows] = _chance_to_win(self.counts[rows], labels, sigma=setting.sigma2)
+            self._agreeing[setting.sigma2] = known
+        return known
+
+    @cached_property
+    def _overruled(self) -> tuple[Ints, Ints]:
+        """Where the prior outvotes the plurality of the teachers: rows, and that plurality."""
+        if self.alone is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        of_all = votes_for(self.alone, winners(self.counts))
+        rows = np.flatnonzero(of_all < plurality(self.alone))
+        return rows, winners(self.alone)[rows]
 
     def prefix_for(self, setting: Setting, answers: float) -> int | None:
         """The fewest first rows with so many expected answers; None if all rows give fewer."""
         total = np.cumsum(self.answer_chance(setting))
         found = int(np.searchsorted(total, answers))
         return None if found == self.queries else found + 1
+
+
+def _chance_to_win(counts: Histograms, labels: Ints, *, sigma: float) -> Floats:
+    """Pr[the noisy argmax is this class] per row: ∫ φ(t) Π Φ(t + (n_label − n_j)/σ) dt, [rows]."""
+    found = np.zeros(len(labels))
+    size = max(1, _BLOCK // (row_width(counts) * _NODES.size))
+    for start in range(0, len(labels), size):
+        rows = slice(start, start + size)
+        part = counts[rows] if isinstance(counts, SparseCounts) else SparseCounts.of(counts[rows])
+        wanted, own = part.labels == labels[rows, None], votes_for(part, labels[rows])
+        above = (own[:, None, None] - part.counts[:, :, None]) / sigma + _NODES
+        rival = (part.labels < part.classes) & ~wanted
+        logs = np.where(rival[:, :, None], log_ndtr(above), 0.0).sum(axis=1)
+        unvoted = part.zeros - (own == 0)
+        logs += unvoted[:, None] * log_ndtr(own[:, None] / sigma + _NODES)
+        found[rows] = np.exp(logs - 0.5 * _NODES**2).sum(axis=1) * _STEP / np.sqrt(2.0 * np.pi)
+    return found
 
 
 def capped_mean(mean: Floats, sd: Floats, cap: Floats) -> Floats:
@@ -171,9 +287,10 @@ def capped_mean(mean: Floats, sd: Floats, cap: Floats) -> Floats:
     return np.minimum(np.maximum(mean - excess, 0.0), cap)
 
 
+_PRIOR_STREAM = 1
 _WHOLE = {"teachers", "classes", "queries", "seed"}
 _REQUIRED = ("teachers", "classes", "queries")
-_FIELDS = (*_REQUIRED, "agreement", "spread", "confusion", "imbalance", "seed")
+_FIELDS = (*_REQUIRED, "agreement", "spread", "confusion", "imbalance", "prior", "seed")
 
 
 def made_up_sample(
@@ -205,8 +322,12 @@ def made_up_sample(
     seed = int(given.pop("seed", 0))
     if seed < 0:
         raise UsageError(f"`synthetic`: seed must be at least 0, got {seed}")
+    accuracy = given.pop("prior", None)
     recipe: dict[str, Any] = dict(given)
-    return _drawn(SyntheticEnsemble(**recipe), seed, teachers_per_record)
+    sample, numbers = _drawn(SyntheticEnsemble(**recipe), seed, teachers_per_record)
+    if accuracy is None:
+        return sample, numbers
+    return _with_made_up_prior(sample, accuracy, seed), {**numbers, "prior": accuracy}
 
 
 def reference_sample(
@@ -223,3 +344,17 @@ def _drawn(
     counts, truth = ensemble.draw(seed)
     sample = VoteSample(counts, ensemble.teachers, teachers_per_record, truth)
     return sample, {**asdict(ensemble), "seed": seed}
+
+
+def _with_made_up_prior(sample: VoteSample, accuracy: float, seed: int) -> VoteSample:
+    """With guesses that are right with this chance, else another class, each as likely."""
+    if not 0.0 <= accuracy <= 1.0:
+        raise ParameterError(f"`synthetic`: prior must be between 0 and 1, got {accuracy}")
+    # The votes are those of the recipe without it.
+    random = np.random.default_rng([seed, _PRIOR_STREAM])
+    wrong = random.random(sample.queries) >= accuracy
+    shift = random.integers(1, sample.classes, size=sample.queries)
+    truth = np.zeros(sample.queries, np.int64) if sample.truth is None else sample.truth
+    guessed = (truth + np.where(wrong, shift, 0)) % sample.classes
+    places = [(np.arange(sample.queries), 0)]
+    return replace(sample, guesses=Guesses(Prior(guessed), places, sample.classes))

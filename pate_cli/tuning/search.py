@@ -193,7 +193,8 @@ class Search:
 
     def __init__(self, sample: VoteSample, grid: Grid, goal: Goal) -> None:
         """All three are taken as they are; the histograms stay in memory."""
-        self._sample, self._grid, self._goal = sample, grid, goal
+        self._sample, self._goal = sample, goal
+        self._grid = replace(grid, prior_weight=sample.prior_weight)
         self._pricing: Pricing = (
             CappedPricing(sample, delta=goal.delta)
             if goal.release is ReleaseKind.NONE
@@ -203,6 +204,7 @@ class Search:
         )
         self._climbs: list[_Climb] = []
         self._exact: list[Costed] = []
+        self._ranked: list[Costed] = []
         self._orders_told = 0
         self.floor: float | None = None
         """The least ε for as many answers as are wanted, or for one, once it was looked for."""
@@ -238,15 +240,65 @@ class Search:
         if goal.open and self._grid.size > 1:
             cheapest = self._cheapest(goal, progress)
             return self._tuned(None, self._front(progress), _least(cheapest))
-        climb = self._climb(goal, progress)
+        self.look(progress)
+        found = self.settled(progress) or self.cheapest(progress)
+        return self.with_extras(found, progress) if extras else found
+
+    def look(self, progress: Progress = lambda _done: None) -> None:
+        """Price settings of the whole grid coarsely, and around the best what is between."""
+        climb = self._climb(self._goal, progress)
         climb.spread()
-        self._exact = self._finalists(self._between(climb, progress), goal, progress)
-        if not self._exact:
-            self._add_cheapest(progress, thorough=True)
+        self._ranked = self._between(climb, progress)
+
+    def look_near(
+        self,
+        starts: Iterable[Setting],
+        progress: Progress = lambda _done: None,
+        *,
+        halvings: int = 0,
+    ) -> None:
+        """Price coarsely what a climb passes from a few settings, on a grid halved so often."""
+        grid = self._grid
+        for _ in range(halvings if self._pricing.between and any(grid.free) else 0):
+            grid = grid.finer()
+        climb = self._climb(self._goal, progress, grid=grid, most=_CLOSER_POINTS)
+        for start in starts:
+            here = grid.nearest(start)
+            if halvings:
+                climb.ridge_from(here)
+            else:
+                climb.up_from(here, axes_only=True)
+        mine = [climb for climb in self._climbs if climb.goal == self._goal]
+        self._ranked = self._best_first(mine)
+
+    @property
+    def best(self) -> Costed | None:
+        """What was priced coarsely and serves the goal best, or comes closest."""
+        return self._ranked[0] if self._ranked else None
+
+    def closest(self) -> Costed | None:
+        """The same where nothing meets the goal; exactly for as many answers as are wanted."""
+        goal = self._goal
+        if self.best is None or goal.answers is None:
+            return self.best
+        lax = replace(goal, target_epsilon=None)
+        return self._pricing.exact(self._pricing.polished(self.best, lax), lax) or self.best
+
+    def settled(self, progress: Progress = lambda _done: None) -> Tuned | None:
+        """The winner at its exact price; None if none of what was looked at meets the goal."""
+        self._exact = self._finalists(self._ranked, self._goal, progress)
+        return self._tuned(self._winner(), (), self.floor) if self._exact else None
+
+    def cheapest(self, progress: Progress = lambda _done: None) -> Tuned:
+        """What meets the goal after all, found on the way to the floor.
+
+        Raises:
+            UnreachableError: nothing does.
+        """
+        self._add_cheapest(progress, thorough=True)
         if not self._exact:
             raise UnreachableError(self._why_not(self.floor))
-        found = self._tuned(self._winner(), (), self.floor)
-        return self.with_extras(found, progress) if extras else found
+        return self._tuned(self._winner(), (), self.floor)
 
     def with_extras(self, found: Tuned, progress: Progress = lambda _done: None) -> Tuned:
         """What `run` found without them, with the Pareto front and the floor.

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -35,12 +35,14 @@ _RANGE = re.compile(r"([^:]+):([^:]+):([^:]+)")
 class Setting:
     """One choice of T (votes), σ1 > 0 (votes) and σ2 > 0 (votes).
 
-    Without a test T and σ1 are None: every query is answered.
+    Without a test T and σ1 are None: every query is answered. `prior_weight` is B of a public
+    prior, 0 without one.
     """
 
     threshold: float | None
     sigma1: float | None
     sigma2: float
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         if (self.threshold is None) is not (self.sigma1 is None):
@@ -62,6 +64,7 @@ class Setting:
             sigma1=self.sigma1,
             sigma2=argmax.sigma2,
             teachers_per_record=argmax.teachers_per_record,
+            prior_weight=argmax.prior_weight,
         )
 
 
@@ -73,6 +76,7 @@ class Grid:
         thresholds, sigmas1, sigmas2: the values.
         untested: whether every σ2 is tried without a test, too.
         free: which axes nobody asked for, so that values between theirs serve as well.
+        prior_weight: B of all its settings.
     """
 
     thresholds: tuple[float, ...]
@@ -80,6 +84,7 @@ class Grid:
     sigmas2: tuple[float, ...]
     untested: bool = False
     free: tuple[bool, bool, bool] = (False, False, False)
+    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         for name in ("thresholds", "sigmas1", "sigmas2"):
@@ -140,9 +145,13 @@ class Grid:
     def at(self, place: Place) -> Setting:
         """The setting at a place on every axis."""
         threshold, sigma1, sigma2 = place
-        if threshold < 0:
-            return Setting(None, None, self.sigmas2[sigma2])
-        return Setting(self.thresholds[threshold], self.sigmas1[sigma1], self.sigmas2[sigma2])
+        tested = threshold >= 0
+        return Setting(
+            self.thresholds[threshold] if tested else None,
+            self.sigmas1[sigma1] if tested else None,
+            self.sigmas2[sigma2],
+            self.prior_weight,
+        )
 
     def place_of(self, setting: Setting) -> Place:
         """Where a setting of the grid is."""
@@ -150,6 +159,21 @@ class Grid:
         if setting.threshold is None or setting.sigma1 is None:
             return -1, -1, sigma2
         return self.thresholds.index(setting.threshold), self.sigmas1.index(setting.sigma1), sigma2
+
+    def nearest(self, setting: Setting) -> Place:
+        """The place whose values are the closest to those of any setting, axis by axis."""
+
+        def place(values: tuple[float, ...], value: float) -> int:
+            return int(np.argmin(np.abs(np.array(values) - value)))
+
+        sigma2 = place(self.sigmas2, setting.sigma2)
+        if setting.threshold is None or setting.sigma1 is None:
+            return -1, -1, sigma2
+        return (
+            place(self.thresholds, setting.threshold),
+            place(self.sigmas1, setting.sigma1),
+            sigma2,
+        )
 
     def finer(self) -> Grid:
         """With the values halfway between those of the free axes as well; noise by ratio.
@@ -167,7 +191,7 @@ class Grid:
                 strict=True,
             )
         )
-        return Grid(thresholds, sigmas1, sigmas2, self.untested, self.free)
+        return replace(self, thresholds=thresholds, sigmas1=sigmas1, sigmas2=sigmas2)
 
     def places(self, most_per_axis: int | None = None) -> list[Place]:
         """Every place, or of each axis only so many values, evenly spread."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.tuning.sample import VoteSample, made_up_sample, reference_sample
-from pate_cli.votes import open_votes
+from pate_cli.tuning.sample import Guesses, VoteSample, made_up_sample, reference_sample
+from pate_cli.votes import VoteFile, open_votes
+from pate_cli.votes.beside.prior import Prior, prior_of
 from pate_cli.votes.beside.truth import Truth, truth_of
 
 _SHAPE: Final = ("teachers", "classes", "queries")
@@ -29,6 +30,7 @@ class TuneSource:
             `teachers`, `classes` and `queries`, k1.
         max_queries: rows of the votes that are looked at.
         truth: true labels of the votes, or a file of them.
+        prior: public guesses for the votes, or a file of them.
         public: the votes are public, as their owner asserts.
         teachers_per_record: k.
     """
@@ -38,6 +40,7 @@ class TuneSource:
     reading: Mapping[str, Any] = field(default_factory=dict)
     max_queries: int | None = None
     truth: Truth | str | PathLike[str] | None = None
+    prior: Prior | str | PathLike[str] | Any | None = None
     public: bool = False
     teachers_per_record: int = 1
 
@@ -76,6 +79,7 @@ class TuneSource:
         for name, given in (
             ("max_queries", self.max_queries is not None),
             ("truth", self.truth is not None),
+            ("prior", self.prior is not None),
             *((name, name not in _SHAPE) for name in self._given),
             ("public_votes", self.public),
         ):
@@ -119,9 +123,10 @@ class TuneSource:
                     asked=queries, rows=file.queries, rows_per_query=file.rows_per_query
                 )
                 truth = known.named(file.class_names)
-            counts, right = [], []
+            counts, right, places = [], [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
+                places.append((batch.ids, batch.first_row))
                 if truth is not None:
                     right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
             sample = VoteSample(
@@ -129,11 +134,20 @@ class TuneSource:
                 file.teachers,
                 k,
                 truth=np.concatenate(right) if right else None,
+                guesses=self._guesses(file, places),
             )
             basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
             if file.rows_per_query > 1:
                 basis["rows_per_query"] = file.rows_per_query
             return sample, {"votes": "file", **basis}
+
+    def _guesses(self, file: VoteFile, places: list[tuple[Any, int]]) -> Guesses | None:
+        """The prior on the queries that were looked at, if there is one."""
+        if self.prior is None:
+            return None
+        found = prior_of(self.prior, file.label_set, id_column=file.id_column)
+        name = fspath(self.prior) if isinstance(self.prior, str | PathLike) else "PRIOR"
+        return Guesses(found.named(file.class_names, file.classes), places, file.classes, name)
 
     @property
     def words(self) -> list[str]:

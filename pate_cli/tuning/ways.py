@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pate_cli.core.errors import UnreachableError
 from pate_cli.tuning.result import Tuned
-from pate_cli.tuning.search import Search
+
+
+class OneWay(Protocol):
+    """A search for one goal, by one way to an ε: `Search`, or `PriorSearch` with a prior."""
+
+    floor: float | None
+
+    @property
+    def steps(self) -> int:
+        """How often `run` calls its progress, at most."""
+        ...
+
+    def run(self, progress: Callable[[int], None] = ..., *, extras: bool = True) -> Tuned:
+        """The best, with the Pareto front and the floor if `extras`; UnreachableError if none."""
+        ...
+
+    def with_extras(self, found: Tuned, progress: Callable[[int], None] = ...) -> Tuned:
+        """What `run` found without them, with both."""
+        ...
+
+    def best_so_far(self) -> Tuned | None:
+        """The best seen before an interruption, priced exactly; None if there is none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -18,7 +41,7 @@ class Ways:
         searches: at least one; of equals the later one wins.
     """
 
-    searches: Sequence[Search]
+    searches: Sequence[OneWay]
 
     @property
     def steps(self) -> int:
@@ -31,7 +54,7 @@ class Ways:
         Raises:
             UnreachableError: none of them meets the goal; said by the one that comes closest.
         """
-        found: list[tuple[Search, Tuned]] = []
+        found: list[tuple[OneWay, Tuned]] = []
         missed: list[tuple[float, UnreachableError]] = []
         for search in self.searches:
             try:

@@ -104,6 +104,7 @@ def cost(
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
             rows=rows,
             target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
+            prior=request.file.prior is not None,
         )
 
 
@@ -287,11 +288,11 @@ def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> 
 
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
     """One mechanism at the matched number of answers."""
+    request = request.under(choice)
     if choice.composed:
 
         def build(refusals: int) -> Any:
             return request.under(choice.affording(refusals)).mechanism
 
         return compare_composed(request.passes, build, answers=answers, delta=request.delta)
-    request = request.under(choice)
     return compare_scored(request.passes, request.scored, answers=answers, delta=request.delta)

@@ -93,6 +93,7 @@ class Request:
     def under(self, choice: MechanismChoice) -> Request:
         """The same votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
+        choice = replace(choice, prior_weight=weight_of(file))
         return replace(self, file=file, choice=choice)
 
     def check_delta(self) -> None:

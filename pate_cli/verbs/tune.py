@@ -5,18 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Unpack
+from typing import Any, Unpack
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.tuning import Goal, Grid, RuleOfThumb, Search, Tuned, Ways
+from pate_cli.tuning import (
+    Goal,
+    Grid,
+    PriorSearch,
+    PriorWeights,
+    RuleOfThumb,
+    Search,
+    Tuned,
+    VoteSample,
+    Ways,
+)
 from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
+from pate_cli.tuning.result import PriorTried
 from pate_cli.tuning.source import TuneSource
+from pate_cli.tuning.ways import OneWay
 from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
 from pate_cli.verbs.request import Votes
+from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.truth import Truth
 
 
@@ -33,6 +46,8 @@ def tune(
     thresholds: Sequence[Amount | float | str] | None = None,
     sigmas1: Sequence[Amount | float | str] | None = None,
     sigmas2: Sequence[Amount | float | str] | None = None,
+    prior: Prior | str | PathLike[str] | Any | None = None,
+    prior_weights: Sequence[Amount | float | str] | None = None,
     data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
@@ -61,8 +76,13 @@ def tune(
         thresholds, sigmas1, sigmas2: values to try, in votes or as `80%` of the teachers; a grid
             in proportion if left out, and for a target what lies between its values. A target is
             also tried without a test (gnmax), unless values of its threshold or noise are given.
+        prior: public guesses for the queries, as in `aggregate`; how much they should weigh is
+            searched, too, and the result says what they buy.
+        prior_weights: B to try, whole votes or as `20%` of the teachers; a few in proportion if
+            left out, none among them, and what lies between.
         data_independent: ε for all votes, met always by a cap on answers.
-        synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`.
+        synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`; with
+            `prior=0.85` among it made-up guesses, so many of them right.
         public_votes: the caller asserts that the votes are public.
         truth: true labels, to estimate accuracy from below.
         progress: called after every step with 1 and with how many there are at most.
@@ -82,6 +102,7 @@ def tune(
         reading=dict(only(ReadingWords, asked)),
         max_queries=asked["max_queries"],
         truth=truth,
+        prior=prior,
         public=public_votes,
         teachers_per_record=asked["teachers_per_record"],
     )
@@ -105,14 +126,41 @@ def tune(
     )
     # Without a goal there is no winner to choose, and one front at a time.
     goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
-    found = _searched([Search(sample, grid, each) for each in goals], progress, interrupted)
+    searches = _searches(sample, grid, goals, prior_weights)
+    found = _searched(searches, progress, interrupted)
+    if sample.guesses is not None and found.prior is None:
+        weights = PriorWeights.for_teachers(sample.teachers, prior_weights)
+        tried = PriorTried(sample.guesses.name, sample.guesses.number, weights.values)
+        found = replace(found, prior=tried)
     return replace(
         found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)
     )
 
 
+def _searches(
+    sample: VoteSample,
+    grid: Grid,
+    goals: Sequence[Goal],
+    prior_weights: Sequence[Amount | float | str] | None,
+) -> list[OneWay]:
+    """One for each goal, over weights of the prior if there is one."""
+    if sample.guesses is None:
+        if prior_weights is not None:
+            raise UsageError("`prior_weights` goes with `prior`")
+        return [Search(sample, grid, goal) for goal in goals]
+    weights = PriorWeights.for_teachers(sample.teachers, prior_weights)
+    if not goals[0].open:
+        return [PriorSearch(sample, grid, goal, weights) for goal in goals]
+    if len(weights.values) > 1:
+        raise UsageError(
+            "a `prior` needs one of `prior_weights`, or a goal to choose among several: "
+            "`target_epsilon` or `answers`"
+        )
+    return [Search(sample.under(weights.values[0]), grid, goal) for goal in goals]
+
+
 def _searched(
-    searches: Sequence[Search],
+    searches: Sequence[OneWay],
     progress: Callable[[int, int], None],
     interrupted: Callable[[], None],
 ) -> Tuned:

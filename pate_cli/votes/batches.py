@@ -26,11 +26,15 @@ class VoteBatch:
     array, or tuple of str), the row numbers when the file has none. counts: int64, C-contiguous,
     [rows, classes], each row's total at most the number of teachers; it may be 0 where teachers may
     be missing. Of more than DENSE_CLASSES classes, in whatever layout, they are SparseCounts.
+    alone, guesses: where a prior votes, too, the teachers' histograms, and the class that it votes
+    for most, −1 where it does not vote, [rows].
     """
 
     first_row: int
     ids: Ids
     counts: Histograms
+    alone: Histograms | None = None
+    guesses: Ints | None = None
 
 
 def row_numbers(start: int, stop: int) -> Ints:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from pate_cli.cli.tables import print_cost
 from pate_cli.core.words import MechanismName
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
@@ -58,6 +59,56 @@ def test_every_order_and_step_is_there_and_adds_up(priced, words, analysis):
     by_plurality = found["per_query"]["by_plurality"]
     assert sum(row["queries"] for row in by_plurality) == found["queries"] == 60
     assert sum(row["share_of_cost"] for row in by_plurality) == pytest.approx(1.0)
+
+
+@pytest.fixture
+def prior(tmp_path, counts):
+    """Wrong on one query of ten, and silent about one."""
+    path, guesses = tmp_path / "guesses.npy", counts.argmax(axis=1)
+    guesses[::10] = (guesses[::10] + 1) % 4
+    guesses[5] = -1
+    np.save(path, guesses)
+    return path
+
+
+def test_with_a_prior_it_tells_where_that_agrees(priced, prior, capsys):
+    found = priced("--prior", prior, "--prior-weight", 8)
+    by_prior = found["per_query"]["by_prior"]
+    asked = {name: row["queries"] for name, row in by_prior.items()}
+    assert asked == {"silent": 1, "agrees": 53, "disagrees": 6}
+    answers = sum(row["expected_answers"] for row in by_prior.values())
+    assert answers == pytest.approx(found["expected_answers"], rel=1e-12)
+    assert sum(row["share_of_cost"] for row in by_prior.values()) == pytest.approx(1.0)
+    # Weight 0 costs what votes without a prior cost, and still tells them apart.
+    plain, none = priced(), priced("--prior", prior, "--prior-weight", 0)
+    assert none["rdp"] == plain["rdp"]
+    assert none["expected_answers"] == pytest.approx(plain["expected_answers"], rel=1e-12)
+    assert none["per_query"]["by_prior"]["agrees"]["queries"] == 53
+    assert "by_prior" not in plain["per_query"]
+    print_cost(found)
+    shown = capsys.readouterr().out
+    assert "the prior agrees with the teachers on 53 queries: " in shown
+    assert "it has no guess for 1 query: " in shown
+
+
+def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
+    words = ["--compare", "--max-queries", 30]
+    plain, found = (
+        {row["mechanism"]: row for row in json.loads(pate("cost", votes, *each).stdout)["compare"]}
+        for each in (
+            [*words, "--mechanism", "gnmax"],
+            [*words, "--mechanism", "gnmax", "--prior", prior],
+        )
+    )
+    # All thirty are answered by gnmax, with a prior or without.
+    alone = json.loads(
+        pate("cost", votes, *words[1:], "--mechanism", "gnmax", "--prior", prior).stdout
+    )
+    assert found["gnmax"]["epsilon"] == pytest.approx(alone["epsilon"], rel=1e-12)
+    assert set(plain) == set(found)
+    for name, row in found.items():
+        assert (row == plain[name]) is (name not in ("gnmax", "confident", "interactive"))
+    assert "agreement counts its votes" in found["gnmax"]["note"]
 
 
 def test_one_order_only(priced):

@@ -172,6 +172,57 @@ def test_the_rule_of_thumb(pate, votes):
     assert _run(pate, found["command"], votes, "--force")["epsilon"] <= 4
 
 
+@pytest.fixture
+def prior(tmp_path, counts):
+    """Guesses that agree with the teachers on nine queries of ten."""
+    path, guesses = tmp_path / "guesses.npy", counts.argmax(axis=1)
+    guesses[::10] = (guesses[::10] + 1) % 4
+    guesses[5] = -1
+    np.save(path, guesses)
+    return path
+
+
+def test_a_prior_is_weighed_and_its_command_runs(pate, votes, prior, capsys, monkeypatch):
+    words = ["--prior", prior, "--prior-weight", "0,20%", "--answers", 20, "--release", "none"]
+    tuned = json.loads(pate("tune", votes, *words, *GRID).stdout)
+    assert set(tuned) == {*KEYS, "prior"}
+    found, winner = tuned["prior"], tuned["winner"]
+    assert (found["weights"], found["guesses"], winner["prior_weight"]) == ([0, 8], 59, 8)
+    assert found["without"]["prior_weight"] == 0
+    assert found["without"]["meets_goal"] is True
+    assert found["without"]["epsilon"] >= winner["epsilon"]
+    report = _run(pate, tuned["command"], votes, "--seed", 1)
+    assert report["epsilon"] == winner["epsilon"]
+    assert report["mechanism"]["prior_weight"] == 8
+    monkeypatch.setenv("COLUMNS", "200")
+    print_tuned(tuned)
+    shown = capsys.readouterr().out
+    assert "prior weight 8, " in shown
+    assert "of them equal to the teachers' plurality" in shown
+    epsilon = found["without"]["epsilon"]
+    assert f"without the prior: {found['without']['expected_answers']:.1f} answers at" in shown
+    assert f" at epsilon {epsilon:.4f}, " in shown
+    print_tuned(tuned | {"prior": found | {"without": found["without"] | {"meets_goal": False}}})
+    assert "the goal is out of reach; closest is 2" in capsys.readouterr().out
+    print_tuned(tuned | {"winner": winner | {"prior_weight": 0}})
+    assert "the prior buys nothing here" in capsys.readouterr().out
+
+
+def test_a_target_is_tuned_with_a_prior(pate, votes, prior):
+    one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8, "--bound", "two-tail")
+    words = ["--prior", prior, "--prior-weight", "8", "--answers", 5, "--release", "target"]
+    result = pate("tune", votes, *words, *one, "--min-agreement", 0.5)
+    assert result.exit_code == 0, result.stderr
+    tuned = json.loads(result.stdout)
+    assert tuned["winner"]["prior_weight"] == 8
+    assert tuned["winner"]["expected_answers"] == pytest.approx(5.0, rel=0.2)
+    words = ["--prior", prior, "--prior-weight", 8, "--max-queries", tuned["winner"]["queries"]]
+    words += ["--target-epsilon", tuned["winner"]["epsilon"]]
+    priced = json.loads(pate("cost", votes, *words, *one).stdout)
+    chance = priced["target"]["pass_probability"]
+    assert chance == pytest.approx(tuned["winner"]["pass_probability"], abs=1e-3)
+
+
 def test_left_alone_it_tries_both_ways_and_takes_the_better(pate, votes):
     one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8)
     tuned = json.loads(pate("tune", votes, "--target-epsilon", 6, *one).stdout)

@@ -36,8 +36,15 @@ def point(mechanism, deviation, accuracy, epsilon):
 
 
 FIGURES = {
-    "cost": lambda: cost_figure(BINS, mechanism="confident", order=8.0, teachers=40),
-    "free": lambda: cost_figure(BINS[:1], mechanism="gnmax", order=8.0, teachers=40),
+    "cost": lambda: cost_figure({"": BINS}, mechanism="confident", order=8.0, teachers=40),
+    "free": lambda: cost_figure({"": BINS[:1]}, mechanism="gnmax", order=8.0, teachers=40),
+    "prior": lambda: cost_figure(
+        {"agrees": BINS, "disagrees": BINS[1:], "no guess": BINS[:1]},
+        mechanism="confident",
+        order=8.0,
+        teachers=34,
+        prior_weight=6,
+    ),
     "sensitivity": lambda: sensitivity_figure(
         np.array([1.0, 3.0, 3.0]),
         np.array([1.0, 1.5, 0.7]),

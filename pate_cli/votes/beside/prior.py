@@ -232,7 +232,14 @@ class PriorReader:
                 batch.ids, batch.first_row, weight=self.weight, classes=self.classes
             )
             counts = with_votes(batch.counts, votes, self.weight)
-            yield replace(batch, counts=counts)
+            yield replace(batch, counts=counts, alone=batch.counts, guesses=_most_likely(votes))
+
+
+def _most_likely(votes: Counts | Ints) -> Ints:
+    """The class that gets most of its votes per query, NO_GUESS where it has none."""
+    if votes.ndim == 1:
+        return votes
+    return np.where(votes.any(axis=1), votes.argmax(axis=1), NO_GUESS).astype(np.int64)
 
 
 def with_votes(counts: Histograms, votes: Counts | Ints, weight: int) -> Histograms:

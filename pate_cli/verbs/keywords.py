@@ -14,7 +14,7 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -320,7 +320,24 @@ class CompareWords(MechanismWords, CapWords, AnalysisWords, total=False):
     """What `compare` takes."""
 
 
-class TuneWords(VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False):
+class GridWords(TypedDict, total=False):
+    """Values to try, in votes or as in `80%` of the teachers; a grid in proportion if left out."""
+
+    thresholds: Annotated[
+        Sequence[Amount | float | str] | None,
+        Says(
+            "T. For a target what lies between is tried, too, and no test at all (gnmax) unless "
+            "some are given."
+        ),
+    ]
+    sigmas1: Annotated[Sequence[Amount | float | str] | None, Says("sigma1, likewise.")]
+    sigmas2: Annotated[Sequence[Amount | float | str] | None, Says("sigma2.")]
+    prior_weights: Annotated[
+        Sequence[Amount | float | str] | None, Says("B of the prior, whole votes, none among them.")
+    ]
+
+
+class TuneWords(GridWords, VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False):
     """What `tune` takes."""
 
     queries: Annotated[
@@ -332,6 +349,7 @@ class TuneWords(VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False
 GROUPS: Final = (
     ReadingWords,
     RowWords,
+    GridWords,
     CapWords,
     EnsembleWords,
     ParameterWords,

@@ -43,11 +43,7 @@ def tune(
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
-    thresholds: Sequence[Amount | float | str] | None = None,
-    sigmas1: Sequence[Amount | float | str] | None = None,
-    sigmas2: Sequence[Amount | float | str] | None = None,
     prior: Prior | str | PathLike[str] | Any | None = None,
-    prior_weights: Sequence[Amount | float | str] | None = None,
     data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
@@ -66,28 +62,21 @@ def tune(
 
     Args:
         votes: the votes; None with `synthetic`, or with `data_independent` and a shape.
-        target_epsilon: most expected answers at this published ε or less.
-        answers: least ε for so many expected answers; with a target the best agreement.
+        target_epsilon, answers: most expected answers at this published ε or less; least ε for so
+            many; or with both the best agreement.
         objective: with only a target, `answers` or `agreement`.
         min_agreement: least expected share of answers that equal the plurality.
         release: what is published, one way to an ε; `upper` and `none`, whichever serves the goal
             better, if left out. `target` is the third way.
         bound: with `release` target: how the cost of the votes is bounded, as in `aggregate`.
-        thresholds, sigmas1, sigmas2: values to try, in votes or as `80%` of the teachers; a grid
-            in proportion if left out, and for a target what lies between its values. A target is
-            also tried without a test (gnmax), unless values of its threshold or noise are given.
-        prior: public guesses for the queries, as in `aggregate`; how much they should weigh is
-            searched, too, and the result says what they buy.
-        prior_weights: B to try, whole votes or as `20%` of the teachers; a few in proportion if
-            left out, none among them, and what lies between.
+        prior: as in `aggregate`; its weight is searched, and the result says what it buys.
         data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`; with
             `prior=0.85` among it made-up guesses, so many of them right.
         public_votes: the caller asserts that the votes are public.
         truth: true labels, to estimate accuracy from below.
         progress: called after every step with 1 and with how many there are at most.
-        interrupted: called when a search is broken off (KeyboardInterrupt) and its best so far
-            is about to be priced.
+        interrupted: called when a search is broken off, before its best so far is priced.
 
     Raises:
         UnreachableError: no setting meets the goal; the message says what can be had.
@@ -119,18 +108,19 @@ def tune(
     sample, basis = source.sample()
     grid = Grid.for_teachers(
         sample.teachers,
-        thresholds=thresholds,
-        sigmas1=sigmas1,
-        sigmas2=sigmas2,
+        thresholds=asked["thresholds"],
+        sigmas1=asked["sigmas1"],
+        sigmas2=asked["sigmas2"],
         untested=by_target,
     )
     # Without a goal there is no winner to choose, and one front at a time.
     goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
-    searches = _searches(sample, grid, goals, prior_weights)
+    weights = asked["prior_weights"]
+    searches = _searches(sample, grid, goals, weights)
     found = _searched(searches, progress, interrupted)
     if sample.guesses is not None and found.prior is None:
-        weights = PriorWeights.for_teachers(sample.teachers, prior_weights)
-        tried = PriorTried(sample.guesses.name, sample.guesses.number, weights.values)
+        values = PriorWeights.for_teachers(sample.teachers, weights).values
+        tried = PriorTried(sample.guesses.name, sample.guesses.number, values)
         found = replace(found, prior=tried)
     return replace(
         found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)

@@ -116,8 +116,7 @@ def tune(
     # Without a goal there is no winner to choose, and one front at a time.
     goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
     weights = asked["prior_weights"]
-    searches = _searches(sample, grid, goals, weights)
-    found = _searched(searches, progress, interrupted)
+    found = _searched(_searches(sample, grid, goals, weights), progress, interrupted)
     if sample.guesses is not None and found.prior is None:
         values = PriorWeights.for_teachers(sample.teachers, weights).values
         tried = PriorTried(sample.guesses.name, sample.guesses.number, values)

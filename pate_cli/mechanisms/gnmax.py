@@ -59,8 +59,8 @@ class GNMax(OneScoreMechanism):
     Choose it for a label for every query; where some may go without, `confident` gives better ones
     for less.
 
-        >>> pate.GNMax(teachers=100, classes=3, sigma2=20)
-        GNMax(teachers=100, classes=3, sigma2=20, teachers_per_record=1, votes_together=False)
+        >>> pate.GNMax(teachers=100, classes=3, sigma2=20).parameters()["sigma2"]
+        20
         >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
         <Labels: 10 of 10 queries labelled>
 

@@ -104,7 +104,7 @@ def cost(
             for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
             rows=rows,
             target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
-            prior=request.file.prior is not None,
+            prior=weight_of(request.file) > 0,
         )
 
 

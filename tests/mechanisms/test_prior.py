@@ -187,7 +187,7 @@ PROFILES = [
 def test_profiles_have_both_properties(bound, case):
     nodes = guessed(*case)
     here, there = nodes.edges
-    for order in ORDERS[:1] if nodes.mechanism.dear_states else ORDERS:
+    for order in ORDERS[:1] if nodes.mechanism.slow_states else ORDERS:
         profile = nodes.profile(bound, order)
         assert np.all(nodes.divergence(order) <= profile[0, here] * NO_MORE + 1e-11)
         assert np.all(profile[:-1, there] <= profile[1:, here] * (1.0 + 1e-12))

@@ -54,7 +54,7 @@ class Prior:
         >>> done = pate.aggregate(votes, "gnmax", layout="counts", prior=guesses, prior_weight=10,
         ...                       seed=1)
         >>> list(done.labels)
-        [0, 0, 1]
+        [0, 1, 1]
 
     Attributes:
         guesses: [queries] classes from 0, NO_GUESS where there is none; or places in `words`; or
@@ -227,6 +227,9 @@ class PriorReader:
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
+        if not self.weight:
+            yield from self.source.batches(start, stop)
+            return
         for batch in self.source.batches(start, stop):
             votes = self.prior.votes(
                 batch.ids, batch.first_row, weight=self.weight, classes=self.classes

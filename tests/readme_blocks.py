@@ -132,7 +132,7 @@ def _rounded_up(epsilon: float) -> str:
 
 def example() -> str:
     """A real run on the demo votes, its report shortened."""
-    votes = "sample_votes/demo.parquet"
+    votes = "sample_votes/adult.parquet"
     with _folder() as folder:
         words = ["aggregate", votes, "--target-epsilon", "1.5", "-o", "labels.csv"]
         run = subprocess.run(

@@ -19,7 +19,7 @@ demo: $(STAMP)
 	$(BIN)/pate demo .demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest --quiet -n 2 tests
+	$(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

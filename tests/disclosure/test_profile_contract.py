@@ -238,7 +238,7 @@ KINDS = {
     "gnmax, conditional, four classes": Kind("gnmax", CONDITIONAL, classes=4, sizes=LOUD[3:]),
     "gnmax, exact states": Kind("gnmax", CONDITIONAL, classes=2, quick=True),
     "gnmax, exact states, two labels": Kind("gnmax", CONDITIONAL, classes=2, rows=2),
-    "confident, conditional": Kind("confident", CONDITIONAL, sizes=LOUD),
+    "confident, conditional": Kind("confident", CONDITIONAL, sizes=(LOUD[0], *LOUD[2:])),
     "confident, conditional, four classes": Kind(
         "confident", CONDITIONAL, classes=4, sizes=LOUD[3:]
     ),

@@ -192,7 +192,7 @@ class TunedPriorOptions:
     ] = None
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def keywords(self) -> dict[str, Any]:
         """Both, by the names the library gives them."""
         from pate_cli.tuning.settings import parse_values
 
@@ -239,7 +239,7 @@ def tune(
     asked: dict[str, Any] = {
         **dataclasses.asdict(wanted),
         **axes,
-        **prior.wanted,
+        **prior.keywords,
         **dataclasses.asdict(safe),
         "max_queries": reading.max_queries,
         "teachers_per_record": teachers_per_record,

@@ -86,6 +86,11 @@ class LabelSet:
         bits = rows[:, np.newaxis] >> np.arange(self.count) & 1
         return np.where(rows[:, np.newaxis] < 0, UNDECIDED, bits).astype(np.int8)
 
+    def classes_of(self, decided: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sets that labels [queries, count] of 1, 0 and UNDECIDED are; UNDECIDED if one is."""
+        sets = decided @ (1 << np.arange(self.count))
+        return np.where((decided == UNDECIDED).any(axis=1), UNDECIDED, sets)
+
     def by_label(self, codes: NDArray[Any]) -> NDArray[Any]:
         """What is said of rows, said of every label: [queries, count]."""
         if self.voting is Voting.BINARY:

@@ -411,8 +411,8 @@ def takes_keywords(verb: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
             hint = asked.get(name, own.get(name))
             if hint is None:
                 near = difflib.get_close_matches(name, [*asked, *own], 1)
-                hint = f"; did you mean `{near[0]}`?" if near else ""
-                raise UsageError(f"{verb.__name__} takes no `{name}`{hint}")
+                meant = f"; did you mean `{near[0]}`?" if near else ""
+                raise UsageError(f"{verb.__name__} takes no `{name}`{meant}")
             _check_type(name, value, hint)
         return verb(*args, **typing.cast("Any", {**defaults, **given}))
 

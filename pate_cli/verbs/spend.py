@@ -180,10 +180,9 @@ def quote(
             queries=request.queries, max_answers=request.max_answers, groups=request.groups
         )
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
-        composed = isinstance(request.mechanism, ComposedMechanism)
         warned = (
             *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(price.epsilon, composed=composed),
+            *vacuous_warnings(price.epsilon, composed=request.composed is not None),
         )
         planned = Round(
             id="",

@@ -25,11 +25,13 @@ from pate_cli.files.digest import digest_of
 from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.beside.side_files import (
     SideRows,
+    as_whole,
     check_label_set,
     columns_of_labels,
     of_pairs,
     read_side,
     side_by_side,
+    texts_of,
     understood,
 )
 from pate_cli.votes.columns import LABEL, is_text
@@ -86,9 +88,7 @@ class Prior:
         if values.dtype.kind == "f":
             values = _probabilities(values)
         else:
-            # Above the largest int64 a guess would come out negative, and so perhaps as none.
-            largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
-            values = np.minimum(values, values.dtype.type(largest)).astype(np.int64)
+            values = as_whole(values)
             _refuse(values < NO_GUESS, f"a guess below {NO_GUESS}, which stands for none")
         object.__setattr__(self, "guesses", values)
         object.__setattr__(self, "_rows", SideRows("guesses of the prior", len(values), self.ids))
@@ -349,15 +349,13 @@ def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:
     given = values.astype(np.int64)
     if label_set.voting is Voting.BINARY:
         return given
-    sets = given @ (1 << np.arange(label_set.count))
-    return np.where((given == NO_GUESS).any(axis=1), NO_GUESS, sets)
+    return label_set.classes_of(given)
 
 
 def _label_column(table: Any) -> NDArray[Any]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column = table.column(LABEL)
     if is_text(column.type):
-        return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
+        return texts_of(column)
     return np.asarray(column.cast(pa.int64()).fill_null(NO_GUESS).to_numpy())

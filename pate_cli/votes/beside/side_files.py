@@ -285,6 +285,20 @@ def _is_one_of_lists(table: Any) -> bool:
     return pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind)
 
 
+def as_whole(values: NDArray[Any]) -> Ints:
+    """Whole numbers as int64: what is too large for it comes out as the largest, never negative."""
+    largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
+    return np.minimum(values, values.dtype.type(largest)).astype(np.int64)
+
+
+def texts_of(column: Any) -> NDArray[np.str_]:
+    """A column of texts; an empty one where there is none, for names are not empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
+
+
 def as_floats(values: NDArray[Any]) -> Floats:
     """Return numbers as float64; VoteError for anything else."""
     if values.dtype.kind not in "fiu":

@@ -16,12 +16,14 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
+    as_whole,
     check_label_set,
     columns_of_labels,
     in_order,
     of_pairs,
     read_side,
     side_by_side,
+    texts_of,
     understood,
 )
 from pate_cli.votes.columns import LABEL, is_text
@@ -233,9 +235,7 @@ def load_truth(
         raise VoteError(f"{name}: {noun} must be whole numbers or texts, one a query")
     if ids is not None and len(set(ids)) != len(ids):
         raise VoteError(f"{name}: a query id occurs twice")
-    # Above the largest int64 a label would come out negative, and so perhaps as unknown.
-    largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
-    return Truth(np.minimum(values, values.dtype.type(largest)).astype(np.int64), ids, words)
+    return Truth(as_whole(values), ids, words)
 
 
 def _truth_of_sets(
@@ -256,8 +256,7 @@ def _truth_of_sets(
     known = values.astype(np.int64)
     if label_set.voting is Voting.BINARY:
         return PairTruth(known, ids)
-    sets = known @ (1 << np.arange(label_set.count))
-    return Truth(np.where((known == UNKNOWN).any(axis=1), UNKNOWN, sets), ids)
+    return Truth(label_set.classes_of(known), ids)
 
 
 def _label_column(table: Any, source: str) -> NDArray[Any]:
@@ -267,10 +266,7 @@ def _label_column(table: Any, source: str) -> NDArray[Any]:
         raise VoteError(f"{source}: true labels need a column named label")
     column = table.column(LABEL)
     if is_text(column.type):
-        import pyarrow.compute as pc
-
-        # Names are not empty, so an empty text is free to stand for what is not known.
-        return np.array(pc.fill_null(column.cast(pa.string()), "").to_pylist(), dtype=np.str_)
+        return texts_of(column)
     if pa.types.is_integer(column.type):
         column = column.cast(pa.int64()).fill_null(UNKNOWN)
     return column.to_numpy()

@@ -22,6 +22,7 @@ from pate_cli.disclosure.figures import factor, in_a_thousand, shown
 from pate_cli.disclosure.guarantee import FIXED
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
 from pate_cli.disclosure.wording import worded
 from pate_cli.files.results import Result
@@ -206,11 +207,8 @@ def _promised(report: Report) -> Iterator[str]:
         yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
     spent = report.spent
-    if spent is not None and spent.attempts > 1:
-        yield (
-            f"The {spent.attempts} attempts in the record, this one included, add up to epsilon "
-            f"{shown(spent.epsilon)} at delta {shown(spent.delta)}."
-        )
+    if spent is not None and spent.count > 1:
+        yield _together(spent)
     if epsilon != public and report.tested is None and report.claims("all-votes"):
         several = len(report.rounds) > 1 or report.external
         yield f"Whatever the votes, epsilon is at most {shown(public)}" + (
@@ -233,6 +231,20 @@ def _promised(report: Report) -> Iterator[str]:
                 "For the labels alone a textbook composition, which any accountant can repeat, "
                 f"gives epsilon {' and '.join(known)}. {crosscheck.compared}"
             )
+
+
+def _together(spent: Spent) -> str:
+    """What all runs of the record cost, and on which reading."""
+    total = f"epsilon {shown(spent.epsilon)} at delta {shown(spent.delta)}"
+    said = f"The {spent.count} runs in the record, this one included, cost {total} together"
+    if spent.runs:
+        said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
+    if spent.sum_epsilon is not None and spent.sum_delta is not None:
+        said += (
+            f". If a run was chosen by what earlier ones released, epsilon "
+            f"{shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+        )
+    return said + "."
 
 
 def _likened(report: Report) -> str:

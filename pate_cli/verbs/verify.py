@@ -52,9 +52,11 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
+from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.files.digest import digest_of
@@ -258,7 +260,10 @@ def _from_outside(report: Report) -> Iterator[Check]:
             OPEN,
             "cannot be checked from outside: its chance follows from the votes, which are secret",
         )
-    if report.spent is not None:
+    if report.read_as >= SINCE["stated"]:
+        told = "not tracked" if report.spent is None else "those in spent, or its holder knows more"
+        yield Check("earlier runs", SKIPPED, told)
+    elif report.spent is not None:
         yield Check("earlier attempts", OPEN, "they are in the record, which the holder keeps")
     elif report.tested is not None or report.met_target is not None:
         yield Check("earlier attempts", OPEN, "no record of them was kept")
@@ -329,8 +334,7 @@ def _again(report: Report) -> Report:
     else:
         found = _released_again(report, rounds, delta=delta, warned=warned)
     return replace(
-        worded(replace(found, met_target=report.met_target)),
-        spent=report.spent,
+        worded(replace(found, met_target=report.met_target, spent=report.spent)),
         label_names=report.label_names,
         run=report.run,
         time=report.time,
@@ -512,6 +516,11 @@ def _found(name: str, report: Report) -> str:
     public, crosscheck = report.data_independent, report.crosscheck
     if name == "epsilon for all votes":
         return f"{public.epsilon:g} for everything, {public.labels_epsilon:g} for the labels"
+    if name == "record" and report.spent is not None and report.spent.runs:
+        spent = report.spent
+        return (
+            f"{len(spent.runs)} runs together: epsilon {spent.epsilon:g} at delta {spent.delta:g}"
+        )
     if name == "prior" and report.prior is not None:
         weight = report.prior.weight
         votes = "" if weight is None else f" of {weight} votes each"
@@ -531,18 +540,70 @@ def _found(name: str, report: Report) -> str:
 
 
 def _record_faults(report: Report) -> Iterator[str]:
-    """The record holds this attempt and perhaps others, each of which costs something."""
+    """The account holds this run as it is, and costs what its runs do."""
     spent = report.spent
     if spent is None:
         return
+    if spent.attempts is not None:
+        yield from _attempt_faults(report, spent, spent.attempts)
+        return
+    if report.read_as >= SINCE["stated"] and not spent.runs:
+        yield "it tells of no run"
+        return
+    again = Spent.of(spent.runs)
+    for name, stated, found in (
+        ("epsilon", spent.epsilon, again.epsilon),
+        ("delta", spent.delta, again.delta),
+        ("sum_epsilon", spent.sum_epsilon, again.sum_epsilon),
+        ("sum_delta", spent.sum_delta, again.sum_delta),
+        ("method", spent.method, again.method),
+    ):
+        if not _alike(stated, found):
+            yield f"spent.{name} is {_shown(stated)}, its runs give {_shown(found)}"
+    if report.private:
+        own = next((run for run in spent.runs if run.id == report.run), None)
+        yield from _own_run_faults(report, own)
+
+
+def _own_run_faults(report: Report, own: Run | None) -> Iterator[str]:
+    """This run, where it stands among those of the account."""
+    if own is None:
+        if report.labels is not None:
+            yield "this run is not among its runs"
+        return
+    tested = report.tested
+    outcome = Outcome.LABELLED if tested is None or tested.passed else Outcome.REFUSED
+    expected: dict[str, Any] = {"time": report.time, "delta": _labels_delta(report)}
+    if own.kind is RunKind.RELEASE:
+        expected |= {"outcome": Outcome.RELEASED, "sigma_release": report.sanitized.sigma_release}
+    elif tested is not None:
+        expected |= {"kind": RunKind.TARGET, "epsilon": tested.target, "outcome": outcome}
+        expected |= {"refusal_epsilon": tested.refusal_epsilon}
+    else:
+        composed = report.analysis == "composition"
+        expected |= {"kind": RunKind.COMPOSITION if composed else RunKind.WORST_CASE}
+        expected |= {"epsilon": report.data_independent.epsilon, "outcome": outcome}
+        expected |= {"sigma_release": report.sanitized.sigma_release, "answers": report.answers}
+        expected |= {"beta": report.sanitized.beta}
+    for name, value in expected.items():
+        if not _alike(getattr(own, name), value):
+            yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
+    if own.asked is not None and len(report.rounds) == 1:
+        for name in ("mechanism", "queries", "max_answers"):
+            if getattr(own.asked, name) != report.rounds[0][name]:
+                yield f"{name} of this run are others there"
+
+
+def _attempt_faults(report: Report, spent: Spent, attempts: int) -> Iterator[str]:
+    """Up to version 6 a report tells how many attempts there were, and what they cost."""
     for name, total, own in (
         ("epsilon", spent.epsilon, report.epsilon),
         ("delta", spent.delta, report.delta),
     ):
-        if total < own or (spent.attempts == 1 and total != own):
+        if total < own or (attempts == 1 and total != own):
             yield f"spent.{name} is {total:g}, this attempt alone cost {own:g}"
-    if spent.attempts > 1 and spent.epsilon <= report.epsilon:
-        yield f"{spent.attempts} attempts cost no more than this one, {report.epsilon:g}"
+    if attempts > 1 and spent.epsilon <= report.epsilon:
+        yield f"{attempts} attempts cost no more than this one, {report.epsilon:g}"
 
 
 def _target_faults(report: Report) -> Iterator[str]:

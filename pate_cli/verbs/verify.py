@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from itertools import zip_longest
 from os import PathLike
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
+from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import (
     PateError,
     ReportError,
@@ -46,8 +48,8 @@ from pate_cli.core.words import (
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
-from pate_cli.disclosure.guarantee import DRAWS
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.guarantee import DRAWS, TOTAL
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
@@ -55,7 +57,7 @@ from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, re
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms
+from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
@@ -95,6 +97,7 @@ _CHECKS: Final = {
         "label_names", "rounds",
     ),
 }  # fmt: skip
+_STATED: Final = Refusal(ReportError, "an external part is damaged: ")
 _OF_THE_COIN: Final = ("tested.orders", "tested.distances")
 
 
@@ -301,9 +304,17 @@ def _again(report: Report) -> Report:
                     f"a {name} of {value:g} votes among {mechanism.most_votes} teachers is not "
                     "computed again: it takes too long"
                 )
-    delta = _labels_delta(report)
+    total = report.epsilon_kind == TOTAL
+    delta = report.delta if total else _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)
-    if report.tested is not None:
+    if total:
+        if report.spent is None or not report.spent.runs:
+            raise UsageError("a total of no runs")
+        account = AccountTerms(report.spent.runs)
+        found = door.report(
+            rounds, account, account.headline, private=report.private, warnings=warned
+        )
+    elif report.tested is not None:
         tested, done = report.tested, _only(rounds)
         (spending,) = spendings([done])
         target = TargetPlan(tested.target, delta, tested.refusal_epsilon)
@@ -364,7 +375,7 @@ def _released_again(
         private=report.private,
         warnings=warned,
     )
-    if not report.external and not _earlier_unknown(report):
+    if report.read_as >= SINCE["stated"] or not (report.external or _earlier_unknown(report)):
         return found
     # What is charged beside the labels is known to six digits, or only from below: what is stated
     # is taken over where it can be, and what follows from it follows.
@@ -453,6 +464,9 @@ class _AtLeast(ExternalCurve):
 
 def _external(report: Report) -> tuple[External, bool]:
     """What the parts cost, and whether the report tells all of what was charged."""
+    if report.read_as >= SINCE["stated"]:
+        stated_costs = [decoded(StatedCost, part["stated"], _STATED) for part in report.external]
+        return External(tuple(cost.part for cost in stated_costs)), True
     parts: list[ExternalCurve | ExternalPair] = []
     total_order, told = report.data_independent.order, True
     for part in report.external:
@@ -560,7 +574,20 @@ def _record_faults(report: Report) -> Iterator[str]:
     ):
         if not _alike(stated, found):
             yield f"spent.{name} is {_shown(stated)}, its runs give {_shown(found)}"
-    if report.private:
+    asked = [run.asked for run in spent.runs if run.asked is not None]
+    if report.epsilon_kind == TOTAL:
+        for facts, each in zip_longest(report.rounds, asked):
+            if (
+                facts is None
+                or each is None
+                or any(
+                    facts[name] != getattr(each, name)
+                    for name in ("mechanism", "queries", "max_answers")
+                )
+            ):
+                yield "its runs are not those of rounds"
+                return
+    elif report.private:
         own = next((run for run in spent.runs if run.id == report.run), None)
         yield from _own_run_faults(report, own)
 
@@ -621,7 +648,12 @@ def _target_faults(report: Report) -> Iterator[str]:
 
 
 def _total_faults(report: Report) -> Iterator[str]:
-    """What the external parts say of themselves at several orders must agree."""
+    """What the external parts say of themselves at several orders must agree.
+
+    Since version 7 they say all of it, and are written again.
+    """
+    if report.read_as >= SINCE["stated"]:
+        return
     external, _ = _external(report)
     own, total = report.sanitized.order, report.data_independent.order
     for stated, part in zip(report.external, external.parts, strict=True):

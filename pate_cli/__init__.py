@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.release import release as release
     from pate_cli.verbs.spend import aggregate as aggregate
     from pate_cli.verbs.spend import quote as quote
+    from pate_cli.verbs.spent import spent as spent
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
@@ -82,6 +83,7 @@ _HOMES = {
     "release": "verbs.release",
     "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",
+    "spent": "verbs.spent",
     "tune": "verbs.tune",
     "verify": "verbs.verify",
     **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},

@@ -213,6 +213,8 @@ class Book:
                 if self._run is not None and self._fresh:
                     self._run = _after(self._run, total)
                     record = record.with_run(self._run)
+                elif record != kept and record.runs[-1].total_epsilon is None:
+                    record = record.with_run(_after(record.runs[-1], total))
                 if record != kept:
                     self._write(record)
         except OutputError as error:

@@ -589,10 +589,10 @@ def _record_faults(report: Report) -> Iterator[str]:
                 return
     elif report.private:
         own = next((run for run in spent.runs if run.id == report.run), None)
-        yield from _own_run_faults(report, own)
+        yield from own_run_faults(report, own)
 
 
-def _own_run_faults(report: Report, own: Run | None) -> Iterator[str]:
+def own_run_faults(report: Report, own: Run | None) -> Iterator[str]:
     """This run, where it stands among those of the account."""
     if own is None:
         if report.labels is not None:

@@ -76,8 +76,9 @@ class Explanation(Result):
                 yield ("" if place else section.title, text)
 
     def headline(self) -> str:
-        """How the promise begins."""
-        return next(section.texts[0] for section in self.sections if section.title == "Promised")
+        """How the promise begins, or that there is none."""
+        promised = (section for section in self.sections if section.title == "Promised")
+        return next(promised, self.sections[0]).texts[0]
 
 
 def explain(report: Report | str | PathLike[str]) -> Explanation:
@@ -99,6 +100,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         report = read_report(report).report
     report, others = _in_our_words(report)
     named = (
+        ("Nothing is promised", _seeded(report)),
         ("What was done", itertools.chain(_done(report), others)),
         ("Promised", _promised(report)),
         ("To whom", _to_whom(report)),
@@ -109,7 +111,8 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ("Warnings", iter(report.warnings)),
     )
     found = [Section(title, tuple(texts)) for title, texts in named]
-    return Explanation(tuple(section for section in found if section.texts))
+    said = tuple(section for section in found if section.texts)
+    return Explanation(said if report.private else said[:1])
 
 
 def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
@@ -153,6 +156,15 @@ def _most_teachers(report: Report) -> int:
 def _by_record(report: Report) -> bool:
     """Whether one record is protected, and not all that one teacher was trained on."""
     return bool(report.external) or _most_teachers(report) > 1
+
+
+def _seeded(report: Report) -> Iterator[str]:
+    if not report.private:
+        yield report.summary
+        yield (
+            "Publish neither the labels nor this report as anything private. For labels that "
+            "protect somebody, run it again without a seed."
+        )
 
 
 def _done(report: Report) -> Iterator[str]:
@@ -202,12 +214,14 @@ def _promised(report: Report) -> Iterator[str]:
     if not _claimed(report):
         return
     epsilon, public = report.epsilon, report.data_independent.epsilon
+    spent = report.spent
+    alone = spent is None or spent.count == 1
     if report.sound:
-        yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
+        if alone:
+            yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
         yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
-    spent = report.spent
-    if spent is not None and spent.count > 1:
+    if spent is not None and not alone:
         yield _together(spent)
     if epsilon != public and report.tested is None and report.claims("all-votes"):
         several = len(report.rounds) > 1 or report.external
@@ -236,7 +250,7 @@ def _promised(report: Report) -> Iterator[str]:
 def _together(spent: Spent) -> str:
     """What all runs of the record cost, and on which reading."""
     total = f"epsilon {shown(spent.epsilon)} at delta {shown(spent.delta)}"
-    said = f"The {spent.count} runs in the record, this one included, cost {total} together"
+    said = f"All {spent.count} runs in the record cost {total} together"
     if spent.runs:
         said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
     if spent.sum_epsilon is not None and spent.sum_delta is not None:

@@ -152,7 +152,7 @@ def aggregate(
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked["keep_ledger"] = ledger is not None
     asked["record"] = kept.places(votes, seed=report.seed)
-    run = _Run(votes, to, report, reading, target, output, choice, asked)
+    run = _CommandLine(votes, to, report, reading, target, output, choice, asked)
     if dry_run:
         run.price(view)
     else:
@@ -160,7 +160,7 @@ def aggregate(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _CommandLine:
     """One command line, checked as far as it can be before a file is touched."""
 
     votes: str

@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.accounting.conversion import significant_up
+from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative
 from pate_cli.core.codec import SPARING
 from pate_cli.core.entropy import random_name
@@ -27,6 +27,7 @@ from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PriorFacts
@@ -60,7 +61,7 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RowsAsked:
     """Rows that were put to a mechanism.
 
     Attributes:
@@ -85,7 +86,7 @@ class Asked:
             )
 
     @classmethod
-    def of(cls, done: Round) -> Asked:
+    def of(cls, done: Round) -> RowsAsked:
         """A round that a ledger holds."""
         return cls(
             done.mechanism, done.queries, done.max_answers, done.id, done.label_set, done.prior
@@ -124,7 +125,7 @@ class Run:
     epsilon: float | None = field(default=None, metadata=SPARING)
     refusal_epsilon: float | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
-    asked: Asked | None = field(default=None, metadata=SPARING)
+    asked: RowsAsked | None = field(default=None, metadata=SPARING)
     beta: float | None = field(default=None, metadata=SPARING)
     sigma_release: float | None = field(default=None, metadata=SPARING)
     shift: float | None = field(default=None, metadata=SPARING)
@@ -278,14 +279,18 @@ class SpendRecord:
             if done.id in known:
                 continue
             draws: list[dict[str, Any]] = [draw.facts() for draw in done.draws]
+            alone = data_independent_cost(
+                spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
+            )
             run = Run(
+                epsilon=round_up(alone.epsilon),
                 id=done.id,
                 kind=RunKind.WORST_CASE,
                 outcome=Outcome.LABELLED,
                 time=None,
                 delta=ledger.delta,
                 answers=done.answers,
-                asked=Asked.of(done),
+                asked=RowsAsked.of(done),
                 votes=votes,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,

@@ -25,8 +25,8 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
-    Asked,
     Outcome,
+    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
@@ -204,7 +204,9 @@ def _runs_of(report: Report) -> tuple[Run, ...]:
         "id": report.run or f"report {report.time}",
         "time": report.time,
         "delta": report.delta,
-        "asked": replace(Asked(**known), label_set=report.label_set, prior=prior_of_round(done)),
+        "asked": replace(
+            RowsAsked(**known), label_set=report.label_set, prior=prior_of_round(done)
+        ),
         "answers": report.answers,
     }
     tested = report.tested

@@ -14,7 +14,7 @@ from pate_cli.core.words import Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.record import Asked, Outcome, Run
+from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.wording import worded
@@ -139,7 +139,7 @@ def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
         id=key.run_id if key.private else key.name("run"),
         outcome=Outcome.PENDING,
         time=began,
-        asked=Asked(
+        asked=RowsAsked(
             request.mechanism.parameters(),
             queries,
             answers,

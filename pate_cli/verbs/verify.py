@@ -227,7 +227,8 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
         return
     earlier_words = False
     apart: dict[str, list[str]] = {name: [] for name in _CHECKS}
-    for path, here, there in _differences(read.data, again):
+    told = read.data if report.read_as >= SINCE["stated"] else _in_todays_flags(read.data)
+    for path, here, there in _differences(told, again):
         if report.read_as < _OUR_WORDS and _is_sentence(path):
             earlier_words = True
             continue
@@ -278,6 +279,15 @@ def _from_outside(report: Report) -> Iterator[Check]:
         )
     if report.external:
         yield Check("external parts", OPEN, "they are as files state them, which others keep")
+
+
+def _in_todays_flags(data: Any) -> Any:
+    """What a report of an earlier version says, with flags by the names they have now."""
+    if isinstance(data, Mapping):
+        return {name: _in_todays_flags(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_in_todays_flags(value) for value in data]
+    return data.replace("--no-spend", "--no-record") if isinstance(data, str) else data
 
 
 def _is_sentence(path: str) -> bool:

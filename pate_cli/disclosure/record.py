@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import hashlib
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -20,9 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
-from pate_cli.core.checks import check_delta, check_nonnegative
+from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING
-from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
@@ -143,6 +145,8 @@ class Run:
         for name, value in numbers.items():
             if value is not None:
                 check_nonnegative(name, value)
+                if self.kind is RunKind.TARGET:
+                    check_positive(name, value)
         if self.delta is not None and self.kind is not RunKind.EXTERNAL:
             check_delta(self.delta)
         wanted = {
@@ -387,9 +391,13 @@ def _older(data: dict[str, Any], version: int) -> None:
     Version 1 knew of no targets, and its releases had no names.
     """
     runs: list[Any] = []
+    seen: Counter[str] = Counter()
     for past in _objects(data.pop("releases", None)):
         run = {name: past.get(name) for name in ("beta", "sigma_release", "shift")}
-        name = past.get("id") or random_name(16)
+        # Nameless ones of several copies are the same as far as they are alike.
+        plain = json.dumps(past, sort_keys=True)
+        seen[plain] += 1
+        name = past.get("id") or hashlib.sha256(f"{plain} {seen[plain]}".encode()).hexdigest()[:32]
         if past.get("rounds") == []:
             raise LedgerError("the record is damaged: a release of no round")
         runs.append(

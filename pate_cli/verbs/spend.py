@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
@@ -83,7 +83,7 @@ def aggregate(
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked)
-        key, resumed = _key(asked, request, promise, target, place)
+        key, resumed = _key(asked, request, promise, (target, *places.paths[:1]), place)
         book = Book(places, _run_of(request, account, key, began), budget=promise["budget"])
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         if target is not None:
@@ -157,7 +157,7 @@ def _key(
     asked: AggregateWords,
     request: Request,
     promise: PromiseWords,
-    target: _Target | None,
+    charged: tuple[Any, ...],
     place: Publication,
 ) -> tuple[RunKey, Checkpoint | None]:
     """What all noise follows from: that of a run that was cut short, if there is one."""
@@ -171,7 +171,7 @@ def _key(
         promise["keep_ledger"],
     )
     resumed = Checkpoint.of(
-        folder, request.described((*settings, seed, target, place.in_parts)), seed=seed
+        folder, request.described((*settings, seed, *charged, place.in_parts)), seed=seed
     )
     request.passes.checkpoint = resumed
     return resumed.key, resumed

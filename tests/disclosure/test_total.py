@@ -170,7 +170,8 @@ def leaky(epsilon, delta, refusal, chance):
     x = min(max(x, 0.0), left)
     one[1:3] = x, left - x
     other[1:3] = x / grow, there - x / grow
-    assert np.all(one >= 0.0) and np.all(other >= 0.0)
+    assert np.all(one >= 0.0)
+    assert np.all(other >= 0.0)
     assert np.maximum(one - grow * other, 0.0).sum() <= delta + 1e-12
     return one, other
 

@@ -230,7 +230,9 @@ class _Run:
                     self.report.write(out, None, done.report)
         if refused is not None:
             if self.summed_up:
-                print_report(refused.report, Handling([self.report_path], self._secret))
+                print_report(
+                    refused.report, Handling([public_name(self.report_path)], self._secret)
+                )
             _note_attempts(output, refused.report, self.asked["record"])
             raise refused
         if done.checkpoint is not None:
@@ -285,7 +287,7 @@ class _Run:
     def _secret(self) -> list[str]:
         """What to keep."""
         votes = "the votes" if self.votes == "-" else public_name(self.votes)
-        return [votes, *([] if self.to.ledger is None else [str(self.to.ledger)])]
+        return [votes, *([] if self.to.ledger is None else [public_name(self.to.ledger)])]
 
     def _tell(self, public: Report) -> None:
         """What was released, for a person or in a line."""
@@ -326,8 +328,8 @@ def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -
     from pate_cli.disclosure.figures import pair
 
     spent = report.spent
-    if spent is not None and spent.attempts > 1:
+    if record is not None and spent is not None and spent.attempts > 1:
         output.note(
-            f"{spent.attempts} attempts in {record} cost {pair(spent.epsilon, spent.delta)} "
-            "together"
+            f"{spent.attempts} attempts in {public_name(record)} cost "
+            f"{pair(spent.epsilon, spent.delta)} together"
         )

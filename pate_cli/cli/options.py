@@ -54,6 +54,7 @@ from pate_cli.core.words import (
     ReleaseKind,
     Voting,
 )
+from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -274,7 +275,11 @@ class VoteOptions:
     @property
     def words(self) -> list[str]:
         """What another command line must say to read the votes alike."""
-        return [text for name, value in self._given.items() for text in (_FLAGS[name], str(value))]
+        return [
+            text
+            for name, value in self._given.items()
+            for text in (_FLAGS[name], public_name(str(value)))
+        ]
 
     @property
     def shape(self) -> dict[str, int | None]:

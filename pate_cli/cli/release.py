@@ -19,6 +19,7 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.summary import Handling, print_report
 from pate_cli.core.errors import UsageError
+from pate_cli.files.addresses import public_name
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,9 @@ def release(
             "aggregate --release none --ledger FILE saves that"
         )
     if report.summed_up:
-        secret = list(dict.fromkeys(map(os.path.relpath, (*ledgers, *records))))
-        print_report(done.report, Handling([report_path], ["the votes", *secret], [report_path]))
+        secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in (*ledgers, *records))
+        public = [public_name(report_path)]
+        print_report(done.report, Handling(public, ["the votes", *secret], public))
         return
     with_others = f", {len(external)} external part(s)" if external else ""
     output.note(

@@ -16,6 +16,7 @@ from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import UnreachableError
 from pate_cli.disclosure.ledger import Attempt, Outcome, SpendRecord
 from pate_cli.disclosure.report import Spent
+from pate_cli.files.addresses import public_name
 from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
 
@@ -74,8 +75,8 @@ class AttemptBook:
         except BaseException as error:
             if self._path is not None:
                 error.add_note(
-                    f"the attempt at epsilon {self._attempt.epsilon:g} stays in {self._path} and "
-                    "counts"
+                    f"the attempt at epsilon {self._attempt.epsilon:g} stays in "
+                    f"{public_name(self._path)} and counts"
                 )
             raise
 

@@ -807,6 +807,47 @@ class ViewOptions:
 
 
 @dataclass(frozen=True)
+class CheckOptions(ViewOptions):
+    """How what a report is worth is shown, where the exit code says most of it."""
+
+    quiet: Annotated[
+        bool,
+        _everyday("--quiet", "-q", help="Print nothing: the exit code says it, and stderr why."),
+    ] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quiet and (self.as_json or self.as_table):
+            other = "--json" if self.as_json else "--table"
+            raise UsageError(f"--quiet prints nothing; leave out {other}")
+
+    def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
+        """The same, unless the user asked for quiet."""
+        if not self.quiet:
+            super().show(result, print_table)
+
+
+@dataclass(frozen=True)
+class WordOptions(CheckOptions):
+    """How words are shown, which are prose in a pipe, too."""
+
+    as_json: Annotated[
+        bool, _everyday("--json", help="The same as JSON: titles and their texts.")
+    ] = False
+    as_table: Annotated[
+        bool, _everyday("--table", help="The words of a terminal, which a pipe gets as well.")
+    ] = False
+    quiet: Annotated[
+        bool, _everyday("--quiet", "-q", help="Print nothing but why there is nothing to explain.")
+    ] = False
+
+    def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
+        """JSON on request alone."""
+        if not self.quiet:
+            terminal.show(result, None if self.as_json else print_table)
+
+
+@dataclass(frozen=True)
 class OutputOptions:
     """How outputs are written and how much is said about it."""
 

@@ -89,7 +89,8 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ['What was done', 'Promised', 'To whom', 'To be published', 'Exactly']
 
     Args:
-        report: as `aggregate` or `release` made it, or its file; "-" is standard input.
+        report: as `aggregate` or `release` made it, or its file, by path or address; "-" is
+            standard input.
 
     Raises:
         ReportError: no report in the file, or one of parameters that no run has.

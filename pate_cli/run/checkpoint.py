@@ -216,4 +216,5 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"cannot write {public_name(path)}: {error.strerror or error}") from error
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"cannot write {public_name(path)}: {reason}") from None

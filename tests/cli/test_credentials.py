@@ -6,6 +6,7 @@ Commands and their options are found in the application: a new one is looked at 
 from __future__ import annotations
 
 import shutil
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import pate_cli as pate_library
 from pate_cli.cli import app, terminal
+from pate_cli.core import errors
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
@@ -38,6 +41,8 @@ BESIDE = {
 # The content of a file that is there; votes do for whatever is not here.
 CONTENT = {"ledgers": "a.ledger", "report": "r.json", "labels": "l.csv", "external": "curve.json"}
 SUFFIX = {"--plot": ".png", "--per-query": ".csv", "--output": ".csv"}
+AMOUNTS = ("--threshold", "--sigma1", "--sigma2", "--prior-weight")
+FORCED = {"aggregate": ("--force",), "release": ("--force", "--again")}
 OUTPUTS = (
     "--plot",
     "--per-query",
@@ -102,6 +107,9 @@ PLACES = {
 }
 
 
+PATHS = {name: place for name, place in PLACES.items() if place.flag not in AMOUNTS}
+
+
 def spoken(command):
     """The words of a command in order."""
     return [name for name, _, flag in parameters(CALLBACKS[command]) if flag is None]
@@ -132,12 +140,6 @@ def here(files, folder):
     return folder
 
 
-@pytest.fixture(params=[False, True], ids=["pipe", "person"])
-def read_by(request, monkeypatch):
-    """Whether it is a person who reads standard output."""
-    monkeypatch.setattr(terminal, "read_by_person", lambda: request.param)
-
-
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_no_password_of_an_address(place, here, pate):
     for what, address in ADDRESSES.items():
@@ -146,21 +148,95 @@ def test_no_password_of_an_address(place, here, pate):
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_no_password_of_what_is_there(place, read_by, here, pate):
+def test_no_password_of_what_is_there(place, here, pate, monkeypatch):
     """A folder may have the name of an address that has lost a slash."""
     name = f"x{SUFFIX.get(place.flag, '.npy')}"
-    content = CONTENT.get(place.name, "votes.npy")
     inside = Path("s3:", "KEY:sesame@bucket")
     inside.mkdir(parents=True)
-    for number, address in enumerate((str(inside / name), f"{here.as_uri()}/{name}?key=sesame")):
-        if place.flag not in OUTPUTS:
-            shutil.copy(content, inside / name)
-            shutil.copy(content, name)
-        more = (
-            ("-o", f"{number}.csv")
-            if place.command == "aggregate" and place.flag != "--output"
-            else ()
-        )
-        done = pate(*place.line(address), *more)
-        print(place.line(address), done.exit_code, done.stdout[:0], done.stderr)
-        assert "sesame" not in done.stdout + done.stderr, address
+    if place.flag not in OUTPUTS:
+        for home in (inside, here):
+            shutil.copy(CONTENT.get(place.name, "votes.npy"), home / name)
+    # What a run leaves behind is looked at by a person, and by a pipe.
+    for by_person in (True, False) if place.flag in OUTPUTS else (True,):
+        monkeypatch.setattr(terminal, "read_by_person", lambda shown=by_person: shown)
+        for address in (f"{inside / name}", f"{here.as_uri()}/{name}?key=sesame"):
+            done = pate(*place.line(address), *FORCED.get(place.command, ()))
+            assert "sesame" not in done.stdout + done.stderr, (address, by_person)
+
+
+@pytest.mark.parametrize("place", PATHS.values(), ids=PATHS)
+def test_whoever_names_a_file_leaves_the_password_out(place, here, pate, monkeypatch):
+    """Not even where nobody looks at the whole message."""
+    monkeypatch.setattr(errors, "withheld", str)
+    monkeypatch.setattr(terminal, "withheld", str)
+    for what in ("nowhere", "malformed", "lost a slash"):
+        done = pate(*place.line(ADDRESSES[what]))
+        assert "sesame" not in done.stdout + done.stderr, what
+
+
+def test_a_record_that_holds_more_than_one_attempt(here, pate):
+    inside = Path("s3:", "KEY:sesame@bucket")
+    inside.mkdir(parents=True)
+    for name in ("1.csv", "2.csv"):
+        words = (*NOISE, *TARGET, "--spend", inside / "spent.json", "-o", name, "--report", "-")
+        done = pate("aggregate", "votes.npy", *words)
+        assert done.exit_code == 0, done.stderr
+    assert "2 attempts in s3:/bucket/spent.json cost" in done.stderr
+    assert "sesame" not in done.stderr
+
+
+def test_no_password_of_what_no_option_is(pate):
+    """What Typer says of a command line quotes it."""
+    address = ADDRESSES["nowhere"]
+    for words in (
+        [address],
+        ["verify", "r.json", "l.csv", address],
+        ["aggregate", "votes.npy", "--layout", address],
+        ["aggregate", "votes.npy", "--seed", address],
+        ["aggregate", "votes.npy", f"--nothing={address}"],
+        ["cost", "votes.npy", f"-o{address}"],
+    ):
+        done = pate(*words)
+        assert done.exit_code == 2, words
+        assert "sesame" not in done.stdout + done.stderr, words
+
+
+ASKED = {
+    "verify": lambda address: pate_library.verify(address),
+    "its labels": lambda address: pate_library.verify("r.json", address),
+    "its prior": lambda address: pate_library.verify("r.json", prior=address),
+    "explain": lambda address: pate_library.explain(address),
+    "votes": lambda address: pate_library.aggregate(address),
+    "into": lambda address: pate_library.aggregate("votes.npy", into=address),
+    "checkpoint": lambda address: pate_library.aggregate("votes.npy", checkpoint=address),
+    "engine": lambda address: pate_library.aggregate("votes.npy", engine=address),
+    "prior": lambda address: pate_library.aggregate("votes.npy", prior=address),
+    "groups": lambda address: pate_library.aggregate("votes.npy", groups=address),
+    "names": lambda address: pate_library.aggregate("votes.npy", label_names=f"@{address}"),
+    "record": lambda address: pate_library.aggregate(
+        "votes.npy", target_epsilon=60.0, record=address
+    ),
+    "truth": lambda address: pate_library.accuracy("votes.npy", address),
+    "ledger": lambda address: pate_library.Ledger.read(address),
+    "external": lambda address: pate_library.release(
+        [pate_library.Ledger.read("a.ledger")], external=[address]
+    ),
+    "tune": lambda address: pate_library.tune(address, target_epsilon=60.0),
+    "save": lambda address: pate_library.aggregate("votes.npy", seed=1).report.save(address),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_no_password_in_a_traceback(ask, here):
+    """What caused a refusal is shown with it."""
+    for what in ("nowhere", "malformed", "a user of a disk"):
+        with pytest.raises(pate_library.PateError) as refused:
+            ask(ADDRESSES[what])
+        assert "sesame" not in "".join(traceback.format_exception(refused.value)), what
+
+
+def test_no_password_in_a_notebook():
+    address = ADDRESSES["nowhere"]
+    shown = repr(pate_library.Destination(address, ledger=Path("a.ledger")))
+    assert "labels='nowhere://bucket/folder/x.npy', report='nowhere://bucket/folder/x." in shown
+    assert "sesame" not in shown

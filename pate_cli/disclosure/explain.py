@@ -180,7 +180,7 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
     if report.groups:
         teachers = sum(group.teachers for group in report.groups)
         voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
-    elif mechanism.get("votes_together") and mechanism["teachers_per_record"] > 1:
+    elif mechanism.get("votes_together") and mechanism.get("teachers_per_record", 1) > 1:
         voted = f"Teachers with {votes} votes"  # of whom the report has no number
     return (
         f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "

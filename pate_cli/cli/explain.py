@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pate_cli.cli import terminal
+from pate_cli.cli.options import Without, WordOptions, spread
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
@@ -16,18 +17,17 @@ if TYPE_CHECKING:
 _WIDTH = 80
 
 
+@spread
 def explain(
     report: Annotated[
         str,
         typer.Argument(
             metavar="REPORT",
-            help="A report of aggregate or release; - is standard input.",
+            help="A report of aggregate or release: a file or an address; - is standard input.",
             show_default=False,
         ),
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The same as JSON: titles and their texts.")
-    ] = False,
+    view: Annotated[WordOptions, Without("plot")],
 ) -> None:
     """Say what a report promises, to whom, on what that rests, and what it does not cover.
 
@@ -36,7 +36,7 @@ def explain(
     import pate_cli as pate
 
     found = pate.explain(report)
-    terminal.show(found.to_dict(), None if as_json else lambda _: _print(found))
+    view.show(found.to_dict(), lambda _: _print(found))
 
 
 def _print(found: Explanation) -> None:

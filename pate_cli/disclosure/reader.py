@@ -7,6 +7,7 @@ Up to version 5 no prior voted.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
+from pate_cli.files.addresses import is_address, public_name, stored_content
 from pate_cli.files.sealed_json import content_of, named
 
 _LARGEST: Final = 1 << 26
@@ -52,16 +54,20 @@ class ReadReport:
 
 
 def read_report(path: str | PathLike[str]) -> ReadReport:
-    """The report in a file, or with "-" on standard input.
+    """The report in a file, by path or address, or with "-" on standard input.
 
     Raises:
         ReportError: it cannot be read, or as for `parse_report`; the message names the file.
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
-    with named(path, ReportError):
-        content = content_of(path, most=_LARGEST, error=ReportError)
-    return parse_report(content, str(path))
+    name = os.fspath(path)
+    if is_address(name):
+        content = stored_content(name, most=_LARGEST, error=ReportError)
+    else:
+        with named(path, ReportError):
+            content = content_of(path, most=_LARGEST, error=ReportError)
+    return parse_report(content, public_name(path))
 
 
 def _from_pipe() -> bytes:

@@ -101,7 +101,7 @@ class Places:
     @property
     def shown(self) -> str:
         """The names, for messages."""
-        return " and ".join(map(str, self.paths))
+        return " and ".join(map(public_name, self.paths))
 
 
 def record_of(ensemble: str) -> Path:
@@ -298,8 +298,8 @@ class Book:
         others = rest.runs
         earlier = total_of(others).epsilon if others else 0.0
         raise UnreachableError(
-            f"the budget is {self._budget:g}, and {_counted(others)} in {self._places.shown} have "
-            f"spent {nats(earlier)}: with this one it would be {nats(total.epsilon)}"
+            f"the budget is {self._budget:g}, and {_counted(others)} in {self._places.shown} spent "
+            f"{nats(earlier)}: with this one it would be {nats(total.epsilon)}"
         )
 
     def _make_folders(self) -> None:

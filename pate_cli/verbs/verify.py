@@ -185,7 +185,8 @@ def verify(
         <Verification: holds>
 
     Args:
-        report: what to check, its file ("-" is standard input), or the content of one.
+        report: what to check, its file by path or address ("-" is standard input), or the content
+            of one.
         labels: the file or folder of labels that it came with, by path or address.
         prior: the guesses that voted, too, or their file.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is

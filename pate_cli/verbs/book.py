@@ -21,6 +21,7 @@ from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import (
     LedgerError,
     OutputError,
+    ParameterError,
     UnreachableError,
     UsageError,
     VoteError,
@@ -74,6 +75,8 @@ class Places:
         if isinstance(record, Places):
             return record
         name, beside = _beside(votes)
+        if not isinstance(record, str | os.PathLike | bool | None):
+            raise ParameterError(f"`record` must be a path or False, got {quoted(record)}")
         if isinstance(record, bool):
             if record or ensemble is not None:
                 raise UsageError("`record` is a file, or False for none")

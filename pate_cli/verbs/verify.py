@@ -430,7 +430,12 @@ def _near(stated: float, computed: float, *, room: float) -> bool:
 def _plan(report: Report, *, delta: float) -> ReleasePlan:
     """The plan of the release; any numbers will do where nothing is drawn."""
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
+    stated = next((part["order"] for part in report.external), None)
+    order, beta, sigma = (
+        drawn.order or stated or 2.0,
+        drawn.beta or 1e-3,
+        drawn.sigma_release or 1.0,
+    )
     plan = ReleasePlan(kind, delta, order, beta, sigma)
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon

@@ -55,7 +55,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
+from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.total import Spent
@@ -355,8 +355,16 @@ def _again(report: Report) -> Report:
         )
     else:
         found = _released_again(report, rounds, delta=delta, warned=warned)
+    # What a version says of an account is its own; the rest is compared as if it were of today.
+    told = replace(
+        found,
+        met_target=report.met_target,
+        spent=report.spent,
+        read_as=max(report.read_as, _OUR_WORDS),
+    )
     return replace(
-        worded(replace(found, met_target=report.met_target, spent=report.spent)),
+        worded(told),
+        read_as=SCHEMA_VERSION,
         label_names=report.label_names,
         run=report.run,
         time=report.time,

@@ -18,6 +18,7 @@ from pate_cli.core.errors import PateError, ReportError, UsageError
 from pate_cli.core.words import Adjacency, LabelFormat
 from pate_cli.disclosure.charge import CHARGE
 from pate_cli.disclosure.explain import explain
+from pate_cli.disclosure.guarantee import UNTRACKED
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.record import Outcome, RunKind
 from pate_cli.disclosure.report import SCHEMA_VERSION, LabelFile
@@ -50,6 +51,12 @@ def of(data):
 
 def as_of(report, version):
     """The file of an earlier version of the schema."""
+    if version < 7:
+        said = [one for one in report.statements if one.id not in ("total", "sum")]
+        report = dataclasses.replace(
+            report, covers=report.covers.removesuffix(UNTRACKED), spent=None,
+            summary=report.summary.partition(" All ")[0], statements=tuple(said),
+        )  # fmt: skip
     return dataclasses.replace(report, read_as=version).to_dict()
 
 

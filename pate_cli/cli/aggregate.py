@@ -234,7 +234,8 @@ class _CommandLine:
         if refused is not None:
             if self.summed_up:
                 print_report(
-                    refused.report, Handling([public_name(self.report_path)], self._secret)
+                    refused.report,
+                    Handling([public_name(self.report_path)], self._secret, (), self._records),
                 )
             self._note_account(refused.report)
             raise refused
@@ -292,12 +293,18 @@ class _CommandLine:
         votes = "the votes" if self.votes == "-" else public_name(self.votes)
         return [votes, *([] if self.to.ledger is None else [public_name(self.to.ledger)])]
 
+    @property
+    def _records(self) -> list[str]:
+        """Where all runs are told of, as short as it can be said from here."""
+        paths = map(os.fspath, self.asked["record"].paths)
+        return [min(os.path.relpath(path), path, key=len) for path in paths]
+
     def _note_account(self, report: Report) -> None:
         """What the record holds, once there is more in it than this run; or that there is none."""
         from pate_cli.disclosure.figures import pair
 
         places, spent, output = self.asked["record"], report.spent, self.output
-        if spent is not None and spent.count > 1:
+        if spent is not None and spent.count > 1 and not self.summed_up:
             total = pair(spent.epsilon, spent.delta)
             output.note(f"{spent.count} runs in {places.shown} cost {total} together")
         if spent is None and report.private:
@@ -312,7 +319,7 @@ class _CommandLine:
         if self.summed_up:
             named = [public_name(name) for name in (labels, self.report_path) if name != os.devnull]
             check = named[::-1] if len(named) == 2 else ()
-            print_report(public, Handling(named, self._secret, check))
+            print_report(public, Handling(named, self._secret, check, self._records))
         else:
             shown = "standard output" if labels == "-" else public_name(labels)
             output.note(

@@ -14,7 +14,7 @@ from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.spent.json")
+_FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
 _TARGET = 1.5  # which these votes pass but once in 10^11 runs
 
 
@@ -59,8 +59,8 @@ def demo(
         f"The same as this command, run in {public_name(place)}:\n\n"
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
-    kept = [f"{votes.name} (if it were yours)", spent.name]
-    print_report(done.report, Handling([labels.name, report.name], kept))
+    kept = [f"{votes.name} (if it were yours)"]
+    print_report(done.report, Handling([labels.name, report.name], kept, (), [spent.name]))
     sys.stdout.write(
         f"\n{right:.0%} of the labels are right. Next: {_PACKAGE / 'docs' / 'tutorial.md'}\n"
     )

@@ -31,11 +31,15 @@ _Rows = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Handling:
-    """What becomes of a run's files, names as a person gave them; `check` is what verifies it."""
+    """What becomes of a run's files, names as a person gave them.
+
+    `check` is what verifies it, `records` tell of all runs.
+    """
 
     publish: Sequence[str]
     secret: Sequence[str]
     check: Sequence[str] = ()
+    records: Sequence[str] = ()
 
 
 def print_report(report: Report, files: Handling) -> None:
@@ -94,6 +98,8 @@ def _premise(report: Report) -> str:
 def _handled(files: Handling, *, claimed: bool) -> _Rows:
     yield "publish" if claimed else "written", ", ".join(files.publish)
     yield "keep secret", ", ".join(files.secret)
+    if files.records:
+        yield "record", ", ".join(files.records)
     if files.check:
         yield "check it", shlex.join(["pate", "verify", *files.check])
 

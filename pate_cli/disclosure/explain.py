@@ -258,7 +258,8 @@ def _together(spent: Spent) -> str:
     said = f"All {spent.count} runs in the record cost {total} together"
     if spent.runs:
         said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
-    if spent.sum_epsilon is not None and spent.sum_delta is not None:
+    sharper = (spent.epsilon, spent.delta) != (spent.sum_epsilon, spent.sum_delta)
+    if sharper and spent.sum_epsilon is not None and spent.sum_delta is not None:
         said += (
             f". If a run was chosen by what earlier ones released, epsilon "
             f"{shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
@@ -318,6 +319,11 @@ def _assumptions(report: Report) -> Iterator[str]:
         "The settings were fixed before the votes were looked at, and no other result of these "
         "votes decided whether or how this run was made."
     )
+    if report.spent is not None and report.spent.count > 1:
+        yield (
+            "For the total: which runs there were, and their settings, did not follow from what "
+            "earlier ones released; and the record tells of all of them."
+        )
     if any(done["mechanism"]["name"] == MechanismName.INTERACTIVE for done in report.rounds):
         yield "The student's predictions are public, or made from labels that are paid for."
     yield (

@@ -1,0 +1,107 @@
+"""`pate spent`: the account of all runs, for a person and for a pipe, and held against reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pate_cli.disclosure.record import SpendRecord
+
+RUN = ("--max-queries", 20, "--force")
+
+
+@pytest.fixture
+def account(pate, votes):
+    """Two runs, their reports, and the record beside the votes."""
+    for number, words in enumerate(((), ("--mechanism", "gnmax", "--budget", 9))):
+        report = f"{number}.json"
+        done = pate("aggregate", votes, *RUN, *words, "--report", report, "-o", f"{number}.csv")
+        assert done.exit_code == 0, done.stderr
+    return f"{votes}.spent.json"
+
+
+def test_a_pipe_gets_every_run_and_the_total(pate, account):
+    done = pate("spent", account)
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [run["outcome"] for run in found["runs"]] == ["labelled", "labelled"]
+    assert [run["votes"] for run in found["runs"]] == ["votes.npy"] * 2
+    assert found["releasable"] is True
+    assert found["epsilon"] == json.loads(Path("1.json").read_text())["spent"]["epsilon"]
+    assert found["budget_left"] == pytest.approx(9.0 - found["epsilon"])
+    assert "reports" not in found
+
+
+def test_votes_lead_to_the_record_beside_them(pate, votes, account):
+    assert pate("spent", votes).stdout == pate("spent", account).stdout
+    assert pate("spent", "0.csv").exit_code == 3
+
+
+def test_an_ensemble_leads_to_its_record(pate, votes, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    words = ("aggregate", "-", *RUN, "--ensemble", "wards", "--report", "r.json")
+    assert pate(*words, input=votes.read_bytes()).exit_code == 0
+    found = json.loads(pate("spent", "--ensemble", "wards").stdout)
+    assert len(found["runs"]) == 1
+    assert pate("spent", "--ensemble", "other").exit_code == 3
+
+
+def test_a_table_tells_the_same(pate, account):
+    done = pate("spent", account, "--table", "--budget", 7)
+    assert done.stdout.startswith("2 runs, epsilon ")
+    assert "if a run was chosen by what earlier ones released: epsilon" in done.stdout
+    assert "budget 7: " in done.stdout
+    assert "of 20 labels" in done.stdout
+
+
+def test_reports_are_held_against_it(pate, votes, account):
+    done = pate("spent", account, "--verify", "0.json", "--verify", "1.json")
+    assert done.exit_code == 0
+    assert [one["outcome"] for one in json.loads(done.stdout)["reports"]] == ["ok", "ok"]
+    other = pate("aggregate", votes, *RUN, "--no-record", "--report", "free.json")
+    assert other.exit_code == 0
+    done = pate("spent", account, "--verify", "free.json")
+    assert done.exit_code == 10
+    assert "the record does not tell of it" in done.stderr
+    forged = json.loads(Path("1.json").read_text())
+    forged["answers"] -= 1
+    Path("1.json").write_text(json.dumps(forged))
+    done = pate("spent", account, "--verify", "1.json")
+    assert done.exit_code == 10
+    assert "answers of this run is" in done.stderr
+
+
+def test_a_run_left_out_of_the_record_is_found_by_its_report(pate, account):
+    record = SpendRecord.read(account)
+    Path(account).write_text(record.without(record.runs[1]).to_json())
+    assert pate("spent", account, "--verify", "1.json").exit_code == 10
+
+
+def test_the_total_of_a_release_is_in_it(pate, account):
+    assert pate("release", account, "--report", "all.json").exit_code == 0
+    done = pate("spent", account, "--verify", "all.json")
+    assert done.exit_code == 0
+    assert "a total of 2 runs, all in the record" in done.stdout
+
+
+def test_a_picture_is_drawn(pate, account):
+    assert pate("spent", account, "--plot", "spent.svg").exit_code == 0
+    assert pate("spent", account, "--plot", "spent.svg").exit_code == 6
+    assert pate("spent", account, "--plot", "spent.gif").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), 2, ""),
+        (("none.json",), 3, "there is no such record"),
+        (("{record}", "--ensemble", "x"), 2, "give a record, or the --ensemble"),
+        (("{record}", "--verify", "none.json"), 3, "none.json"),
+    ],
+)
+def test_what_makes_no_sense(pate, account, words, code, message):
+    done = pate("spent", *(str(word).format(record=account) for word in words))
+    assert done.exit_code == code
+    assert message in done.stderr

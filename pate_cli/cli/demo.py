@@ -36,6 +36,7 @@ def demo(
 
     import pate_cli as pate
     from pate_cli.cli.summary import Handling, print_report
+    from pate_cli.verbs.book import Places
 
     refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder
@@ -47,7 +48,9 @@ def demo(
         out.reserve(votes, mode=0o600)
         out.reserve(labels)
         out.reserve(report)
-        done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=spent)
+        # What others spent on the sample is no part of it.
+        account = Places((spent,), votes=votes.name)
+        done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
         out.write(labels, done.labels.encode(labels))
         out.write(report, done.report.to_json().encode())

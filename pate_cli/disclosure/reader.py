@@ -24,6 +24,7 @@ from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
+from pate_cli.files.inputs import note, note_stream
 from pate_cli.files.sealed_json import content_of, named
 
 _LARGEST: Final = 1 << 26
@@ -53,9 +54,11 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
 
     Raises:
         ReportError: it cannot be read, or as for `parse_report`; the message names the file.
+        UsageError: it is an output of the command, too.
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
+    note("the report", (path, None))
     with named(path, ReportError):
         content = content_of(path, most=_LARGEST, error=ReportError)
     return parse_report(content, str(path))
@@ -64,6 +67,7 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
 def _from_pipe() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise ReportError("cannot read standard input: it is closed")
+    note_stream("the report", sys.stdin)
     return sys.stdin.buffer.read(_LARGEST + 1)
 
 

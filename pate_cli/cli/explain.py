@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pate_cli.cli import terminal
+from pate_cli.cli.options import OutputOptions, Without, spread
+from pate_cli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 
 
+@spread
 def explain(
     report: Annotated[
         str,
@@ -28,13 +31,32 @@ def explain(
     as_json: Annotated[
         bool, typer.Option("--json", help="The same as JSON: titles and their texts.")
     ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page to read, print and sign instead; - is stdout.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    output: Annotated[OutputOptions, Without("quiet")],
 ) -> None:
     """Say what a report promises, to whom, on what that rests, and what it does not cover.
 
-    Reads nothing but the public report, so what it says may be published as well.
+    Reads nothing but the public report, so what it says may be published as well. With --html it
+    is one page that stands by itself, for whoever must sign that labels may be handed out.
     """
     import pate_cli as pate
 
+    if html is not None:
+        if as_json:
+            raise UsageError("--json does not go with --html, which writes a page instead")
+        with output.outputs() as out:
+            out.reserve(html)
+            out.write(html, pate.explain(report).to_html().encode())
+        return
     found = pate.explain(report)
     terminal.show(found.to_dict(), None if as_json else lambda _: _print(found))
 

@@ -45,7 +45,9 @@ def _to_sign(told: Told) -> list[Markup]:
         _in_words(told),
         _who(told),
         runs(told),
-        _listed("What it rests on", told, "It rests on", "Void without any of these:"),
+        _listed(
+            "What it rests on", told, "It rests on", "Where one of these fails, all of it is void:"
+        ),
         _listed("What it does not cover", told, "Not covered"),
         _check(told),
         parameters(told),
@@ -86,10 +88,10 @@ def _head(told: Told, kind: str) -> Markup:
 
 
 def _promise(told: Told) -> Markup:
-    report = told.report
+    report, refused = told.report, told.report.epsilon_kind == "refusal"
     figures = [
         _figure("ε", shown(report.epsilon), told.whose),
-        _figure("δ", shown(report.delta), "added to every chance"),
+        _figure("δ", shown(report.delta), "spent with it" if refused else "added to every chance"),
     ]
     return element(
         "section",
@@ -172,7 +174,7 @@ def _listed(heading: str, told: Told, title: str, before: str = "") -> Markup:
         element("h2", heading),
         *([element("p", before)] if before else []),
         element("ul", *(element("li", text) for text in texts)),
-        class_="long",
+        class_="long" if before else None,
     )
 
 

@@ -20,9 +20,7 @@ _NO_DELTA: Final = 5e-324
 def runs(told: Told) -> Markup:
     """This run, the total of all runs, pictures of both, and the last runs by name."""
     report, total = told.report, total_of(told.report)
-    kind = report.epsilon_kind
-    name = "This run" + (", of those with so small an ε" if kind == "upper" else "")
-    sums = [(name, report.epsilon, report.delta, told.whose)]
+    sums = [("This run", report.epsilon, report.delta, told.whose)]
     facts = [("Earlier runs", "not tracked")] if total is None else []
     pictures, listed = [], []
     if total is not None:
@@ -33,6 +31,8 @@ def runs(told: Told) -> Markup:
         pictures += [] if drawn is None else [("Total ε over time", drawn)]
         listed += [_table_of_runs(total, here)] if total.runs else []
     bars = [(name, _percent(epsilon, delta)) for name, epsilon, delta, _ in sums]
+    if report.epsilon_kind == "upper":  # a sanitized bound speaks of no other runs
+        bars[0] = (f"{bars[0][0]}, of those with so small an ε", bars[0][1])
     caption = "How often a guess at even odds, whether a given record was used, is right at most"
     pictures = [(caption, guesses(bars)), *pictures]
     return element(
@@ -56,10 +56,16 @@ def _percent(epsilon: float, delta: float) -> float:
 
 def _sums(total: Total) -> Iterator[tuple[str, float, float, str]]:
     """The totals, each with what it presupposes."""
-    fixed = "if no settings followed from what earlier runs released" if total.runs else ""
-    yield "All runs", total.epsilon, total.delta, fixed
-    if total.sum_epsilon is not None and total.sum_delta is not None:
-        yield "Plain sum", total.sum_epsilon, total.sum_delta, "however they were chosen"
+    whole = (total.epsilon, total.delta)
+    if total.sum_epsilon is None or total.sum_delta is None:
+        yield "All runs", *whole, ""
+        return
+    chosen = "however they were chosen"
+    if whole == (total.sum_epsilon, total.sum_delta):
+        yield "All runs", *whole, chosen
+        return
+    yield "All runs", *whole, "if no settings followed from what earlier runs released"
+    yield "Plain sum", total.sum_epsilon, total.sum_delta, chosen
 
 
 def _table_of_sums(

@@ -12,7 +12,7 @@ from pate_cli.disclosure.report import Report
 _WHOSE: Final = {
     "worst-case": "whatever the votes",
     "target": "whatever the votes, stated in advance",
-    "refusal": "of the refusal",
+    "refusal": "whatever the votes, for the refusal",
     "upper": "a sanitized bound for these votes",
 }
 # So many of what there may be thousands of: the report has them all.

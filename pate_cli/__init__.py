@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
     from pate_cli.disclosure.external import ExternalPair as ExternalPair
     from pate_cli.disclosure.ledger import Ledger as Ledger
-    from pate_cli.disclosure.ledger import SpendRecord as SpendRecord
+    from pate_cli.disclosure.record import SpendRecord as SpendRecord
     from pate_cli.disclosure.report import RefusedError as RefusedError
     from pate_cli.disclosure.report import Report as Report
     from pate_cli.labels.labels import Labels as Labels
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from pate_cli.verbs.measure import cost as cost
     from pate_cli.verbs.measure import growth as growth
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
+    from pate_cli.verbs.release import release as release
     from pate_cli.verbs.spend import aggregate as aggregate
     from pate_cli.verbs.spend import quote as quote
-    from pate_cli.verbs.spend import release as release
+    from pate_cli.verbs.spent import spent as spent
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
@@ -63,7 +64,7 @@ _HOMES = {
     "Prior": "votes.beside.prior",
     "RefusedError": "disclosure.report",
     "Report": "disclosure.report",
-    "SpendRecord": "disclosure.ledger",
+    "SpendRecord": "disclosure.record",
     "StudentPredictions": "votes.beside.student",
     "SyntheticEnsemble": "mechanisms.synthetic",
     "TeacherGroups": "votes",
@@ -79,9 +80,10 @@ _HOMES = {
     "open_votes": "votes",
     "quote": "verbs.spend",
     "rdp_curve": "disclosure.exchange",
-    "release": "verbs.spend",
+    "release": "verbs.release",
     "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",
+    "spent": "verbs.spent",
     "tune": "verbs.tune",
     "verify": "verbs.verify",
     **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},

@@ -14,13 +14,14 @@ import typer
 from pate_cli.cli.help import EPSILON, SPECIAL
 from pate_cli.cli.options import (
     AccountOptions,
-    BookOptions,
     EngineOptions,
     MechanismOptions,
     OutputOptions,
     PriorOptions,
+    RecordOptions,
     ReleaseOptions,
     ReportOptions,
+    RunTargetOptions,
     ViewOptions,
     VoteOptions,
     Votes,
@@ -88,7 +89,8 @@ def aggregate(
     reading: VoteOptions,
     account: AccountOptions,
     release: ReleaseOptions,
-    target: BookOptions,
+    target: RunTargetOptions,
+    kept: RecordOptions,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -142,17 +144,15 @@ def aggregate(
         **reading.caps,
         **target.keywords,
         **prior.keywords,
+        **kept.keywords,
     }
     check_numbers({**asked, **engine.keywords, "seed": report.seed})
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked["keep_ledger"] = ledger is not None
-    if tested:
-        asked["record"] = target.spend or Path(f"{stem_of(votes)}.spent.json")
-    elif target.spend is not None:
-        raise UsageError("--spend goes with --target-epsilon")
-    run = _Run(votes, to, report, reading, target, output, choice, asked)
+    asked["record"] = kept.places(votes, seed=report.seed)
+    run = _CommandLine(votes, to, report, reading, target, output, choice, asked)
     if dry_run:
         run.price(view)
     else:
@@ -160,14 +160,14 @@ def aggregate(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _CommandLine:
     """One command line, checked as far as it can be before a file is touched."""
 
     votes: str
     to: Destination
     report: ReportOptions
     reading: VoteOptions
-    target: BookOptions
+    target: RunTargetOptions
     output: OutputOptions
     choice: MechanismChoice
     asked: dict[str, Any]
@@ -210,6 +210,9 @@ class _Run:
         import pate_cli as pate
 
         output, refused = self.output, None
+        found = self.asked["record"].found
+        if found is not None:
+            output.note(f"joins the record {found}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
             with output.progress("aggregating", rows) as advance:
@@ -231,7 +234,7 @@ class _Run:
         if refused is not None:
             if self.summed_up:
                 print_report(refused.report, Handling([self.report_path], self._secret))
-            _note_attempts(output, refused.report, self.asked["record"])
+            self._note_account(refused.report)
             raise refused
         if done.checkpoint is not None:
             done.checkpoint.end()
@@ -243,8 +246,8 @@ class _Run:
     ) -> Iterator[tuple[VoteFile, int | None, Publication]]:
         """The votes, how many of their rows are asked if that is known, and promised outputs."""
         output, reading = self.output, self.reading
-        if "record" in self.asked:
-            out.protect(self.asked["record"], "the record of attempts")
+        for record in self.asked["record"].paths:
+            out.protect(record, "the record of what was spent")
         # A dry run looks whether there could be such files, and minds none that are there.
         publication = self.to.reserve(out, to_look=to_look, keeps_report=place is not None)
         self.report.reserve(out, None)
@@ -287,6 +290,17 @@ class _Run:
         votes = "the votes" if self.votes == "-" else public_name(self.votes)
         return [votes, *([] if self.to.ledger is None else [str(self.to.ledger)])]
 
+    def _note_account(self, report: Report) -> None:
+        """What the record holds, once there is more in it than this run; or that there is none."""
+        from pate_cli.disclosure.figures import pair
+
+        places, spent, output = self.asked["record"], report.spent, self.output
+        if spent is not None and spent.count > 1:
+            total = pair(spent.epsilon, spent.delta)
+            output.note(f"{spent.count} runs in {places.shown} cost {total} together")
+        if spent is None and report.private:
+            output.note("earlier runs: not tracked; --ensemble NAME keeps a record of these votes")
+
     def _tell(self, public: Report) -> None:
         """What was released, for a person or in a line."""
         from pate_cli.core.label_set import rows_of
@@ -304,7 +318,7 @@ class _Run:
                 f"labels in {shown}; {pair(public.epsilon, self.delta)}"
             )
             _note_groups(output, public)
-        _note_attempts(output, public, self.asked.get("record"))
+        self._note_account(public)
         for warning in public.warnings:
             output.note(f"warning: {warning}")
         if not public.private:
@@ -318,16 +332,4 @@ def _note_groups(output: OutputOptions, report: Report) -> None:
         output.note(
             f"epsilon by group of teachers: from {least.epsilon:.4f} for {least.group} to "
             f"{most.epsilon:.4f} for {most.group}"
-        )
-
-
-def _note_attempts(output: OutputOptions, report: Report, record: Path | None) -> None:
-    """What the record holds, once there is more in it than this run."""
-    from pate_cli.disclosure.figures import pair
-
-    spent = report.spent
-    if spent is not None and spent.attempts > 1:
-        output.note(
-            f"{spent.attempts} attempts in {record} cost {pair(spent.epsilon, spent.delta)} "
-            "together"
         )

@@ -19,6 +19,7 @@ from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
+from pate_cli.cli.spent import spent
 from pate_cli.cli.terminal import (
     command,
     interruptible,
@@ -185,7 +186,8 @@ def _root(
 for _name, _command, _told in (
     ("aggregate", aggregate, "Votes in; labels and report out."),
     ("tune", tune, "Which settings reach a target or a number of answers."),
-    ("release", release, "Ledgers of several rounds in; one report out."),
+    ("release", release, "One report for several runs: ledgers, reports, records."),
+    ("spent", spent, "All runs of a record, and what they cost together."),
     ("explain", explain, "A report in plain words."),
     ("verify", verify, "Every number of a report again, and its labels."),
     ("cost", cost, "What the votes cost. Not for publishing."),

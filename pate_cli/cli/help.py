@@ -14,6 +14,7 @@ SEARCH: Final = "Search"
 MECHANISM: Final = "Mechanism"
 TARGET: Final = "Target stated in advance"
 EPSILON: Final = "Published epsilon"
+ACCOUNT: Final = "Account of all runs"
 DATA: Final = "Without private votes"
 SECOND: Final = "Second round"
 PRIOR: Final = "What is known already"
@@ -25,7 +26,7 @@ PICTURES: Final = "Pictures"
 TESTS: Final = "Tests and papers"
 
 _RARE: Final = (PRIOR, SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
-_PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, EPSILON, DATA)
+_PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, ACCOUNT, EPSILON, DATA)
 PANELS: Final = (*_PLAIN, *_RARE)
 """From the everyday to the rare."""
 _EVERYTHING: Final = "--help-all"

@@ -22,6 +22,7 @@ import typer
 
 from pate_cli.cli import terminal
 from pate_cli.cli.help import (
+    ACCOUNT,
     EPSILON,
     EVERYDAY,
     LARGE,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
+    from pate_cli.verbs.book import Places
     from pate_cli.votes import VoteFile
 
 # Seconds that need no word.
@@ -129,6 +131,7 @@ _everyday, _votes, _special = in_panel(EVERYDAY), in_panel(VOTES), in_panel(SPEC
 _mechanism, _other, _second = in_panel(MECHANISM), in_panel(OTHER), in_panel(SECOND)
 _target, _release, _shared = in_panel(TARGET), in_panel(EPSILON), in_panel(SHARED)
 _large, _tests, _prior = in_panel(LARGE), in_panel(TESTS), in_panel(PRIOR)
+_account = in_panel(ACCOUNT)
 
 Votes = Annotated[
     str,
@@ -636,24 +639,9 @@ class TargetOptions:
 
 
 @dataclass(frozen=True)
-class BookOptions(TargetOptions):
-    """The same for a run, which is kept in a record."""
+class RunTargetOptions(TargetOptions):
+    """The same for a run, which may be refused for its price."""
 
-    budget: Annotated[
-        float | None,
-        _target(
-            "--budget",
-            help="Most epsilon that all attempts in the record may cost together (else exit 5).",
-        ),
-    ] = None
-    spend: Annotated[
-        Path | None,
-        _target(
-            "--spend",
-            help="Record of attempts, written before votes are priced. Default: "
-            "<stem>.spent.json in this folder.",
-        ),
-    ] = None
     max_epsilon: Annotated[
         float | None,
         _target(
@@ -665,10 +653,75 @@ class BookOptions(TargetOptions):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """All but the record, by the names the library gives them."""
-        found = dataclasses.asdict(self)
-        del found["spend"]
-        return found
+        """By the names the library gives them."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """The account of all runs on votes of the same teachers."""
+
+    budget: Annotated[
+        float | None,
+        _account(
+            "--budget",
+            help="Most epsilon that all runs of the record may cost together (else exit 5).",
+        ),
+    ] = None
+    spend: Annotated[
+        Path | None,
+        _account(
+            "--spend",
+            metavar="RECORD",
+            help="Record of all runs on votes of these teachers. Default: beside the votes (or "
+            "ledgers), VOTES.spent.json.",
+        ),
+    ] = None
+    ensemble: Annotated[
+        str | None,
+        _account(
+            "--ensemble",
+            metavar="NAME",
+            help="Keep the record under a name of these teachers, in a folder of yours: for "
+            "several files, stores and pipes.",
+        ),
+    ] = None
+    no_record: Annotated[
+        bool,
+        _account(
+            "--no-record", help="Keep none; the report says that earlier runs are not tracked."
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        given = {
+            "--spend": self.spend is not None,
+            "--ensemble": self.ensemble is not None,
+            "--no-record": self.no_record,
+        }
+        named = [flag for flag, there in given.items() if there]
+        if len(named) > 1:
+            raise UsageError(f"{named[0]} and {named[1]} contradict each other; give one of them")
+        if self.no_record and self.budget is not None:
+            raise UsageError("--budget needs a record; leave out --no-record")
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """By the names the library gives them."""
+        return {
+            "budget": self.budget,
+            "record": False if self.no_record else self.spend,
+            "ensemble": self.ensemble,
+        }
+
+    def places(self, votes: str, *, seed: int | None) -> Places:
+        """Where it is, for these votes."""
+        from pate_cli.verbs.book import Places
+
+        asked = self.keywords
+        return Places.of(
+            votes, record=asked["record"], ensemble=asked["ensemble"], seeded=seed is not None
+        )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ _READINGS: Final = {
     "refusal": f"{_ALL}: what the refusal costs",
     "upper": "a sanitized bound for these votes",
     "unbiased": "a sanitized estimate, no bound",
+    "total": f"{_ALL}: all runs together",
 }
 
 _Rows = Iterable[tuple[str, str]]
@@ -67,6 +68,12 @@ def _released(report: Report) -> _Rows:
         yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
     elif not report.sound:
         yield "privacy", f"not proved: {report.summary}"
+    elif report.spent is not None and report.spent.count > 1:
+        spent = report.spent
+        if report.epsilon_kind != "total":
+            total = f"{nats(spent.epsilon)} at delta {shown(spent.delta)}"
+            yield "in all", f"{total}, {_ALL}: {spent.count} runs in the record"
+        yield "privacy", _worth(spent.epsilon, spent.delta)
     else:
         yield "privacy", _worth(report.epsilon, report.delta, report.epsilon_kind)
 

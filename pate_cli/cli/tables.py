@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli.grid import TableGrid
 from pate_cli.cli.terminal import printer
+from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from pate_cli.verbs.spent import Bill
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _NEAR: Final = 5
@@ -397,3 +400,50 @@ def print_rule(result: dict[str, Any]) -> None:
     console.print("\n" + result["command"] + "\n", soft_wrap=True, highlight=False, markup=False)
     console.print(f"To find settings that meet {target:g} on any votes, if there are some:")
     console.print("\n" + result["tune_command"], soft_wrap=True, highlight=False, markup=False)
+
+
+def print_bill(bill: Bill) -> None:
+    """`pate spent` for a person."""
+    from rich.text import Text
+
+    from pate_cli.disclosure.figures import nats, shown
+
+    console = printer()
+    console.print(Text(bill.headline(), "bold"), highlight=False)
+    total = bill.total
+    if total is not None and total.sum_epsilon is not None and len(bill.runs) > 1:
+        console.print(
+            f"if a run was chosen by what earlier ones released: epsilon {nats(total.sum_epsilon)} "
+            f"at delta {shown(total.sum_delta or 0.0)}",
+            highlight=False,
+        )
+    if bill.budget is not None and bill.left is not None:
+        console.print(f"budget {bill.budget:g}: {nats_down(bill.left)} left", highlight=False)
+    heads = ["run", "time", "votes", "mechanism", "published", "epsilon", "delta", "total", "left"]
+    grid = TableGrid("Runs, the first one first", heads, named=True)
+    for row in bill.rows():
+        published = row["outcome"]
+        if row["outcome"] == "labelled" and row["answers"] is not None:
+            published = f"{row['answers']} of {row['queries']} labels"
+        charged = "" if row["kind"] == "worst-case" else f" ({row['kind']})"
+        shape = f" {row['teachers']}x{row['classes']}" if row["teachers"] else ""
+        grid.add_row(
+            row["run"][:8],
+            row["time"].replace("T", " ").rstrip("Z"),
+            printable(f"{row['votes']}{shape}"),
+            f"{row['mechanism']}{charged}".strip(),
+            published,
+            "" if row["epsilon"] is None else nats(row["epsilon"]),
+            "" if row["delta"] is None else shown(row["delta"]),
+            "" if row["total_epsilon"] is None else nats(row["total_epsilon"]),
+            "" if row["budget_left"] is None else nats_down(row["budget_left"]),
+        )
+    if bill.runs:
+        console.print(grid)
+    for check in bill.reports or ():
+        console.print(Text(f"{check.outcome}: {check.name}: {check.detail}"), soft_wrap=True)
+
+
+def nats_down(left: float) -> str:
+    """What is left of a budget, never more than that."""
+    return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"

@@ -157,10 +157,14 @@ def report(
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         groups=terms.by_group(rounds[0].groups, headline.epsilon),
         earlier_draws=terms.prior,
-        external=() if plan is None else terms.external.facts(plan.order, public.order),
+        external=terms.external.facts(
+            plan.order if plan is not None and plan.publishes_draw else None, public.order
+        ),
         met_target=headline.met_target,
         unsettled=(*(fact.value for fact in read_off), *(() if terms.recorded else (DRAWS,))),
-        crosscheck=crosscheck(steps, delta=terms.labels_delta, public=public),
+        crosscheck=(
+            crosscheck(steps, delta=terms.labels_delta, public=public) if terms.compared else None
+        ),
     )
     return worded(facts)
 

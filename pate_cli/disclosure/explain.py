@@ -26,6 +26,7 @@ from pate_cli.disclosure.page import page
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
 from pate_cli.disclosure.wording import worded
 from pate_cli.files.draft import ByteSink
@@ -109,8 +110,9 @@ class Explanation(Result):
                 yield ("" if place else section.title, text)
 
     def headline(self) -> str:
-        """How the promise begins."""
-        return next(section.texts[0] for section in self.sections if section.title == "Promised")
+        """How the promise begins, or that there is none."""
+        promised = (section for section in self.sections if section.title == "Promised")
+        return next(promised, self.sections[0]).texts[0]
 
 
 def explain(report: Report | str | PathLike[str]) -> Explanation:
@@ -134,6 +136,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     sha256 = hashlib.sha256(report.to_json().encode()).hexdigest()
     report, others = _in_our_words(report)
     named = (
+        ("Nothing is promised", _seeded(report)),
         ("What was done", itertools.chain(_done(report), others)),
         ("Promised", _promised(report)),
         ("To whom", _to_whom(report)),
@@ -144,7 +147,8 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ("Warnings", iter(report.warnings)),
     )
     found = [Section(title, tuple(texts)) for title, texts in named]
-    return Explanation(tuple(section for section in found if section.texts), report, sha256)
+    said = tuple(section for section in found if section.texts)
+    return Explanation(said if report.private else said[:1], report, sha256)
 
 
 def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
@@ -192,6 +196,15 @@ def _by_record(report: Report) -> bool:
 
 def _protected(report: Report) -> str:
     return "each record" if _by_record(report) else "all that one teacher was trained on"
+
+
+def _seeded(report: Report) -> Iterator[str]:
+    if not report.private:
+        yield report.summary
+        yield (
+            "Publish neither the labels nor this report as anything private. For labels that "
+            "protect somebody, run it again without a seed."
+        )
 
 
 def _done(report: Report) -> Iterator[str]:
@@ -246,16 +259,16 @@ def _promised(report: Report) -> Iterator[str]:
     if not _claimed(report):
         return
     epsilon, public = report.epsilon, report.data_independent.epsilon
+    spent = report.spent
+    alone = spent is None or spent.count == 1
     if report.sound:
-        yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
+        if alone:
+            yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
         yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
-    spent = report.spent
-    if spent is not None and spent.attempts > 1:
-        yield (
-            f"The {spent.attempts} attempts in the record, this one included, add up to epsilon "
-            f"{shown(spent.epsilon)} at delta {shown(spent.delta)}."
-        )
+    # A run of which nothing is claimed leaves nothing to claim of all together.
+    if spent is not None and not alone and (report.claims("total") or not spent.runs):
+        yield _together(spent)
     if epsilon != public and report.tested is None and report.claims("all-votes"):
         several = len(report.rounds) > 1 or report.external
         yield f"Whatever the votes, epsilon is at most {shown(public)}" + (
@@ -283,6 +296,20 @@ def _textbook(report: Report) -> Iterator[str]:
                 "For the labels alone a textbook composition, which any accountant can repeat, "
                 f"gives epsilon {' and '.join(known)}. {crosscheck.compared}"
             )
+
+
+def _together(spent: Spent) -> str:
+    """What all runs of the record cost, and on which reading."""
+    total = f"epsilon {shown(spent.epsilon)} at delta {shown(spent.delta)}"
+    said = f"All {spent.count} runs in the record cost {total} together"
+    if spent.runs:
+        said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
+    if spent.sum_epsilon is not None and spent.sum_delta is not None:
+        said += (
+            f". If a run was chosen by what earlier ones released, epsilon "
+            f"{shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+        )
+    return said + "."
 
 
 def _likened(report: Report) -> str:

@@ -14,6 +14,8 @@ order, and its δ is added to the total's (accounting/THEORY.md, section 17).
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -29,9 +31,10 @@ from pate_cli.accounting.laplace.randomised_response import randomised_response_
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
-from pate_cli.core.codec import SPARING, Refusal, decoded, parsed, picked
+from pate_cli.core.codec import SPARING, Refusal, decoded, encoded, parsed, picked
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
+from pate_cli.files.beside import stem_of
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
 
@@ -57,11 +60,13 @@ class _OtherMechanism(ABC):
         adjacency: which sets of records its numbers compare.
         covers: what it is, in its owner's words; they go into the report.
         least_delta: no δ below it is to be made of its curve.
+        name: what it is called beside others, as a rule that of its file.
     """
 
     adjacency: Adjacency
     covers: str | None = None
     least_delta: float = 0.0
+    name: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
@@ -90,21 +95,28 @@ class _OtherMechanism(ABC):
     def delta(self) -> float:
         """What it adds to δ."""
 
-    def facts(self, order: float, total_order: float | None) -> dict[str, Any]:
-        """What a report says of it: at the order of a draw, and at that of the total."""
+    @property
+    @abstractmethod
+    def stated_cost(self) -> StatedCost:
+        """All that is known of it, as its file would say it."""
+
+    def facts(self, order: float | None, total_order: float | None) -> dict[str, Any]:
+        """What a report says of it: at the order of a draw, at that of the total, and whole."""
         pure = self.epsilon
         return {
+            "name": self.name,
             "covers": self.covers,
             "adjacency": self.adjacency.value,
             "order": order,
             "rdp": self._rdp_at(order),
-            "total_rdp": None if total_order is None else self._rdp_at(total_order),
+            "total_rdp": self._rdp_at(total_order),
             "epsilon": None if math.isinf(pure) else significant_up(pure),
             "delta": significant_up(self.delta),
+            "stated": encoded(self.stated_cost),
         }
 
-    def _rdp_at(self, order: float) -> float:
-        return significant_up(float(self.rdp(np.array([order]))[0]))
+    def _rdp_at(self, order: float | None) -> float | None:
+        return None if order is None else significant_up(float(self.rdp(np.array([order]))[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +162,18 @@ class ExternalCurve(_OtherMechanism):
     def delta(self) -> float:
         """A curve holds without a δ."""
         return 0.0
+
+    @property
+    def stated_cost(self) -> StatedCost:
+        """Its orders, and the cost at each."""
+        return StatedCost(
+            self.adjacency,
+            name=self.name,
+            covers=self.covers,
+            least_delta=self.least_delta,
+            orders=tuple(self.curve.orders.tolist()),
+            rdp=tuple(self.curve.rdp.tolist()),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +238,19 @@ class ExternalPair(_OtherMechanism):
             return delta
         return min(delta + math.exp(min(epsilon + math.log(delta), 0.0)), 1.0)
 
+    @property
+    def stated_cost(self) -> StatedCost:
+        """Its (ε, δ)."""
+        epsilon, delta = self.stated
+        return StatedCost(
+            self.adjacency,
+            name=self.name,
+            covers=self.covers,
+            least_delta=self.least_delta,
+            epsilon=epsilon,
+            delta=delta,
+        )
+
 
 @dataclass(frozen=True)
 class External:
@@ -277,7 +314,7 @@ class External:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total
 
-    def facts(self, order: float, total_order: float | None) -> tuple[dict[str, Any], ...]:
+    def facts(self, order: float | None, total_order: float | None) -> tuple[dict[str, Any], ...]:
         """What a report says of the parts."""
         return tuple(part.facts(order, total_order) for part in self.parts)
 
@@ -292,31 +329,64 @@ def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
     with named(path):
         try:
             content = content_of(path, most=_LARGEST_FILE)
-            return _part_from(parsed(content, _REFUSED, most=_LARGEST_FILE))
+            data = parsed(content, _REFUSED, most=_LARGEST_FILE)
+            return _part_from(data, stem_of(str(path)))
         except ParameterError as error:
             raise LedgerError(str(error)) from None
 
 
 @dataclass(frozen=True)
-class _Stated:
-    """What is read of a file, in one of two forms; whatever else it says is its owner's."""
+class StatedCost:
+    """What a file states, in one of two forms, and records and reports keep of it."""
 
     adjacency: Adjacency
+    name: str | None = field(default=None, metadata=SPARING)
     covers: str | None = field(default=None, metadata=SPARING)
     least_delta: float = field(default=0.0, metadata=SPARING)
-    orders: Floats | None = field(default=None, metadata=SPARING)
-    rdp: Floats | None = field(default=None, metadata=SPARING)
+    orders: tuple[float, ...] | None = field(default=None, metadata=SPARING)
+    rdp: tuple[float, ...] | None = field(default=None, metadata=SPARING)
     epsilon: float | None = field(default=None, metadata=SPARING)
     delta: float | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.least_delta < 1.0:
             raise ParameterError("least_delta must be at least 0 and below 1")
-        if self.orders is not None and not 0 < self.orders.size <= _MOST_ORDERS:
+        if self.orders is not None and not 0 < len(self.orders) <= _MOST_ORDERS:
             raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
 
+    @property
+    def part(self) -> ExternalCurve | ExternalPair:
+        """The mechanism whose cost it is.
 
-def _part_from(data: Any) -> ExternalCurve | ExternalPair:
+        Raises:
+            LedgerError: neither form, or both.
+            ParameterError: numbers out of range.
+        """
+        common: dict[str, Any] = {
+            "adjacency": self.adjacency,
+            "covers": _short(self.covers),
+            "name": _short(self.name),
+            "least_delta": self.least_delta,
+        }
+        orders, rdp, epsilon, delta = self.orders, self.rdp, self.epsilon, self.delta
+        if orders is not None and rdp is not None and epsilon is None and delta is None:
+            return ExternalCurve(curve=RdpCurve(np.array(orders), np.array(rdp)), **common)
+        if epsilon is not None and delta is not None and orders is None and rdp is None:
+            return ExternalPair(stated=(epsilon, delta), **common)
+        raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits that follow from what is stated, whatever it is called."""
+        plain = {name: value for name, value in encoded(self).items() if name != "name"}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else shortened(printable(text), _LONGEST_TEXT)
+
+
+def _part_from(data: Any, name: str) -> ExternalCurve | ExternalPair:
     if not isinstance(data, dict):
         raise _REFUSED.of("it must be a JSON object")
     if "guarantee" in data:
@@ -328,18 +398,8 @@ def _part_from(data: Any) -> ExternalCurve | ExternalPair:
         raise LedgerError(
             f"has schema version {shortened(str(version))}, this tool reads {CURVE_VERSION}"
         )
-    said = decoded(_Stated, picked(_Stated, data) | {"adjacency": _adjacency_in(data)}, _REFUSED)
-    common: dict[str, Any] = {
-        "adjacency": said.adjacency,
-        "covers": None if said.covers is None else shortened(printable(said.covers), _LONGEST_TEXT),
-        "least_delta": said.least_delta,
-    }
-    orders, rdp, epsilon, delta = said.orders, said.rdp, said.epsilon, said.delta
-    if orders is not None and rdp is not None and epsilon is None and delta is None:
-        return ExternalCurve(curve=RdpCurve(orders, rdp), **common)
-    if epsilon is not None and delta is not None and orders is None and rdp is None:
-        return ExternalPair(stated=(epsilon, delta), **common)
-    raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
+    said = picked(StatedCost, data) | {"adjacency": _adjacency_in(data)}
+    return decoded(StatedCost, {"name": name, **said}, _REFUSED).part
 
 
 def _adjacency_in(data: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pate_cli.core.words import PublicFact, ReleaseKind, Voting
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import PublicPrior, Statement
+from pate_cli.disclosure.total import Spent
 
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {
@@ -122,7 +123,7 @@ _NOT_PRIVATE = (
 
 UNRECORDED: Final = (
     "No record of earlier draws from these rounds was kept: they may not be charged, so no "
-    "statement holds. Leave out --no-spend."
+    "statement holds. Leave out --no-record."
 )
 
 
@@ -150,7 +151,7 @@ def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = Fa
     if not recorded:
         gaps.append(
             "earlier draws from these rounds, of which no record was kept, may not be charged; "
-            "leave out --no-spend"
+            "leave out --no-record"
         )
     return "; ".join(gaps) or None
 
@@ -296,6 +297,58 @@ def summary(
     return (
         f"{pair} is a sanitized estimate for these votes, too low about half the time; "
         "the upper release gives a bound."
+    )
+
+
+UNTRACKED: Final = "; earlier runs: not tracked"
+"""What is added to what a report covers where no record is kept."""
+
+
+TOTAL: Final = "total"
+"""The kind of a headline that is all that a record tells of."""
+
+
+def total_headline(epsilon: float, delta: float) -> str:
+    """One sentence on a report of all runs."""
+    return (
+        f"epsilon = {nats(epsilon)} at delta = {shown(delta)} is what all runs of the record cost "
+        "together, whatever the votes (statement total)."
+    )
+
+
+def total_summary(spent: Spent) -> str:
+    """What is added to the headline where the record tells of more runs than this one."""
+    pair = f"epsilon = {nats(spent.epsilon)} at delta = {shown(spent.delta)}"
+    return f" All {spent.count} runs in its record together: {pair} (statement total)."
+
+
+def total_statements(spent: Spent, *, holds: bool) -> tuple[Statement, ...]:
+    """What an account promises (accounting/THEORY.md, section 20)."""
+    event = "For all neighbouring vote files D, D', every event S and every number e"
+    total = Statement(
+        id="total",
+        holds=holds,
+        text=(
+            f"{event}: Pr_D[S and spent.epsilon <= e] <= exp(e) * Pr_D'[S and spent.epsilon <= e] "
+            "+ spent.delta, S being of all that the runs in spent.runs released: (spent.epsilon, "
+            "spent.delta)-differential privacy where no refusal lowers it. This presupposes that "
+            "which runs there were and their settings did not follow from what earlier ones "
+            "released."
+        ),
+    )
+    if spent.sum_epsilon is None:
+        return (total,)
+    return (
+        total,
+        Statement(
+            id="sum",
+            holds=holds,
+            text=(
+                f"{event}: Pr_D[S and spent.sum_epsilon <= e] <= exp(e) * Pr_D'[S and "
+                "spent.sum_epsilon <= e] + d, however the runs were chosen, d being a bound on "
+                "spent.sum_delta that was fixed beforehand."
+            ),
+        ),
     )
 
 

@@ -1,37 +1,25 @@
-"""The ledger: what runs have spent on the votes they saw, and the record of what was released.
+"""The ledger: what runs have spent on the votes they saw.
 
 The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
 them would itself cost privacy; `release` is the only way from a ledger to a number fit for
 publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and associative, with
 `Ledger.zero` as identity.
-
-Every sanitized draw from a ledger costs privacy, and so does every attempt at a target. The spend
-record remembers the rounds of each release and the public parameters of its draw, so that a second
-draw from the same votes is refused, or charged; and each attempt with its outcome. It holds nothing
-secret about votes, but the ids of rounds belong with the ledgers: the command line keeps it beside
-them (`record_beside`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import enum
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_delta, check_orders, check_positive
+from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.codec import SPARING, encoded
-from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
@@ -43,10 +31,13 @@ from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PriorFacts
 
 _LEDGER: Final = Form(
-    "pate-ledger", "ledger", "ledger", version=2, unsealed=(1,), marks={"releasable": False}
-)
-_RECORD: Final = Form(
-    "pate-spend-record", "record of releases", "spend", version=3, unsealed=(1, 2)
+    "pate-ledger",
+    "ledger",
+    "ledger",
+    version=3,
+    unsealed=(1,),
+    earlier=(2,),
+    marks={"releasable": False},
 )
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -194,6 +185,7 @@ class Ledger(Result):
         rdp: total cost at each order, [orders], nats.
         ceiling: a bound on LS_d for every d that no vote can change, [orders], nats.
         sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
+        records: files of the account that the rounds are in.
     """
 
     analysis: str
@@ -204,6 +196,7 @@ class Ledger(Result):
     rdp: Floats
     ceiling: Floats
     sensitivity: Floats
+    records: tuple[str, ...] = field(default=(), metadata=SPARING)
 
     def __post_init__(self) -> None:
         if self.analysis not in ("tight", "paper"):
@@ -297,6 +290,7 @@ class Ledger(Result):
             ceiling=self.ceiling + other.ceiling,
             rounds=tuple(sorted(self.rounds + other.rounds, key=lambda done: done.id)),
             private=self.private and other.private,
+            records=tuple(dict.fromkeys((*self.records, *other.records))),
         )
 
     def _extended(self, distances: int) -> Floats:
@@ -366,197 +360,12 @@ class Ledger(Result):
         return found
 
 
-@dataclass(frozen=True)
-class PastRelease:
-    """One draw that was made.
-
-    Attributes:
-        id: random name of the draw, so that records which both tell of it count it once.
-        rounds: ids of the rounds whose cost it released, at least one.
-        beta, sigma_release, shift: the public parameters of the draw.
-    """
-
-    id: str
-    rounds: tuple[str, ...]
-    beta: float
-    sigma_release: float
-    shift: float
-
-    def __post_init__(self) -> None:
-        if not self.rounds:
-            raise ParameterError("a release of no round")
-        _ = self.draw  # refuses what is out of range
-
-    @classmethod
-    def of(cls, rounds: tuple[str, ...], draw: Draw, name: str = "") -> PastRelease:
-        """A draw from these rounds, by its name."""
-        return cls(id=name, rounds=rounds, **draw.facts())
-
-    @property
-    def draw(self) -> Draw:
-        """Its public parameters."""
-        return Draw(beta=self.beta, sigma=self.sigma_release, shift=self.shift)
-
-
-class Outcome(enum.StrEnum):
-    """How an attempt at a target ended; one that never ended counts as passed."""
-
-    PENDING = "pending"
-    PASSED = "passed"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One run at a target stated in advance.
-
-    Attributes:
-        id: random name of the run.
-        epsilon: what passing costs, nats.
-        delta: what the attempt costs whatever comes out.
-        refusal_epsilon: what a refusal costs, nats.
-        outcome: how it ended.
-    """
-
-    id: str
-    epsilon: float
-    delta: float
-    refusal_epsilon: float
-    outcome: Outcome
-
-    def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("refusal_epsilon", self.refusal_epsilon)
-        check_delta(self.delta)
-
-    @property
-    def cost(self) -> float:
-        """ε that it counts for, nats."""
-        return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
-
-
-@dataclass(frozen=True)
-class SpendRecord:
-    """What these votes have been charged for so far: releases and attempts at a target, in order.
-
-    Keep it with the votes: an ε that is drawn again from the same rounds costs privacy again, and
-    is refused. `release` takes one as `record` and returns the next; `aggregate(target_epsilon=...,
-    record=...)` keeps one in a file, which `SpendRecord.read` reads.
-
-        >>> given = {"order": 8, "release": "none", "seed": 1}
-        >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
-        >>> done = pate.release(labelled.ledger, record=pate.SpendRecord(), seed=2)
-        >>> len(done.record.releases)
-        1
-        >>> try:
-        ...     pate.release(labelled.ledger, record=done.record, seed=3)
-        ... except pate.PateError as error:
-        ...     print(str(error).partition(";")[0])
-        these rounds were released before, 1 time(s)
-
-    Attempts add up, ε and δ each, passes at their target and refusals at their η, even if each was
-    chosen on the outcomes before (accounting/THEORY.md, section 10.5).
-    """
-
-    releases: tuple[PastRelease, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-
-    @property
-    def spent(self) -> tuple[float, float]:
-        """(ε, δ) of all attempts: sums of the decimals that they were given as."""
-        return (
-            _decimal_sum(attempt.cost for attempt in self.attempts),
-            _decimal_sum(attempt.delta for attempt in self.attempts),
-        )
-
-    def attempted(self, attempt: Attempt) -> SpendRecord:
-        """The record with an attempt, in place of what it held under the same id."""
-        others = tuple(known for known in self.attempts if known.id != attempt.id)
-        return replace(self, attempts=(*others, attempt))
-
-    def without(self, attempt: Attempt) -> SpendRecord:
-        """The record of all other attempts."""
-        return replace(
-            self, attempts=tuple(known for known in self.attempts if known.id != attempt.id)
-        )
-
-    def touching(self, ledger: Ledger) -> tuple[PastRelease, ...]:
-        """Past releases that drew from a round of this ledger."""
-        mine = {done.id for done in ledger.rounds}
-        return tuple(past for past in self.releases if mine & set(past.rounds))
-
-    def after(self, ledger: Ledger, draw: Draw | None) -> SpendRecord:
-        """The record with one more release; without a draw nothing is spent by releasing."""
-        if draw is None:
-            return self
-        names = tuple(done.id for done in ledger.rounds)
-        past = PastRelease.of(names, draw, random_name(16))
-        return replace(self, releases=(*self.releases, past))
-
-    def __or__(self, other: SpendRecord) -> SpendRecord:
-        """What either tells of; a release or attempt of both counts once."""
-        more = Counter(other.releases) - Counter(self.releases)
-        attempts = {attempt.id: attempt for attempt in (*self.attempts, *other.attempts)}
-        return SpendRecord((*self.releases, *more.elements()), tuple(attempts.values()))
-
-    def to_json(self) -> str:
-        """The record file."""
-        return _RECORD.text(self)
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> SpendRecord:
-        """The record in a file, nothing where there is no such file; LedgerError, naming it."""
-        with named(path):
-            if Path(path).exists() and not Path(path).is_file():
-                raise LedgerError("is no regular file, so it cannot keep a record")
-        with named(path), contextlib.suppress(FileNotFoundError):
-            return cls.from_json(content_of(path))
-        return cls()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SpendRecord:
-        """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
-        return _RECORD.read(cls, text, _older_record)
-
-
-def _decimal_sum(numbers: Iterable[float]) -> float:
-    """.1 and .2 make .3, neither more nor less."""
-    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
-
-
-def record_beside(ledger: str | PathLike[str]) -> Path:
-    """Where the record of a ledger's releases is kept: `<ledger>.spent.json` beside the ledger.
-
-    Links are followed, so that another name of the ledger has no record of its own.
-
-    Raises:
-        LedgerError: a pipe or a device, beside which nothing can be kept.
-    """
-    path = Path(ledger)
-    with named(path):
-        if path.exists() and not path.is_file():
-            raise LedgerError("no regular file, so no record of releases goes beside it")
-        try:
-            at = path.resolve()
-        except (RuntimeError, ValueError):  # links in a circle; a null
-            raise LedgerError("is no name of a file") from None
-        if at.is_symlink():  # in a circle, from Python 3.13 on
-            raise LedgerError("is no name of a file")
-    return at.with_name(f"{at.name}.spent.json")
-
-
-def _older_ledger(data: dict[str, Any], _version: int) -> None:
-    """The first ledgers did not say what was read off the votes."""
+def _older_ledger(data: dict[str, Any], version: int) -> None:
+    """The first ledgers did not say what was read off the votes; none but these name a record."""
+    if "records" in data:
+        raise LedgerError(f"version {version} of a ledger names no records")
     for done in _objects(data.get("rounds")):
         done.setdefault("read_off", [])
-
-
-def _older_record(data: dict[str, Any], version: int) -> None:
-    """Version 1 knew of no targets; draws once had no names."""
-    if version == 1:
-        data["attempts"] = []
-    for past in _objects(data.get("releases")):
-        past.setdefault("id", "")
 
 
 def _objects(found: Any) -> list[dict[str, Any]]:

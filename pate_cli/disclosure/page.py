@@ -13,11 +13,12 @@ from typing import Final
 
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.markup import Markup, element, joined
 from pate_cli.disclosure.page_parameters import parameters
 from pate_cli.disclosure.page_runs import runs
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.told import Told, few
+from pate_cli.disclosure.told import CHOSEN, Told, few
 from pate_cli.disclosure.wording import claimed_gap
 
 # Nothing is fetched and nothing runs, whatever a text was made to look like.
@@ -93,6 +94,9 @@ def _promise(told: Told) -> Markup:
         _figure("ε", shown(report.epsilon), told.whose),
         _figure("δ", shown(report.delta), "spent with it" if refused else "added to every chance"),
     ]
+    if told.account is not None and told.account.count > 1 and report.epsilon_kind != TOTAL:
+        total = f"of all {told.account.count} runs together, {CHOSEN}"
+        figures.append(_figure("ε", shown(told.account.epsilon), total))
     return element(
         "section",
         _head(told, "promise"),
@@ -114,7 +118,7 @@ def _in_words(told: Told) -> Markup:
 def _no_promise(told: Told) -> Markup:
     """What stands in the way, first; a number only where it holds whatever the votes."""
     report = told.report
-    texts = [*told.texts("Promised")] if told.bounded else [_reason(report)]
+    texts = told.texts("Promised" if told.bounded else "Nothing is promised") or (_reason(report),)
     return element(
         "section",
         _head(told, "none"),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pate_cli.core.errors import shortened
-from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.figures import shown, tabled
+from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.markup import Markup, element
-from pate_cli.disclosure.page_total import number, total_of
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told, few
 
@@ -19,6 +19,8 @@ _METHODS: Final = {
     "basic": "basic composition",
     "advanced": "advanced composition",
     "optimal": "optimal composition",
+    "joint": "curves of Rényi costs and (ε, δ)'s together",
+    "one": "one run",
 }
 _REPLACED: Final = "One replaced, as said above: how many teachers there are is public."
 _TRUSTED: Final = (
@@ -65,7 +67,7 @@ def _facts(told: Told) -> Iterator[tuple[str, list[str]]]:
     yield "Neighbouring relation", [_REPLACED if some else report.adjacency]
     if told.relied_on:
         yield "Privacy parameter ε", [_epsilon(told)]
-        yield "δ", [_delta(report)]
+        yield "δ", [_delta(told)]
         yield "Data dependence", [" ".join(_dependence(told))]
     else:
         yield "Privacy parameter ε", [_for_all_votes(told)] if some else none
@@ -78,19 +80,28 @@ def _facts(told: Told) -> Iterator[tuple[str, list[str]]]:
 
 
 def _epsilon(told: Told) -> str:
-    report = told.report
-    total = total_of(report)
-    everything = "not tracked" if total is None else number(total.epsilon)
-    return f"{shown(report.epsilon)}, {told.whose}; all runs: {everything}"
+    spent = told.account
+    return f"{shown(told.report.epsilon)}, {told.whose}" + (
+        _together(told, None if spent is None else spent.epsilon)
+    )
 
 
-def _delta(report: Report) -> str:
-    failure, within = report.sanitized.delta_failure, ""
+def _delta(told: Told) -> str:
+    report, within, spent = told.report, "", told.account
+    failure = report.sanitized.delta_failure
     if report.epsilon_kind == "upper" and failure is not None:
         within = f", {shown(failure)} of it for a sanitized ε too low"
-    total = total_of(report)
-    everything = "not tracked" if total is None else number(total.delta)
-    return f"{shown(report.delta)}{within}; all runs: {everything}"
+    total = None if spent is None else spent.delta
+    return f"{shown(report.delta)}{within}{_together(told, total)}"
+
+
+def _together(told: Told, total: float | None) -> str:
+    """What is added of all runs."""
+    if told.report.epsilon_kind == TOTAL:
+        return ""
+    if told.report.spent is None:
+        return "; all runs: not tracked"
+    return f"; all runs: {'nothing is claimed' if total is None else tabled(total)}"
 
 
 def _for_all_votes(told: Told) -> str:
@@ -104,6 +115,8 @@ def _dependence(told: Told) -> Iterator[str]:
         yield "Ex-post: ε was computed from these votes and sanitized. It is no ε for all votes."
         if report.claims("all-votes"):
             yield _for_all_votes(told)
+    elif report.epsilon_kind == TOTAL:
+        yield f"None, but that a refusal counts for what it cost: for all votes{told.premise}."
     else:
         yield f"None: for all votes{told.premise}."
     holding = ", ".join(reading.id for reading in report.statements if reading.holds)
@@ -142,6 +155,6 @@ def _released(report: Report) -> Iterator[str]:
 
 def _external(report: Report) -> Iterator[str]:
     for part in report.external:
-        cost = "a curve" if part["epsilon"] is None else f"ε {number(part['epsilon'])}"
+        cost = "a curve" if part["epsilon"] is None else f"ε {tabled(part['epsilon'])}"
         named = shortened(str(part["covers"] or "not named"), _LONGEST)
-        yield f"“{named}”, in its owner's words: {cost}, δ {number(part['delta'])}"
+        yield f"“{named}”, in its owner's words: {cost}, δ {tabled(part['delta'])}"

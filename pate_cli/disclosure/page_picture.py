@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from pate_cli.core.clock import TIME_FORMAT
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.markup import Markup, element
-from pate_cli.disclosure.page_total import Total, number_in, time_of
+from pate_cli.disclosure.record import Run
 
 _WIDTH: Final = 480
 _HEIGHT: Final = 236
@@ -29,19 +30,22 @@ _LETTER: Final = 8.6
 _LEAST: Final = 1e-9
 
 
-def running_total(total: Total, *, here: int | None) -> Markup | None:
-    """The running total of ε over time as a step line, `here` marked; None where there is none."""
-    levels = [number_in(run, "total_epsilon") for run in total.runs]
-    known = [level for level in levels if level is not None]
+def running_total(runs: Sequence[Run], *, here: int | None, budget: float | None) -> Markup | None:
+    """The running total of ε over time as a step line, `here` marked; None where it is not known.
+
+    What a run took the total to is noted with it; the record of an earlier version has no such
+    numbers.
+    """
+    levels = [run.total_epsilon for run in runs]
+    known = [level for level in levels if level is not None and math.isfinite(level)]
     if not known or len(known) < len(levels):
         return None
-    most = max(*known, total.budget or 0.0)
+    most = max(*known, budget or 0.0)
     most = most if most > _LEAST else 1.0
-    places, ends = _along(total)
+    places, ends = _along(runs)
     across = [_LEFT + _ROOM + place * (_RIGHT - _LEFT - 2 * _ROOM) for place in places]
     up = [_height(level, most) for level in known]
     pieces = [*_ticks(most), *_line(across, up)]
-    budget = total.budget
     if budget is not None:
         level = _height(budget, most)
         pieces += [
@@ -61,7 +65,7 @@ def running_total(total: Total, *, here: int | None) -> Markup | None:
         _words(ends[0], across[0], _BOTTOM + 20, "", "start" if ends[1] else "middle"),
         *([_words(ends[1], across[-1], _BOTTOM + 20, "", "end")] if ends[1] else []),
     ]
-    return _picture("Running total of epsilon", _described(total, known, here), pieces, _HEIGHT)
+    return _picture("Running total of epsilon", _described(known, here, budget), pieces, _HEIGHT)
 
 
 def guesses(rows: Sequence[tuple[str, float]]) -> Markup:
@@ -86,6 +90,14 @@ def guesses(rows: Sequence[tuple[str, float]]) -> Markup:
     return _picture("How often a guess at even odds is right at most", words, pieces, top + 4.0)
 
 
+def time_of(run: Run) -> datetime | None:
+    """When it began; None where that is not known."""
+    try:
+        return None if run.time is None else datetime.strptime(run.time, TIME_FORMAT)
+    except ValueError:
+        return None
+
+
 def said(percent: float) -> str:
     """A share of right guesses in percent, rounded up."""
     return "more than 99.9%" if percent >= 100.0 else f"{percent:.1f}%"
@@ -104,13 +116,13 @@ def _picture(title: str, words: str, pieces: Sequence[str], height: float) -> Ma
     )
 
 
-def _described(total: Total, levels: Sequence[float], here: int | None) -> str:
+def _described(levels: Sequence[float], here: int | None, budget: float | None) -> str:
     runs = f"{len(levels)} runs" if len(levels) > 1 else "1 run"
     said = [f"After {runs} the total is epsilon {shown(levels[-1])}"]
     if here is not None:
         said.append(f"this run is number {here + 1}, after which it was {shown(levels[here])}")
-    if total.budget is not None:
-        said.append(f"the budget is {shown(total.budget)}")
+    if budget is not None:
+        said.append(f"the budget is {shown(budget)}")
     return "; ".join(said) + "."
 
 
@@ -118,19 +130,19 @@ def _height(level: float, most: float) -> float:
     return _BOTTOM - (_BOTTOM - _TOP) * level / most
 
 
-def _along(total: Total) -> tuple[list[float], tuple[str, str]]:
+def _along(runs: Sequence[Run]) -> tuple[list[float], tuple[str, str]]:
     """Where runs stand between 0 and 1, and what is written below both ends.
 
     By time, where a run without one stands with that before it. By number where no time is known,
     all are the same, or one goes back: a clock may be set.
     """
-    times = _filled([time_of(run) for run in total.runs])
+    times = _filled([time_of(run) for run in runs])
     if times and times == sorted(times) and times[0] < times[-1]:
         span = (times[-1] - times[0]).total_seconds()
         form = "%Y-%m-%d" if times[0].date() < times[-1].date() else "%H:%M:%S"
         places = [(time - times[0]).total_seconds() / span for time in times]
         return places, (times[0].strftime(form), times[-1].strftime(form))
-    count = len(total.runs)
+    count = len(runs)
     if count == 1:
         return [0.5], (times[0].strftime("%Y-%m-%d") if times else "run 1", "")
     return [place / (count - 1) for place in range(count)], ("run 1", f"run {count}")

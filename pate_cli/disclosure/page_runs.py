@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from pate_cli.core.errors import shortened
-from pate_cli.disclosure.figures import shown
+from pate_cli.disclosure.figures import shown, tabled
+from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.markup import Markup, element
-from pate_cli.disclosure.page_picture import guesses, running_total
-from pate_cli.disclosure.page_total import Total, number, number_in, time_of, total_of
-from pate_cli.disclosure.told import Told
+from pate_cli.disclosure.page_picture import guesses, running_total, time_of
+from pate_cli.disclosure.record import Run
+from pate_cli.disclosure.told import CHOSEN, Told
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import percent_right
 
 _MOST_RUNS: Final = 6
 _NO_DELTA: Final = 5e-324
+_WHATEVER: Final = "however they were chosen"
 
 
 def runs(told: Told) -> Markup:
     """This run, the total of all runs, pictures of both, and the last runs by name."""
-    report, total = told.report, total_of(told.report)
+    report, spent = told.report, told.account
     sums = [("This run", report.epsilon, report.delta, told.whose)]
-    facts = [("Earlier runs", "not tracked")] if total is None else []
-    pictures, listed = [], []
-    if total is not None:
-        sums += _sums(total)
-        facts += [] if total.budget is None else [("Budget of the record", shown(total.budget))]
-        here = total.place_of(report.run)
-        drawn = running_total(total, here=here)
-        pictures += [] if drawn is None else [("Total ε over time", drawn)]
-        listed += [_table_of_runs(total, here)] if total.runs else []
+    facts, pictures, listed = [], [], []
+    if report.spent is None:
+        facts = [("Earlier runs", "not tracked")]
+    elif spent is None:
+        facts = [("All runs", "nothing is claimed of all together")]
+    else:
+        sums = [*([] if report.epsilon_kind == TOTAL else sums), *_sums(spent)]
+        budget, here = _budget(spent), _place(spent, report.run)
+        facts = [] if budget is None else [("Budget of the record", shown(budget))]
+        drawn = running_total(spent.runs, here=here, budget=budget)
+        pictures = [] if drawn is None else [("Total ε over time", drawn)]
+        listed = [_table_of_runs(spent.runs, here)] if spent.runs else []
     bars = [(name, _percent(epsilon, delta)) for name, epsilon, delta, _ in sums]
     if report.epsilon_kind == "upper":  # a sanitized bound speaks of no other runs
         bars[0] = (f"{bars[0][0]}, of those with so small an ε", bars[0][1])
@@ -54,25 +60,32 @@ def _percent(epsilon: float, delta: float) -> float:
     return 100.0 if delta >= 1.0 else percent_right(epsilon, max(delta, _NO_DELTA))
 
 
-def _sums(total: Total) -> Iterator[tuple[str, float, float, str]]:
+def _sums(spent: Spent) -> Iterator[tuple[str, float, float, str]]:
     """The totals, each with what it presupposes."""
-    whole = (total.epsilon, total.delta)
-    if total.sum_epsilon is None or total.sum_delta is None:
-        yield "All runs", *whole, ""
+    whole = (spent.epsilon, spent.delta)
+    if whole == (spent.sum_epsilon, spent.sum_delta):
+        yield "All runs", *whole, _WHATEVER
         return
-    chosen = "however they were chosen"
-    if whole == (total.sum_epsilon, total.sum_delta):
-        yield "All runs", *whole, chosen
-        return
-    yield "All runs", *whole, "if no settings followed from what earlier runs released"
-    yield "Plain sum", total.sum_epsilon, total.sum_delta, chosen
+    yield "All runs", *whole, CHOSEN if spent.runs else ""
+    if spent.sum_epsilon is not None and spent.sum_delta is not None:
+        yield "Plain sum", spent.sum_epsilon, spent.sum_delta, _WHATEVER
+
+
+def _budget(spent: Spent) -> float | None:
+    """That of the last run, as of now."""
+    return spent.runs[-1].budget if spent.runs else None
+
+
+def _place(spent: Spent, run: str | None) -> int | None:
+    """Where the run of this name stands among all."""
+    return next((place for place, each in enumerate(spent.runs) if each.id == run), None)
 
 
 def _table_of_sums(
     sums: Sequence[tuple[str, float, float, str]], facts: Sequence[tuple[str, str]]
 ) -> Markup:
     rows = [
-        (name, _cell(number(epsilon)), _cell(number(delta)), element("td", when))
+        (name, _cell(tabled(epsilon)), _cell(tabled(delta)), element("td", when))
         for name, epsilon, delta, when in sums
     ]
     wide = [(name, element("td", text, colspan=3)) for name, text in facts]
@@ -95,9 +108,9 @@ def _cell(number: str) -> Markup:
     return element("td", number, class_="number")
 
 
-def _table_of_runs(total: Total, here: int | None) -> Markup:
+def _table_of_runs(every: Sequence[Run], here: int | None) -> Markup:
     """The last runs and this one."""
-    count = len(total.runs)
+    count = len(every)
     wanted = sorted({*range(max(0, count - _MOST_RUNS), count), *([] if here is None else [here])})
     rows, before = [], -1
     for place in wanted:
@@ -108,7 +121,7 @@ def _table_of_runs(total: Total, here: int | None) -> Markup:
                     "tr", element("td", f"… {left} more, in the report", colspan=5), class_="gap"
                 )
             )
-        rows.append(_row_of_run(total.runs[place], ours=place == here))
+        rows.append(_row_of_run(every[place], ours=place == here))
         before = place
     which = ", the last ones" if count > len(wanted) else ""
     heads = ("Begun (UTC)", "Run", "ε", "δ", "Total ε")
@@ -121,25 +134,24 @@ def _table_of_runs(total: Total, here: int | None) -> Markup:
     )
 
 
-def _row_of_run(run: Mapping[str, Any], *, ours: bool) -> Markup:
+def _row_of_run(run: Run, *, ours: bool) -> Markup:
     time = time_of(run)
-    costs = (number_in(run, name) for name in ("epsilon", "delta", "total_epsilon"))
     return element(
         "tr",
         element("td", time.strftime("%Y-%m-%d %H:%M") if time else "–"),
         element("th", _named(run) + (": this run" if ours else ""), scope="row"),
-        *(_cell(number(cost)) for cost in costs),
+        *(_cell(tabled(cost)) for cost in (run.cost, run.delta, run.total_epsilon)),
         class_="ours" if ours else None,
     )
 
 
-def _named(run: Mapping[str, Any]) -> str:
+def _named(run: Run) -> str:
     """What a run was, in a few words."""
-    words = [str(run.get(name)) for name in ("kind", "outcome") if run.get(name) is not None]
-    if run.get("mechanism") is not None:
-        words.append(str(run["mechanism"]))
-    if run.get("answers") is not None and run.get("queries") is not None:
-        words.append(f"{run['answers']} of {run['queries']}")
-    if run.get("name") is not None:
-        words.append(shortened(str(run["name"])))
-    return ", ".join(words)
+    words = [run.kind.value, run.outcome.value]
+    if run.asked is not None:
+        words.append(str(run.asked.mechanism.get("name", "")))
+        if run.answers is not None:
+            words.append(f"{run.answers} of {run.asked.queries}")
+    if run.external is not None:
+        words += [shortened(name) for name in (run.external.name, run.external.covers) if name]
+    return ", ".join(word for word in words if word)

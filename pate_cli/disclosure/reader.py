@@ -38,7 +38,10 @@ _UNSETTLED: Final = {
     DRAWS: "No record of earlier draws from these rounds was kept",
 }
 _MET: Final = re.compile(r" The target ([0-9][0-9.e+-]{0,19}) is met without a test\.$")
-_SECRETS: Final = {"pate-ledger": "a ledger", "pate-spend-record": "a record of releases"}
+_OTHERS: Final = {
+    "pate-ledger": "a ledger, which is SECRET; give the public report",
+    "pate-spend-record": "a record, which pate spent shows; give a report",
+}
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,11 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if not isinstance(data, dict):
         raise ReportError(f"{name} is no report: {_OURS}")
     kind = data.get("kind")
-    if isinstance(kind, str) and kind in _SECRETS:
-        raise ReportError(f"{name} is {_SECRETS[kind]}, which is SECRET; give the public report")
+    if isinstance(kind, str) and kind in _OTHERS:
+        raise ReportError(f"{name} is {_OTHERS[kind]}")
     if data.get("dry_run") is True:
         raise ReportError(f"{name} is a quote of --dry-run, nothing was released; give a report")
-    if data.get("releasable") is not True or "guarantee" not in data:
+    if not isinstance(data.get("releasable"), bool) or "guarantee" not in data:
         raise ReportError(f"{name} is no report: {_OURS}")
     damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
     version = data.get("schema_version")
@@ -142,6 +145,11 @@ def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
         raised["external"] = [
             {**part, "total_rdp": None} if isinstance(part, dict) else part
             for part in data["external"]
+        ]
+    if version < SINCE["stated"] and isinstance(raised.get("external"), list):
+        raised["external"] = [
+            {**part, "stated": None, "name": None} if isinstance(part, dict) else part
+            for part in raised["external"]
         ]
     return raised
 

@@ -20,19 +20,22 @@ from pate_cli.core.version import __version__
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.files.results import Result
 from pate_cli.votes import Group
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 
 SINCE: Final = {
     "run": 4, "time": 4, "labels": 4, "crosscheck": 4, "met_target": 5, "unsettled": 5,
-    "total_rdp": 5, "prior": 6,
+    "total_rdp": 5, "prior": 6, "stated": 7, "name": 7,
 }  # fmt: skip
 """Fields that earlier versions lack, by the version that brought them."""
+
+_SEEDED_IS_NOT: Final = 7  # releasable, since this version
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -133,15 +136,6 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What all attempts in the spend record cost together, this one included."""
-
-    attempts: int
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
 class GroupGuarantee(Group):
     """A group of teachers, and the (ε, δ) of its records."""
 
@@ -203,6 +197,8 @@ class Report(Result):
     classes are called, class 0 first, where they have names. `prior` tells of a public prior that
     voted, too, and `rounds` of which had which. Where teachers count differently,
     `groups` has the ε of each group; none is above the headline.
+    `spent` is the account: all runs that the record tells of, this one among them, and what they
+    cost together; None where earlier runs are not tracked.
     `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
     same records cost: ε and δ include both, but for `labels_epsilon`.
     `met_target` is a target that ε meets without a test, None where there is none. `unsettled` are
@@ -279,7 +275,7 @@ class Report(Result):
             "schema_version": self.read_as,
             "tool": {"name": "pate-cli", "version": self.tool},
             **_among(said, "run", "time", "labels"),
-            "releasable": True,
+            "releasable": self.private or self.read_as < _SEEDED_IS_NOT,
             **_among(said, "private", "sound", "epsilon", "epsilon_kind", "delta", "analysis"),
             "conversion": _CONVERSIONS[self.analysis],
             **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
@@ -318,8 +314,13 @@ class Report(Result):
 
     @property
     def releasable(self) -> bool:
-        """Made to be published."""
-        return True
+        """Made to be published; not with noise from a seed, for which nothing is promised."""
+        return self.private
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {self.headline()}>"  # it is no secret, whatever it is worth
+        )
 
     def headline(self) -> str:
         """ε, δ and how many answers they pay for."""

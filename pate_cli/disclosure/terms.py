@@ -19,10 +19,13 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.external import External
+from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.report import DataIndependent, GroupGuarantee, Sanitized, Tested
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.total import Total, total_of
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes import Group
@@ -55,8 +58,10 @@ class Terms(ABC):
         prior: draws that were made from the same votes before.
         recorded: whether they are known to be all; the report claims nothing if not.
         external: other mechanisms on the same records.
+        compared: whether a textbook could say something of the labels.
     """
 
+    compared = True
     plan: ReleasePlan | None = None
     prior: tuple[Draw, ...] = ()
     recorded: bool = True
@@ -271,6 +276,76 @@ class TargetTerms(Terms):
     def labels_delta(self) -> float:
         """That of the attempt, spent whatever comes out."""
         return self.target.delta
+
+
+@dataclass(frozen=True)
+class AccountTerms(Terms):
+    """All runs that a record tells of: their total, which is published as it is.
+
+    Attributes:
+        runs: in order.
+    """
+
+    runs: tuple[Run, ...]
+
+    compared = False  # a textbook knows nothing of tests
+
+    @property
+    def analysis(self) -> str:
+        """The published one has no total."""
+        return "tight"
+
+    @property
+    def external(self) -> External:  # type: ignore[override]  # what runs say is not assigned
+        """The parts that others stated."""
+        return External(tuple(part for part in (run.part for run in self.runs) if part is not None))
+
+    @property
+    def prior(self) -> tuple[Draw, ...]:  # type: ignore[override]  # likewise
+        """All draws."""
+        return tuple(draw for draw in (run.draw for run in self.runs) if draw is not None)
+
+    @cached_property
+    def public(self) -> DataIndependent:
+        """With refusals in full, as they might have passed; the labels without all draws."""
+        everything = total_of([_in_full(run) for run in self.runs])
+        asked = [
+            replace(_in_full(run), beta=None, sigma_release=None, shift=None)
+            for run in self.runs
+            if run.asked is not None
+        ]
+        labels = total_of(asked) if asked else everything
+        return DataIndependent(
+            epsilon=round_up(everything.epsilon),
+            order=everything.order,
+            method=everything.method,
+            labels_epsilon=round_up(labels.epsilon),
+            labels_order=labels.order,
+            labels_method=labels.method,
+        )
+
+    @cached_property
+    def _total(self) -> Total:
+        return total_of(self.runs)
+
+    @property
+    def headline(self) -> Headline:
+        """The total, refusals as they came."""
+        return Headline(round_up(self._total.epsilon), TOTAL)
+
+    @property
+    def labels_delta(self) -> float:
+        """That of all of it."""
+        return self._total.delta
+
+    @property
+    def delta(self) -> float:
+        """Of the total."""
+        return self._total.delta
+
+
+def _in_full(run: Run) -> Run:
+    return replace(run, outcome=Outcome.LABELLED) if run.outcome is Outcome.REFUSED else run
 
 
 def terms_of(

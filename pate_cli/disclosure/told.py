@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pate_cli.disclosure.guarantee import FIXED
+from pate_cli.disclosure.guarantee import FIXED, TOTAL
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.total import Spent
 
 _WHOSE: Final = {
     "worst-case": "whatever the votes",
     "target": "whatever the votes, stated in advance",
     "refusal": "whatever the votes, for the refusal",
     "upper": "a sanitized bound for these votes",
+    TOTAL: "all runs, whatever the votes",
 }
+CHOSEN: Final = "if no settings followed from what earlier runs released"
+"""What the total of several runs presupposes."""
 # So many of what there may be thousands of: the report has them all.
 _MOST: Final = 12
 
@@ -58,13 +62,25 @@ class Told:
     def whose(self) -> str:
         """What the headline is, and what it presupposes."""
         kind = self.report.epsilon_kind
-        return _WHOSE.get(kind, "") + (self.premise if kind == "worst-case" else "")
+        return _WHOSE.get(kind, "") + (self.premise if kind in ("worst-case", TOTAL) else "")
 
     @property
     def premise(self) -> str:
-        """What an ε of several rounds that holds whatever the votes presupposes."""
-        several = len(self.report.rounds) > 1 or self.report.external
-        return f", if {FIXED}" if several else ""
+        """What an ε of several rounds or runs that holds whatever the votes presupposes."""
+        report = self.report
+        if report.epsilon_kind == TOTAL:
+            return f", {CHOSEN}"
+        return f", if {FIXED}" if len(report.rounds) > 1 or report.external else ""
+
+    @property
+    def account(self) -> Spent | None:
+        """All runs and what they cost, where that is claimed."""
+        report, spent = self.report, self.report.spent
+        if spent is None or not self.relied_on:
+            return None
+        # One run is this one; before version 7 attempts added up without a statement.
+        said = spent.count == 1 or not spent.runs or report.claims("total")
+        return spent if said else None
 
 
 def few(texts: Sequence[str], most: int = _MOST) -> list[str]:

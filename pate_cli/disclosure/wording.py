@@ -16,6 +16,8 @@ from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
     DRAWS,
+    TOTAL,
+    UNTRACKED,
     VOID,
     adjacency,
     covers,
@@ -27,6 +29,9 @@ from pate_cli.disclosure.guarantee import (
     tested_covers,
     tested_statements,
     tested_summary,
+    total_headline,
+    total_statements,
+    total_summary,
 )
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
@@ -34,6 +39,7 @@ from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
+_ACCOUNTS: Final = 7
 
 
 def worded(report: Report) -> Report:
@@ -49,6 +55,8 @@ def worded(report: Report) -> Report:
         crosscheck = reworded(crosscheck, report.data_independent)
     told = replace(report, crosscheck=crosscheck, prior=public_prior(rounds_of(report)))
     told = _tested(told) if told.tested is not None else _released(told)
+    if told.read_as >= _ACCOUNTS:
+        told = _accounted(told)
     if told.prior is not None and any(reading.holds for reading in told.statements):
         told = replace(told, summary=told.summary + VOID)
     return told
@@ -88,10 +96,15 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
             groups=groups,
             read_off=read_off,
             label_set=_label_set(facts),
-            prior=PriorFacts(**facts["prior"]) if "prior" in facts else None,
+            prior=prior_of_round(facts),
         )
         for number, facts in enumerate(report.rounds)
     )
+
+
+def prior_of_round(facts: Mapping[str, Any]) -> PriorFacts | None:
+    """The prior of a round of a report."""
+    return PriorFacts(**facts["prior"]) if "prior" in facts else None
 
 
 def _label_set(facts: Mapping[str, Any]) -> LabelSet | None:
@@ -108,6 +121,7 @@ def _released(report: Report) -> Report:
     analysed = report.analysis != Analysis.PAPER or not drawn
     public = report.epsilon == report.data_independent.epsilon
     external, by_group = len(report.external), bool(report.groups)
+    total = report.epsilon_kind == TOTAL
     said = summary(
         kind=kind,
         private=report.private,
@@ -120,8 +134,10 @@ def _released(report: Report) -> Report:
         gap=gap,
         by_group=by_group,
     )
+    if total and report.private and gap is None:
+        said = total_headline(report.epsilon, report.delta)
     # The unbiased release is too low about half the time: sound in what it says, but no bound.
-    sound = analysed and gap is None and (kind is not ReleaseKind.UNBIASED or public)
+    sound = analysed and gap is None and (kind is not ReleaseKind.UNBIASED or public or total)
     if report.met_target is not None and report.private and sound:
         said += met(report.met_target)
     return replace(
@@ -140,6 +156,23 @@ def _released(report: Report) -> Report:
             by_group=by_group,
             data_independent=public,
         ),
+    )
+
+
+def _accounted(report: Report) -> Report:
+    """The report, with what it says of all runs that its record tells of."""
+    spent = report.spent
+    if spent is None:
+        return replace(report, covers=report.covers + UNTRACKED)
+    claimed = any(each.holds for each in report.statements if each.id == "all-votes")
+    holds = claimed and all(run.claimed for run in spent.runs)
+    several = spent.count > 1 and report.epsilon_kind != TOTAL
+    if spent.count == 1 and report.epsilon_kind != TOTAL:
+        return report
+    return replace(
+        report,
+        summary=report.summary + (total_summary(spent) if holds and several else ""),
+        statements=(*report.statements, *total_statements(spent, holds=holds)),
     )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
+from pate_cli.accounting.together import Curves
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import External
@@ -34,6 +35,8 @@ _NONE = External()
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth
 # decimal. To three decimals, as a report should show them.
 _ORDERS = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
+# Beside the best one: what is stated beside a curve asks for larger and smaller δ of it.
+_AROUND = (-6, -3, 0, 3, 6)
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,96 @@ def least_delta(spent: Sequence[Spending], *, delta: float, external: External =
     return at(estimated_epsilon(spent, delta=delta, external=external))
 
 
+class WorstCurve:
+    """What labels, draws and external parts cost at some orders, whatever the votes.
+
+    Costs of labels are wanted at few orders only: they grow about linearly, so each one found says
+    where the best order lies. Any order is valid, so a poor guess loses sharpness and nothing else.
+    """
+
+    def __init__(
+        self, spent: Sequence[Spending], draws: Sequence[Draw], external: External = _NONE
+    ) -> None:
+        """Nothing is computed of the labels."""
+        self._spent, self._draws, self._external = spent, draws, external
+        highest = min([external.highest, *(largest_order(draw.beta) for draw in draws)])
+        orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
+        if orders.size == 0:  # a very large β leaves no more than a little above 1
+            orders = np.array([(1.0 + highest) / 2.0])
+        drawn = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
+        self._orders, self._beside = orders, drawn + external.rdp(orders)
+        self._charged: dict[int, float] = {}
+
+    @property
+    def mu_squared(self) -> float:
+        """μ² of the labels."""
+        return sum(
+            each.mechanism.gaussian_mu(queries=each.queries, answers=each.max_answers) ** 2
+            for each in self._spent
+        )
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether all of it is the labels, which have a μ."""
+        return not self._draws and not self._external.parts
+
+    def best(self, *, delta: float) -> DataIndependentCost:
+        """The least ε that it gives."""
+        centre = self._centre(delta)
+        found = best_order(
+            np.array([self._charged[centre] + self._beside[centre]]),
+            orders=self._orders[centre : centre + 1],
+            delta=delta,
+        )
+        return DataIndependentCost(epsilon=found.epsilon, order=found.order, method="renyi")
+
+    def around(self, *, delta: float) -> Curves:
+        """The orders that are best for δ, and for others about as large."""
+        centre = self._centre(delta)
+        self._charge(*(centre + step for step in _AROUND))
+        at = np.array(sorted(self._charged))
+        rdp = np.array([self._charged[index] for index in at.tolist()]) + self._beside[at]
+        return Curves(self._orders[at], rdp, mu=self._mu if self.gaussian else None)
+
+    @property
+    def _mu(self) -> float | None:
+        squared = self.mu_squared
+        return float(np.sqrt(squared)) if squared > 0.0 else None
+
+    def _charge(self, *places: int) -> None:
+        """Find what the labels cost at the orders with these indices, those on the grid."""
+        orders, charged = self._orders, self._charged
+        new = [at for at in places if 0 <= at < orders.size and at not in charged]
+        if not new:
+            return
+        rdp = sum(
+            each.mechanism.worst_rdp(
+                queries=each.queries, answers=each.max_answers, orders=orders[new]
+            )
+            for each in self._spent
+        )
+        charged.update(zip(new, np.broadcast_to(rdp, len(new)).tolist(), strict=True))
+
+    def _centre(self, delta: float) -> int:
+        """Where the best order is, which is charged, and its neighbours."""
+        orders, beside, charged = self._orders, self._beside, self._charged
+        conversion = conversion_cost(orders, delta=delta)
+
+        def epsilon(at: int) -> float:
+            self._charge(at)
+            return charged[at] + float(beside[at] + conversion[at])
+
+        centre = int(np.argmin(orders * self.mu_squared / np.pi + beside + conversion))
+        self._charge(centre)
+        slope = charged[centre] / float(orders[centre])
+        centre = int(np.argmin(orders * slope + beside + conversion))
+        self._charge(centre - 1, centre, centre + 1)  # at once, which is quicker
+        for step in (1, -1):
+            while 0 <= centre + step < orders.size and epsilon(centre + step) < epsilon(centre):
+                centre += step
+        return centre
+
+
 def data_independent_cost(
     spent: Sequence[Spending],
     *,
@@ -112,52 +205,8 @@ def data_independent_cost(
         external: other mechanisms on the same records; what they add to δ is not in `delta`.
     """
     draws = [*prior, *([plan.draw] if plan is not None and plan.publishes_draw else [])]
-    highest = min([external.highest, *(largest_order(draw.beta) for draw in draws)])
-    orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
-    if orders.size == 0:  # a very large β leaves no more than a little above 1
-        orders = np.array([(1.0 + highest) / 2.0])
-    release = np.array([sum(draw.rdp(order) for draw in draws) for order in orders.tolist()])
-    release = release + external.rdp(orders)
-    # Costs are wanted at few orders only: they grow about linearly, so each one found says where
-    # the best order lies. Any order is valid, so a poor guess loses sharpness and nothing else.
-    mu_squared = sum(
-        spending.mechanism.gaussian_mu(queries=spending.queries, answers=spending.max_answers) ** 2
-        for spending in spent
-    )
-    conversion = conversion_cost(orders, delta=delta)
-    charged: dict[int, float] = {}
-
-    def charge(*places: int) -> None:
-        """Find what the labels cost at the orders with these indices, those on the grid."""
-        new = [at for at in places if 0 <= at < orders.size and at not in charged]
-        if not new:
-            return
-        rdp = sum(
-            spending.mechanism.worst_rdp(
-                queries=spending.queries, answers=spending.max_answers, orders=orders[new]
-            )
-            for spending in spent
-        )
-        charged.update(zip(new, np.broadcast_to(rdp, len(new)).tolist(), strict=True))
-
-    def epsilon(at: int) -> float:
-        charge(at)
-        return charged[at] + float(release[at] + conversion[at])
-
-    centre = int(np.argmin(orders * mu_squared / np.pi + release + conversion))
-    charge(centre)
-    slope = charged[centre] / float(orders[centre])
-    centre = int(np.argmin(orders * slope + release + conversion))
-    charge(centre - 1, centre, centre + 1)  # at once, which is quicker
-    for step in (1, -1):
-        while 0 <= centre + step < orders.size and epsilon(centre + step) < epsilon(centre):
-            centre += step
-    best = best_order(
-        np.array([charged[centre] + release[centre]]),
-        orders=orders[centre : centre + 1],
-        delta=delta,
-    )
-    renyi = DataIndependentCost(epsilon=best.epsilon, order=best.order, method="renyi")
+    curve = WorstCurve(spent, draws, external)
+    renyi, mu_squared = curve.best(delta=delta), curve.mu_squared
     flat = external.epsilon
     if draws or np.isinf(flat):
         return renyi

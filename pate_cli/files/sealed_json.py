@@ -36,6 +36,7 @@ class Form:
         option: the parameter whose file it is.
         version: of its schema.
         unsealed: earlier versions, which carry no checksum.
+        earlier: versions before this one that do.
         marks: fields that are the same in every file of the kind.
     """
 
@@ -44,6 +45,7 @@ class Form:
     option: str
     version: int
     unsealed: tuple[int, ...]
+    earlier: tuple[int, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, value: Any) -> str:
@@ -62,7 +64,7 @@ class Form:
         Args:
             kind: what to read.
             text: the file.
-            older: told the fields of an unsealed file and its version, gives what it lacks.
+            older: told the fields of a file of another version and which, gives what it lacks.
 
         Raises:
             LedgerError: truncated, foreign, newer, damaged, or not as it was written.
@@ -74,17 +76,17 @@ class Form:
             raise LedgerError(f"not a {self.noun}: {ours}")
         version = content.get("schema_version")
         # A boolean or 2.0 would pass for a number.
-        if type(version) is not int or version not in (*self.unsealed, self.version):
+        if type(version) is not int or version not in (*self.unsealed, *self.earlier, self.version):
             raise LedgerError(
                 f"the {self.noun} has schema version {shortened(str(version))}, this tool reads "
                 f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
         damaged = Refusal(LedgerError, f"the {self.noun} is damaged: ", "; restore it from a copy")
         checksum = content.pop(_CHECKSUM, None)
-        if version in self.unsealed:
-            older(content, version)
-        elif not _agrees(checksum, content):
+        if version not in self.unsealed and not _agrees(checksum, content):
             raise damaged.of("it is not as pate wrote it")
+        if version != self.version:
+            older(content, version)
         if any(content.get(name) is not mark for name, mark in self.marks.items()):
             raise damaged.of(f"it must say {json.dumps(self.marks)}")
         for name in ("kind", "schema_version", *self.marks):

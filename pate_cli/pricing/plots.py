@@ -316,6 +316,36 @@ def growth_figure(curves: Mapping[str, CostCurve], *, delta: float) -> Any:
     return figure
 
 
+def spent_figure(rows: Sequence[Mapping[str, Any]], *, budget: float | None) -> Any:
+    """What all runs of a record cost together, run by run; public.
+
+    Args:
+        rows: `kind`, `outcome`, `time`, `epsilon` and `total_epsilon` of every run, in order.
+        budget: a line at it, where there is one.
+    """
+    figure, axes = new_axes("What all runs cost together", secret=False)
+    with _matplotlib().rc_context(STYLE):
+        at = np.arange(1, len(rows) + 1)
+        totals = np.array([row["total_epsilon"] or np.nan for row in rows], dtype=np.float64)
+        own = np.array([row["epsilon"] or np.nan for row in rows], dtype=np.float64)
+        axes.bar(at, own, 0.5, color="#BFDDEE", edgecolor=_BLUE, label="by itself")
+        known = np.isfinite(totals)
+        axes.step(at[known], totals[known], where="mid", color=_VERMILION, label="together")
+        axes.plot(at[known], totals[known], "o", color=_VERMILION)
+        if budget is not None:
+            axes.axhline(budget, color=_BLACK, linestyle="--", linewidth=1.4, label="budget")
+        axes.set_ylim(bottom=0)
+        every = max(1, -(-len(rows) // 12))
+        axes.set_xticks(at[::every])
+        named = [str(row["time"])[:10] or str(number) for number, row in enumerate(rows, 1)]
+        axes.set_xticklabels(named[::every], rotation=45, ha="right", fontsize=10)
+        axes.set_xlabel("run")
+        axes.set_ylabel("ε for all votes")
+        axes.grid(visible=False, axis="x")
+        legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
 def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: float) -> Any:
     """Label accuracy against privacy over a range of noise (Figure 4, left).
 

@@ -33,9 +33,12 @@ from pate_cli.disclosure.profile import (
     settled_bound,
     states_for,
 )
-from pate_cli.disclosure.report import Outlook, Quote, Report, Spent
+from pate_cli.disclosure.record import RunKind
+from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
+from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.passes import Passes, TallyCells, nothing_seen
@@ -69,6 +72,10 @@ class Account(Protocol):
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """What the run costs for all votes, and each group; before anything is spent; public."""
+        ...
+
+    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
+        """The same as a record has it: some fields of `disclosure.record.Run`."""
         ...
 
 
@@ -123,11 +130,24 @@ class LedgerAccount(ABC):
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The data-independent price of labels and release."""
-        spent = [Spending(self._mechanism, queries, max_answers)]
-        terms = ScoredTerms(spent, self._plan.delta, self._plan)
+        terms = self._terms(queries, max_answers)
         return door.quote(
             self._mechanism, terms, queries=queries, max_answers=max_answers, groups=groups
         )
+
+    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
+        """By the worst case, with the draw if there is one."""
+        plan = self._plan
+        return {
+            "kind": RunKind.WORST_CASE,
+            "epsilon": self._terms(queries, max_answers).public.epsilon,
+            "delta": plan.delta,
+            **(plan.draw.facts() if plan.publishes_draw else {}),
+        }
+
+    def _terms(self, queries: int, max_answers: int) -> ScoredTerms:
+        spent = [Spending(self._mechanism, queries, max_answers)]
+        return ScoredTerms(spent, self._plan.delta, self._plan)
 
 
 class TightAccount(LedgerAccount):
@@ -201,6 +221,16 @@ class PublicAccount:
             self._mechanism, self._terms, queries=queries, max_answers=max_answers, groups=groups
         )
 
+    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
+        """By the worst case, or the composition."""
+        del queries, max_answers  # of those it was made for
+        composed = isinstance(self._mechanism, ComposedMechanism)
+        return {
+            "kind": RunKind.COMPOSITION if composed else RunKind.WORST_CASE,
+            "epsilon": self.public.epsilon,
+            "delta": self._terms.labels_delta,
+        }
+
     @property
     def _headline(self) -> Headline:
         return self._terms.headline
@@ -256,7 +286,6 @@ class TargetAccount(PublicAccount):
         self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
         self._orders = self._states.worth(plan.orders)
         self._tested = TargetTerms(self._terms, plan, self._bound, tuple(self._orders.tolist()))
-        self.spent: Spent | None = None
         if self.needed:
             self._terms = self._tested
             plan.check_reachable()
@@ -289,8 +318,25 @@ class TargetAccount(PublicAccount):
         )
         return not key.aside("coin").comes_up(coin.log_refuse)
 
-    def refused(self, *, private: bool, facts: Facts = PLAIN) -> Report:
-        """The public report of a refusal; `facts` as in `run`."""
+    def refusal(
+        self,
+        *,
+        private: bool,
+        run: str,
+        began: str,
+        facts: Facts = PLAIN,
+        spent: Spent | None = None,
+    ) -> RefusedError:
+        """What is raised of labels that did not pass, with its report; `facts` as in `run`."""
+        plan = self.plan
+        report = self._refused(private=private, facts=facts)
+        return RefusedError(
+            f"the labels did not pass the test of the target {plan.epsilon:g}; none are released. "
+            f"This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
+            worded(replace(report, run=run, time=began, spent=spent)),
+        )
+
+    def _refused(self, *, private: bool, facts: Facts) -> Report:
         done = Round(
             id="refused",
             mechanism=self._scored.parameters(),
@@ -331,17 +377,23 @@ class TargetAccount(PublicAccount):
         price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
 
+    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
+        """By the target, where it is tested."""
+        if not self.needed:
+            return super().charge(queries=queries, max_answers=max_answers)
+        plan = self.plan
+        return {
+            "kind": RunKind.TARGET,
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "refusal_epsilon": plan.refusal_epsilon,
+        }
+
     @property
     def _headline(self) -> Headline:
         """A target that is met without a test is said to be."""
         headline = super()._headline
         return headline if self.needed else replace(headline, met_target=self.plan.epsilon)
-
-    def _report(
-        self, done: Round, headline: Headline, *, private: bool, warnings: Sequence[str] = ()
-    ) -> Report:
-        found = super()._report(done, headline, private=private, warnings=warnings)
-        return replace(found, spent=self.spent)
 
 
 def charge(

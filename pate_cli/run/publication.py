@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -225,14 +225,14 @@ Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 
 
 @contextlib.contextmanager
-def publishing(into: Into, *, record: str | PathLike[str] | None = None) -> Iterator[Publication]:
+def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publication]:
     """Promise the outputs, and put them in place when the block ends without an error.
 
     A refusal publishes its report. What is a Publication already is left to whoever made it.
 
     Args:
         into: where to.
-        record: a file that no output may replace.
+        records: files that no output may replace.
 
     Raises:
         OutputError, UsageError: an output is there, cannot be written, or was read.
@@ -253,8 +253,8 @@ def publishing(into: Into, *, record: str | PathLike[str] | None = None) -> Iter
         )
     refused: RefusedError | None = None
     with Outputs(force=into.force) as out:
-        if record is not None:
-            out.protect(record, "the record of attempts")
+        for record in records:
+            out.protect(record, "the record of what was spent")
         place = into.reserve(out)
         try:
             with _refusal_published(place):

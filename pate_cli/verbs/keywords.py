@@ -25,6 +25,7 @@ import numpy as np
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
 from pate_cli.mechanisms.amounts import Amount
+from pate_cli.verbs.book import Places
 from pate_cli.votes import Groups, Queries
 from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.student import StudentPredictions
@@ -217,21 +218,34 @@ class AnalysisWords(TypedDict, total=False):
     ]
 
 
-class SpendingWords(TypedDict, total=False):
-    """What may be spent, and what is kept of it."""
+class AccountWords(TypedDict, total=False):
+    """What all runs may cost together, and where that is kept."""
 
     budget: Annotated[
         float | None,
-        Says("with a target: refuse an attempt that takes the record's total beyond it."),
+        Says("refuse a run that would take what all runs of the record cost beyond it."),
     ]
     record: Annotated[
-        str | PathLike[str] | None,
+        str | PathLike[str] | Places | bool | None,
         Says(
-            "file of attempts at a target. This one is in it, as pending, once all rows are known "
-            "to be votes and before anything is made of them, and counts E should it not end, for "
-            "whatever reason. Without one the caller keeps count."
+            "file of all runs on votes of these teachers. A run is in it, as pending, before "
+            "anything is made of the votes, and counts in full should it not end, for whatever "
+            "reason. Left out, it lies beside votes that are on disk (VOTES.spent.json), but for a "
+            "`seed`; False keeps none, and the report says so."
         ),
     ]
+    ensemble: Annotated[
+        str | None,
+        Says(
+            "name of these teachers: the record is then kept under it in a folder of yours, for "
+            "votes that come in many files, from a store or by a pipe."
+        ),
+    ]
+
+
+class SpendingWords(TypedDict, total=False):
+    """What may be spent, and what is kept of it."""
+
     max_epsilon: Annotated[
         float | None,
         Says("refuse, before anything is drawn or spent, a run that could cost more."),
@@ -284,7 +298,9 @@ class CheckpointWords(TypedDict, total=False):
     ]
 
 
-class PromiseWords(CapWords, TargetWords, ReleasedWords, AnalysisWords, SpendingWords, total=False):
+class PromiseWords(
+    CapWords, TargetWords, ReleasedWords, AnalysisWords, SpendingWords, AccountWords, total=False
+):
     """What is promised about labels."""
 
 
@@ -304,7 +320,7 @@ class AggregateWords(QuoteWords, SeedWords, CheckpointWords, total=False):
     """What `aggregate` takes."""
 
 
-class ReleaseWords(ReleasedWords, SeedWords, total=False):
+class ReleaseWords(ReleasedWords, AccountWords, SeedWords, total=False):
     """What `release` takes."""
 
 
@@ -359,6 +375,7 @@ GROUPS: Final = (
     ReleasedWords,
     AnalysisWords,
     SpendingWords,
+    AccountWords,
     SeedWords,
     WorkWords,
     CheckpointWords,

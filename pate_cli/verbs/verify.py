@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from itertools import zip_longest
 from os import PathLike
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
+from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import (
     PateError,
     ReportError,
@@ -46,15 +48,17 @@ from pate_cli.core.words import (
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
-from pate_cli.disclosure.guarantee import DRAWS
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.guarantee import DRAWS, TOTAL
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
+from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms
+from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.files.digest import digest_of
@@ -93,6 +97,7 @@ _CHECKS: Final = {
         "label_names", "rounds",
     ),
 }  # fmt: skip
+_STATED: Final = Refusal(ReportError, "an external part is damaged: ")
 _OF_THE_COIN: Final = ("tested.orders", "tested.distances")
 
 
@@ -222,7 +227,8 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
         return
     earlier_words = False
     apart: dict[str, list[str]] = {name: [] for name in _CHECKS}
-    for path, here, there in _differences(read.data, again):
+    told = read.data if report.read_as >= SINCE["stated"] else _in_todays_flags(read.data)
+    for path, here, there in _differences(told, again):
         if report.read_as < _OUR_WORDS and _is_sentence(path):
             earlier_words = True
             continue
@@ -258,7 +264,10 @@ def _from_outside(report: Report) -> Iterator[Check]:
             OPEN,
             "cannot be checked from outside: its chance follows from the votes, which are secret",
         )
-    if report.spent is not None:
+    if report.read_as >= SINCE["stated"]:
+        told = "not tracked" if report.spent is None else "those in spent, or its holder knows more"
+        yield Check("earlier runs", SKIPPED, told)
+    elif report.spent is not None:
         yield Check("earlier attempts", OPEN, "they are in the record, which the holder keeps")
     elif report.tested is not None or report.met_target is not None:
         yield Check("earlier attempts", OPEN, "no record of them was kept")
@@ -270,6 +279,15 @@ def _from_outside(report: Report) -> Iterator[Check]:
         )
     if report.external:
         yield Check("external parts", OPEN, "they are as files state them, which others keep")
+
+
+def _in_todays_flags(data: Any) -> Any:
+    """What a report of an earlier version says, with flags by the names they have now."""
+    if isinstance(data, Mapping):
+        return {name: _in_todays_flags(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_in_todays_flags(value) for value in data]
+    return data.replace("--no-spend", "--no-record") if isinstance(data, str) else data
 
 
 def _is_sentence(path: str) -> bool:
@@ -296,9 +314,17 @@ def _again(report: Report) -> Report:
                     f"a {name} of {value:g} votes among {mechanism.most_votes} teachers is not "
                     "computed again: it takes too long"
                 )
-    delta = _labels_delta(report)
+    total = report.epsilon_kind == TOTAL
+    delta = report.delta if total else _labels_delta(report)
     warned = cautions(*mechanisms, delta=delta)
-    if report.tested is not None:
+    if total:
+        if report.spent is None or not report.spent.runs:
+            raise UsageError("a total of no runs")
+        account = AccountTerms(report.spent.runs)
+        found = door.report(
+            rounds, account, account.headline, private=report.private, warnings=warned
+        )
+    elif report.tested is not None:
         tested, done = report.tested, _only(rounds)
         (spending,) = spendings([done])
         target = TargetPlan(tested.target, delta, tested.refusal_epsilon)
@@ -329,8 +355,7 @@ def _again(report: Report) -> Report:
     else:
         found = _released_again(report, rounds, delta=delta, warned=warned)
     return replace(
-        worded(replace(found, met_target=report.met_target)),
-        spent=report.spent,
+        worded(replace(found, met_target=report.met_target, spent=report.spent)),
         label_names=report.label_names,
         run=report.run,
         time=report.time,
@@ -360,7 +385,7 @@ def _released_again(
         private=report.private,
         warnings=warned,
     )
-    if not report.external and not _earlier_unknown(report):
+    if report.read_as >= SINCE["stated"] or not (report.external or _earlier_unknown(report)):
         return found
     # What is charged beside the labels is known to six digits, or only from below: what is stated
     # is taken over where it can be, and what follows from it follows.
@@ -449,6 +474,9 @@ class _AtLeast(ExternalCurve):
 
 def _external(report: Report) -> tuple[External, bool]:
     """What the parts cost, and whether the report tells all of what was charged."""
+    if report.read_as >= SINCE["stated"]:
+        stated_costs = [decoded(StatedCost, part["stated"], _STATED) for part in report.external]
+        return External(tuple(cost.part for cost in stated_costs)), True
     parts: list[ExternalCurve | ExternalPair] = []
     total_order, told = report.data_independent.order, True
     for part in report.external:
@@ -512,6 +540,11 @@ def _found(name: str, report: Report) -> str:
     public, crosscheck = report.data_independent, report.crosscheck
     if name == "epsilon for all votes":
         return f"{public.epsilon:g} for everything, {public.labels_epsilon:g} for the labels"
+    if name == "record" and report.spent is not None and report.spent.runs:
+        spent = report.spent
+        return (
+            f"{len(spent.runs)} runs together: epsilon {spent.epsilon:g} at delta {spent.delta:g}"
+        )
     if name == "prior" and report.prior is not None:
         weight = report.prior.weight
         votes = "" if weight is None else f" of {weight} votes each"
@@ -531,18 +564,83 @@ def _found(name: str, report: Report) -> str:
 
 
 def _record_faults(report: Report) -> Iterator[str]:
-    """The record holds this attempt and perhaps others, each of which costs something."""
+    """The account holds this run as it is, and costs what its runs do."""
     spent = report.spent
     if spent is None:
         return
+    if spent.attempts is not None:
+        yield from _attempt_faults(report, spent, spent.attempts)
+        return
+    if report.read_as >= SINCE["stated"] and not spent.runs:
+        yield "it tells of no run"
+        return
+    again = Spent.of(spent.runs)
+    for name, stated, found in (
+        ("epsilon", spent.epsilon, again.epsilon),
+        ("delta", spent.delta, again.delta),
+        ("sum_epsilon", spent.sum_epsilon, again.sum_epsilon),
+        ("sum_delta", spent.sum_delta, again.sum_delta),
+        ("method", spent.method, again.method),
+    ):
+        if not _alike(stated, found):
+            yield f"spent.{name} is {_shown(stated)}, its runs give {_shown(found)}"
+    asked = [run.asked for run in spent.runs if run.asked is not None]
+    if report.epsilon_kind == TOTAL:
+        for facts, each in zip_longest(report.rounds, asked):
+            if (
+                facts is None
+                or each is None
+                or any(
+                    facts[name] != getattr(each, name)
+                    for name in ("mechanism", "queries", "max_answers")
+                )
+            ):
+                yield "its runs are not those of rounds"
+                return
+    elif report.private:
+        own = next((run for run in spent.runs if run.id == report.run), None)
+        yield from own_run_faults(report, own)
+
+
+def own_run_faults(report: Report, own: Run | None) -> Iterator[str]:
+    """This run, where it stands among those of the account."""
+    if own is None:
+        if report.labels is not None:
+            yield "this run is not among its runs"
+        return
+    tested = report.tested
+    outcome = Outcome.LABELLED if tested is None or tested.passed else Outcome.REFUSED
+    expected: dict[str, Any] = {"time": report.time, "delta": _labels_delta(report)}
+    if own.kind is RunKind.RELEASE:
+        expected |= {"outcome": Outcome.RELEASED, "sigma_release": report.sanitized.sigma_release}
+    elif tested is not None:
+        expected |= {"kind": RunKind.TARGET, "epsilon": tested.target, "outcome": outcome}
+        expected |= {"refusal_epsilon": tested.refusal_epsilon}
+    else:
+        composed = report.analysis == "composition"
+        expected |= {"kind": RunKind.COMPOSITION if composed else RunKind.WORST_CASE}
+        expected |= {"epsilon": report.data_independent.epsilon, "outcome": outcome}
+        expected |= {"sigma_release": report.sanitized.sigma_release, "answers": report.answers}
+        expected |= {"beta": report.sanitized.beta}
+    for name, value in expected.items():
+        if not _alike(getattr(own, name), value):
+            yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
+    if own.asked is not None and len(report.rounds) == 1:
+        for name in ("mechanism", "queries", "max_answers"):
+            if getattr(own.asked, name) != report.rounds[0][name]:
+                yield f"{name} of this run are others there"
+
+
+def _attempt_faults(report: Report, spent: Spent, attempts: int) -> Iterator[str]:
+    """Up to version 6 a report tells how many attempts there were, and what they cost."""
     for name, total, own in (
         ("epsilon", spent.epsilon, report.epsilon),
         ("delta", spent.delta, report.delta),
     ):
-        if total < own or (spent.attempts == 1 and total != own):
+        if total < own or (attempts == 1 and total != own):
             yield f"spent.{name} is {total:g}, this attempt alone cost {own:g}"
-    if spent.attempts > 1 and spent.epsilon <= report.epsilon:
-        yield f"{spent.attempts} attempts cost no more than this one, {report.epsilon:g}"
+    if attempts > 1 and spent.epsilon <= report.epsilon:
+        yield f"{attempts} attempts cost no more than this one, {report.epsilon:g}"
 
 
 def _target_faults(report: Report) -> Iterator[str]:
@@ -560,7 +658,12 @@ def _target_faults(report: Report) -> Iterator[str]:
 
 
 def _total_faults(report: Report) -> Iterator[str]:
-    """What the external parts say of themselves at several orders must agree."""
+    """What the external parts say of themselves at several orders must agree.
+
+    Since version 7 they say all of it, and are written again.
+    """
+    if report.read_as >= SINCE["stated"]:
+        return
     external, _ = _external(report)
     own, total = report.sanitized.order, report.data_independent.order
     for stated, part in zip(report.external, external.parts, strict=True):

@@ -1,12 +1,8 @@
-"""Ledgers add up, survive their file exactly, and refuse anything that is not one.
-
-So does the record of releases: damage never reads as nothing spent.
-"""
+"""Ledgers add up, survive their file exactly, and refuse anything that is not one."""
 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +12,7 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
-from pate_cli.disclosure.ledger import (
-    Attempt,
-    Draw,
-    Ledger,
-    Outcome,
-    PastRelease,
-    Round,
-    SpendRecord,
-    record_beside,
-)
+from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -172,11 +159,11 @@ def test_foreign_json_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5, True])
+@pytest.mark.parametrize("version", [0, 4, "1", None, 1.5, True])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
-        f"the ledger has schema version {version}, this tool reads 2; "
+        f"the ledger has schema version {version}, this tool reads 3; "
         "use the version of pate that wrote it, or a newer one"
     )
 
@@ -304,39 +291,16 @@ NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy
 @given(st.data())
 @settings(max_examples=150)
 def test_random_damage_is_refused_or_changes_nothing(data):
-    """Of a record it would let a second draw through, of a ledger it would change what is said."""
-    read, whole = data.draw(
-        st.sampled_from(
-            [
-                (Ledger.from_json, make("a", draws=[Draw(0.02, 9.1, 3.0)])),
-                (SpendRecord.from_json, RECORD.attempted(TRIED)),
-            ]
-        )
-    )
-    text = whole.to_json()
+    """It would change what is said of it."""
+    text = make("a", draws=[Draw(0.02, 9.1, 3.0)]).to_json()
     at = data.draw(st.integers(0, len(text) - 1))
     put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
     try:
-        found = read(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
+        found = Ledger.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
     except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
     else:
         assert found.to_json() == text
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [(("releases",), []), (("attempts",), []), (("attempts", 0, "epsilon"), 0.1)],
-)
-def test_a_record_that_parses_and_is_not_as_written_is_refused(path, value):
-    data = json.loads(RECORD.attempted(TRIED).to_json())
-    *inside, last = path
-    place = data
-    for key in inside:
-        place = place[key]
-    assert place[last] != value
-    place[last] = value
-    assert record_refused(json.dumps(data)) == f"the record of releases {NOT_AS_WRITTEN}"
 
 
 def test_a_ledger_that_parses_and_is_not_as_written_is_refused():
@@ -417,232 +381,6 @@ def test_charging_is_additive_over_queries(mechanism):
     worst = [mechanism.cost_table(order).blocks.max() * 60 for order in (2.0, 7.5)]
     np.testing.assert_allclose(whole.ceiling, worst, rtol=1e-12)
     assert np.all(np.diff(whole.sensitivity, axis=1) >= -1e-15)
-
-
-# ---------------------------------------------------------------- the record of releases
-
-DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
-
-
-def spent(*names):
-    one = np.array([0.5])
-    return Ledger(
-        analysis="tight",
-        delta=1e-5,
-        orders=np.array([4.0]),
-        rdp=one,
-        sensitivity=one[None],
-        ceiling=one,
-        rounds=tuple(round_of(MECHANISM, queries=10, answers=5, name=name) for name in names),
-    )
-
-
-def test_any_common_round_counts_and_none_else():
-    record = SpendRecord().after(spent("a", "b"), DRAWN).after(spent("c"), DRAWN)
-    assert [past.rounds for past in record.releases] == [("a", "b"), ("c",)]
-    assert [past.rounds for past in record.touching(spent("b", "x"))] == [("a", "b")]
-    assert [past.rounds for past in record.touching(spent("b", "c"))] == [("a", "b"), ("c",)]
-    assert record.touching(spent("x")) == ()
-    assert record.releases[0].draw == DRAWN
-
-
-def test_releasing_without_a_draw_spends_nothing():
-    record = SpendRecord()
-    assert record.after(spent("a"), None) is record
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(st.text(max_size=4), min_size=1, max_size=3),
-            st.floats(1e-6, 3.0),
-            st.floats(1e-3, 1e6),
-            st.floats(0.0, 1e3),
-        ),
-        max_size=4,
-    )
-)
-@settings(max_examples=40)
-def test_a_record_comes_back_from_its_file(releases):
-    record = SpendRecord(
-        tuple(PastRelease.of(tuple(names), Draw(*numbers)) for names, *numbers in releases)
-    )
-    assert SpendRecord.from_json(record.to_json()) == record
-    assert SpendRecord.from_json(record.to_json().encode()) == record
-
-
-def test_records_together_count_a_draw_once_and_another_one_like_it_again():
-    one = SpendRecord().after(spent("a"), DRAWN)
-    other = SpendRecord().after(spent("a"), DRAWN)
-    assert one | one == one
-    assert one | SpendRecord() == one == SpendRecord() | one
-    both = one | other
-    assert both.releases == (*one.releases, *other.releases)
-    assert both | other == both
-    assert len((other | both).releases) == 2
-    # Records without names, as they once were: as many draws as the longer one tells of.
-    nameless = PastRelease.of(("a",), DRAWN)
-    twice = SpendRecord((nameless, nameless))
-    assert SpendRecord((nameless,)) | twice == twice == twice | SpendRecord((nameless,))
-
-
-def test_a_record_without_names_is_read():
-    data = json.loads(RECORD.to_json())
-    del data["releases"][0]["id"]
-    assert SpendRecord.from_json(unsealed(data, 2)).releases == (PastRelease.of(("a",), DRAWN),)
-
-
-def test_nothing_is_kept_beside_a_pipe(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    text = refusal(LedgerError, record_beside, tmp_path / "pipe")
-    assert text == f"{tmp_path}/pipe: no regular file, so no record of releases goes beside it"
-    assert record_beside(tmp_path / "a.json") == tmp_path / "a.json.spent.json"
-
-
-RECORD = SpendRecord().after(spent("a"), DRAWN)
-TRIED = Attempt("f00d", 1.5, 1e-5, 0.75, Outcome.PENDING)
-
-
-def test_attempts_count_their_target_unless_they_were_refused():
-    record = RECORD.attempted(TRIED)
-    assert record.spent == (1.5, 1e-5)
-    refused = record.attempted(replace(TRIED, outcome=Outcome.REFUSED))
-    assert refused.spent == (0.75, 1e-5)
-    more = refused.attempted(Attempt("cafe", 2.0, 1e-6, 1.0, Outcome.PASSED))
-    assert more.spent == (2.75, pytest.approx(1.1e-5))
-    assert more.without(TRIED).spent == (2.0, 1e-6)
-    assert SpendRecord.from_json(more.to_json()) == more
-    assert more.after(spent("b"), DRAWN).attempts == more.attempts
-    assert (record | more).attempts == more.attempts  # the later word on the same attempt
-    assert RECORD.releases == more.releases
-
-
-def damaged_record(fault):
-    return f"the record of releases is damaged: {fault}; restore it from a copy"
-
-
-POSITIVE = "must be positive and finite, got"
-ENDS = "must be one of pending, passed, refused"
-
-
-@pytest.mark.parametrize(
-    ("damage", "fault"),
-    [
-        ({"epsilon": 0.0}, f": epsilon {POSITIVE} 0.0"),
-        ({"delta": 1.0}, ": delta must be between 0 and 1, both excluded, got 1.0"),
-        ({"refusal_epsilon": -0.1}, f": refusal_epsilon {POSITIVE} -0.1"),
-        ({"outcome": "void"}, f".outcome {ENDS}"),
-        ({"outcome": None}, f".outcome {ENDS}"),
-        ({"id": 7}, ".id must be a text"),
-    ],
-)
-def test_a_damaged_attempt_is_refused(damage, fault):
-    data = json.loads(RECORD.attempted(TRIED).to_json())
-    data["attempts"][0] |= damage
-    assert record_refused(unsealed(data, 2)) == damaged_record(f"attempts.0{fault}")
-
-
-def test_a_record_is_kept_in_a_file(tmp_path):
-    assert "no regular file" in refusal(LedgerError, SpendRecord.read, os.devnull)
-    assert "no regular file" in refusal(LedgerError, SpendRecord.read, tmp_path)
-    assert SpendRecord.read(tmp_path / "none.json") == SpendRecord()
-
-
-def test_records_from_before_there_were_targets_are_read():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 1}
-    del data["attempts"]
-    assert SpendRecord.from_json(json.dumps(data)) == RECORD
-
-
-def record_refused(text):
-    return refusal(LedgerError, SpendRecord.from_json, text)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", RECORD.to_json()[:-9], "\xff", b"\xff\xfe", "[" * 100_000]
-)
-def test_a_truncated_record_is_refused(text):
-    assert record_refused(text) == (
-        "not a record of releases, or a damaged one: it is not valid JSON; "
-        "give a file that pate wrote with `spend`"
-    )
-
-
-@pytest.mark.parametrize("text", ["{}", "[]", "null", '"x"', '{"kind": "pate-ledger"}'])
-def test_foreign_json_is_no_record(text):
-    assert (
-        record_refused(text) == "not a record of releases: give a file that pate wrote with `spend`"
-    )
-
-
-def test_a_newer_record_is_refused():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 4}
-    assert record_refused(json.dumps(data)) == (
-        "the record of releases has schema version 4, this tool reads 3; "
-        "use the version of pate that wrote it, or a newer one"
-    )
-
-
-def changed_record(**fields):
-    data = json.loads(RECORD.to_json())
-    data["releases"][0] |= fields
-    return unsealed(data, 2)
-
-
-NUMBER = "must be a finite number"
-
-
-@pytest.mark.parametrize(
-    ("fields", "fault"),
-    [
-        ({"beta": -1.0}, f": beta {POSITIVE} -1.0"),
-        ({"sigma_release": 0.0}, f": sigma_release {POSITIVE} 0.0"),
-        ({"sigma_release": "x"}, f".sigma_release {NUMBER}"),
-        ({"sigma_release": None}, f".sigma_release {NUMBER}"),
-        ({"shift": -0.1}, ": shift must be at least 0 and finite, got -0.1"),
-        ({"rounds": None}, ".rounds must be a list"),
-        ({"rounds": 3}, ".rounds must be a list"),
-        ({"rounds": "ab"}, ".rounds must be a list"),
-        ({"rounds": [1]}, ".rounds.0 must be a text"),
-        ({"rounds": []}, ": a release of no round"),
-        ({"id": 3}, ".id must be a text"),
-        ({"id": None}, ".id must be a text"),
-        ({"beta": True}, f".beta {NUMBER}"),
-        ({"beta": "0.05"}, f".beta {NUMBER}"),
-    ],
-    ids=str,
-)
-def test_damaged_fields_of_a_record_are_refused(fields, fault):
-    assert record_refused(changed_record(**fields)) == damaged_record(f"releases.0{fault}")
-
-
-@pytest.mark.parametrize("field", ["rounds", "beta", "sigma_release", "shift"])
-def test_missing_fields_of_a_record_are_refused(field):
-    data = json.loads(RECORD.to_json())
-    del data["releases"][0][field]
-    text = record_refused(unsealed(data, 2))
-    assert text == damaged_record(f"releases.0 has no field {field!r}")
-
-
-@pytest.mark.parametrize("releases", [None, 3, {}, {"a": 1}, ["x"], [None], "text"], ids=str)
-def test_a_damaged_list_of_releases_is_refused(releases):
-    data = json.loads(RECORD.to_json()) | {"releases": releases}
-    fault = (
-        "releases.0 must be an object" if isinstance(releases, list) else "releases must be a list"
-    )
-    assert record_refused(unsealed(data, 2)) == damaged_record(fault)
-
-
-@given(st.data())
-@settings(max_examples=150)
-def test_random_damage_gives_a_record_or_one_line(data):
-    text = RECORD.to_json()
-    at = data.draw(st.integers(0, len(text) - 1))
-    put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
-    try:
-        SpendRecord.from_json(text[:at] + put + text[at + data.draw(st.integers(0, 5)) :])
-    except LedgerError as error:
-        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
 
 
 SHA256 = "0" * 64

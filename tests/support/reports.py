@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import tempfile
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 import pate_cli as pate
+from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.noise import Noise, RunKey
+from pate_cli.core.words import Adjacency
 from pate_cli.disclosure import terms
 
 SHAPE = {"teachers": 60, "classes": 3}
@@ -74,12 +78,35 @@ def _ledger(first, last):
 
 def _release(*rounds, again=0, **settings):
     ledgers = [_ledger(*bounds) for bounds in rounds]
-    record = None
-    for draw in range(again):
-        record = pate.release(
-            ledgers, release="upper", record=record, again=draw > 0, seed=draw
-        ).record
-    return pate.release(ledgers, record=record, again=again > 0, seed=9, **settings).report, None
+    with tempfile.TemporaryDirectory() as folder:
+        if again:
+            settings["record"] = Path(folder, "record")
+        for draw in range(again):
+            pate.release(
+                ledgers, release="upper", record=settings["record"], again=draw > 0, seed=draw
+            )
+        return pate.release(ledgers, again=again > 0, seed=9, **settings).report, None
+
+
+def _kept(**settings):
+    """The last of three runs in a record: rows by their worst case, a refusal, and this one."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder, "record")
+        _run(seed=1, record=record)
+        _test(refuse=True, seed=2, record=record)
+        return _run("gnmax", seed=3, record=record, **settings)
+
+
+def _account(*external):
+    """All of an account: runs of every kind, and what others stated."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder, "record")
+        _run(seed=1, record=record)
+        _test(refuse=True, seed=2, record=record)
+        _test(refuse=False, seed=3, record=record)
+        _run("stability", seed=4, max_answers=None, record=record)
+        pate.release(_ledger(0, 40), release="upper", record=record, seed=5)
+        return pate.release(record, external=external).report, None
 
 
 def _released_priors(*weights):
@@ -172,7 +199,16 @@ KINDS = {
     "rounds": lambda: _release((0, 15), (15, 40), release="upper"),
     "draws": lambda: _release((0, 15), (15, 40), again=2, release="upper"),
     "priors": lambda: _released_priors(12, 7),
-    "no record": lambda: _release((0, 40), recorded=False, release="unbiased"),
+    "no record": lambda: _release((0, 40), record=False, release="unbiased"),
+    "kept": _kept,
+    "kept, upper": lambda: _kept(release="upper"),
+    "account": lambda: _account(
+        pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.ADD_OR_REMOVE_ONE),
+        pate.ExternalCurve(
+            curve=RdpCurve(np.array([2.0, 8.0]), np.array([0.1, 0.4])),
+            adjacency=Adjacency.REPLACE_ONE,
+        ),
+    ),
 }
 
 

@@ -1,10 +1,11 @@
-"""Whatever ends an attempt once it is entered leaves it standing: every place is tried."""
+"""Whatever ends a run once it is entered leaves it standing: every place is tried."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,20 +14,27 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.accounting.gaussian import conditional
-from pate_cli.core.errors import ParameterError, PateError, VoteError
+from pate_cli.core.errors import (
+    LedgerError,
+    ParameterError,
+    PateError,
+    UnreachableError,
+    UsageError,
+    VoteError,
+)
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.ledger import Outcome, SpendRecord
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
+from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import TargetAccount
-from pate_cli.verbs.attempts import AttemptBook
+from pate_cli.verbs.book import Book, Places
 from pate_cli.votes.beside.student import StudentPredictions
 
 PACKAGE = str(Path(pate.__file__).parent)
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
 # The coin comes up for the labels with one, and against them with the other.
-KEYS = {Outcome.PASSED: RunKey(bytes(32)), Outcome.REFUSED: RunKey(bytes(31) + b"\x01")}
+KEYS = {Outcome.LABELLED: RunKey(bytes(32)), Outcome.REFUSED: RunKey(bytes(31) + b"\x01")}
 ENDS = (KeyboardInterrupt, MemoryError, VoteError, OSError)
 RECORD = Path("votes.spent.json")
 GIVEN = {"sigma2": 4.0, "layout": "counts", "target_epsilon": 1.5, "delta": 1e-4, "record": RECORD}
@@ -41,17 +49,18 @@ def ask(votes=COUNTS, mechanism="gnmax", **changes):
         return Outcome.REFUSED
     if done.checkpoint is not None:
         done.checkpoint.end()
-    return Outcome.PASSED
+    return Outcome.LABELLED
 
 
 def attempts():
-    return SpendRecord.read(RECORD).attempts
+    return SpendRecord.read(RECORD).runs
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # no power is cut here
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
 
 
 @pytest.fixture
@@ -89,9 +98,9 @@ class Walk:
     def __init__(self, monkeypatch):
         self.places, self._phase, self._seen, self._at, self._end = [], 0, set(), None, None
         for owner, name, before, after in (
-            (AttemptBook, "enter", self.ENTERING, self.ENTERED),
+            (Book, "enter", self.ENTERING, self.ENTERED),
             (Noise, "comes_up", self.ENTERED, self.DRAWN),
-            (AttemptBook, "ended", self.DRAWN, self.NOTED),
+            (Book, "settle", self.DRAWN, self.NOTED),
         ):
             monkeypatch.setattr(owner, name, self._phased(getattr(owner, name), before, after))
 
@@ -141,7 +150,7 @@ class Walk:
 
 def survey(walk, outcome, places):
     """Places from which an attempt goes another way than it should; each is broken into once."""
-    whole, name = RECORD.read_bytes(), KEYS[outcome].name("attempt")
+    whole, name = RECORD.read_bytes(), KEYS[outcome].run_id
     pending, noted = [(name, Outcome.PENDING)], [(name, outcome)]
     for number, place in enumerate(places):
         RECORD.unlink(missing_ok=True)
@@ -186,7 +195,7 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
 
     monkeypatch.setattr(TargetAccount, "test", test)
     walk = Walk(monkeypatch)
-    under(KEYS[Outcome.PASSED])
+    under(KEYS[Outcome.LABELLED])
     walk.run()
     places = [place for place in walk.each() if place[0] == walk.ENTERED]
     kept = ("worst_vote", "cone_excess", "branch_and_bound")  # what is found once
@@ -195,7 +204,7 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
         for place in places
         if "accounting" in place[1] and not any(name in place[1] for name in kept)
     ]
-    assert list(survey(walk, Outcome.PASSED, pricing[:8]))
+    assert list(survey(walk, Outcome.LABELLED, pricing[:8]))
 
 
 def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
@@ -240,13 +249,13 @@ def test_so_is_a_student_who_has_not_seen_all_rows():
 def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
     path = tmp_path / "votes.npy"
     np.save(path, COUNTS)
-    enter = AttemptBook.enter
+    enter = Book.enter
 
     def entering(book):
         enter(book)
         np.save(path, COUNTS[::-1])
 
-    monkeypatch.setattr(AttemptBook, "enter", entering)
+    monkeypatch.setattr(Book, "enter", entering)
     with pytest.raises(VoteError, match="changed while read"):
         ask(path)
     assert [one.outcome for one in attempts()] == [Outcome.PENDING]
@@ -268,21 +277,129 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
         ask(checkpoint="kept")
     assert [one.outcome for one in attempts()] == [Outcome.PENDING]
     # A new run would draw another coin.
-    under(KEYS[Outcome.PASSED if outcome is Outcome.REFUSED else Outcome.REFUSED])
+    under(KEYS[Outcome.LABELLED if outcome is Outcome.REFUSED else Outcome.REFUSED])
     assert ask(checkpoint="kept") is outcome
     assert coins[0] == coins[1]
     assert [one.outcome for one in attempts()] == [outcome]
     assert not Path("kept").exists()
 
 
+def book(name="a", *, epsilon=1.0, path=RECORD, **given):
+    run = Run(
+        id=name, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=epsilon,
+        refusal_epsilon=epsilon / 2.0, delta=1e-5,
+    )  # fmt: skip
+    return Book(Places((path,)), run, **{"budget": None} | given)
+
+
 def test_a_known_outcome_is_not_made_pending_again():
-    given = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5, "budget": 1.0, "name": "a"}
-    one = AttemptBook(RECORD, **given)
+    one = book(budget=1.0)
     one.enter()
-    assert [attempt.outcome for attempt in attempts()] == [Outcome.PENDING]
-    one.ended(passed=False)
-    AttemptBook(RECORD, **given).enter()
-    assert [attempt.outcome for attempt in attempts()] == [Outcome.REFUSED]
+    assert [run.outcome for run in attempts()] == [Outcome.PENDING]
+    one.settle(Outcome.REFUSED)
+    book(budget=1.0).enter()
+    assert [run.outcome for run in attempts()] == [Outcome.REFUSED]
+
+
+def test_a_budget_is_kept_against_all_runs_of_the_record():
+    first = book("a", epsilon=1.0)
+    first.enter()
+    with pytest.raises(UnreachableError, match=r"1 run in .*votes\.spent\.json"):
+        book("b", epsilon=1.0, budget=1.9)
+    first.settle(Outcome.REFUSED)
+    later = book("b", epsilon=1.0, budget=1.9)
+    beside = book("c", epsilon=1.0, budget=1.9)
+    later.enter()
+    with pytest.raises(UnreachableError):  # it has become too much meanwhile
+        beside.enter()
+    assert [run.id for run in attempts()] == ["a", "b"]
+
+
+def test_two_copies_of_a_record_become_one():
+    book("a", path=Path("one.json")).enter()
+    book("b", path=Path("two.json")).enter()
+    places = Places((Path("one.json"), Path("two.json")))
+    run = replace(SpendRecord.read("one.json").runs[0], id="c")
+    Book(places, run, budget=None).enter()
+    both = [SpendRecord.read(name) for name in ("one.json", "two.json")]
+    assert both[0] == both[1]
+    assert {run.id for run in both[0].runs} == {"a", "b", "c"}
+
+
+def test_runs_that_protect_others_are_not_added():
+    given = {"delta": 1e-4, "layout": "counts", "record": RECORD}
+    pate.aggregate(COUNTS, "gnmax", sigma2=4.0, **given)
+    with pytest.raises(LedgerError, match="no common neighbours"):
+        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, teachers_per_record=2, **given)
+    assert len(attempts()) == 1
+
+
+def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monkeypatch):
+    votes = tmp_path / "kept" / "votes.npy"
+    votes.parent.mkdir()
+    np.save(votes, COUNTS)
+    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4}
+    first = pate.aggregate(votes, "gnmax", **asked)
+    monkeypatch.chdir(votes.parent)
+    second = pate.aggregate("votes.npy", "gnmax", **asked)
+    (tmp_path / "link.npy").symlink_to(votes)
+    third = pate.aggregate(tmp_path / "link.npy", "gnmax", **asked)
+    counts = [done.report.spent.count for done in (first, second, third)]
+    assert counts == [1, 2, 3]
+    assert Path("votes.npy.spent.json").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"kept", "link.npy"}
+    untracked = pate.aggregate(COUNTS, "gnmax", **asked).report
+    assert untracked.spent is None
+    assert "earlier runs: not tracked" in untracked.covers
+    assert pate.aggregate(votes, "gnmax", record=False, **asked).report.spent is None
+    assert pate.aggregate(votes, "gnmax", seed=1, **asked).report.spent is None
+    assert len(SpendRecord.read("votes.npy.spent.json").runs) == 3
+
+
+def test_a_run_joins_the_record_beside_its_votes_also_where_it_was_told_another(tmp_path):
+    votes = tmp_path / "votes.npy"
+    np.save(votes, COUNTS)
+    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4}
+    pate.aggregate(votes, "gnmax", **asked)
+    done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
+    assert done.report.spent.count == 2
+    assert SpendRecord.read("other.json") == SpendRecord.read(f"{votes}.spent.json")
+
+
+def test_an_ensemble_has_its_record_in_a_folder_of_the_users(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4, "ensemble": "hospitals"}
+    pate.aggregate(COUNTS, "gnmax", **asked)
+    assert pate.aggregate(COUNTS, "gnmax", **asked).report.spent.count == 2
+    folder = tmp_path / "state" / "pate"
+    assert [path.name for path in folder.iterdir()] == ["hospitals.spent.json"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for name in ("", "../x", "a/b", ".hidden"):
+        with pytest.raises(UsageError, match="is a name"):
+            pate.aggregate(COUNTS, "gnmax", **asked | {"ensemble": name})
+
+
+def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does(monkeypatch):
+    votes = COUNTS.copy()
+    votes[-1, 0] += 1
+    asked = {"sigma2": 4.0, "layout": "counts", "record": RECORD}
+    with pytest.raises(VoteError, match="row 23"):
+        pate.aggregate(votes, "gnmax", **asked)
+    assert attempts() == ()
+    monkeypatch.setattr("pate_cli.verbs.spend.run", _interrupted)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        pate.aggregate(COUNTS, "gnmax", **asked)
+    assert "stays in votes.spent.json and counts" in ended.value.__notes__[0]
+    assert [run.outcome for run in attempts()] == [Outcome.PENDING]
+
+
+def _interrupted(*_given, **_more):
+    raise KeyboardInterrupt
+
+
+def test_a_budget_needs_a_record():
+    with pytest.raises(UsageError, match="needs a record"):
+        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, layout="counts", budget=9.0)
 
 
 def test_memory_is_refused_to_neighbours_alike(monkeypatch):

@@ -1,0 +1,199 @@
+"""The verb that shows an account: all runs of a record, what they cost, and their reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.codec import encoded
+from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.disclosure.figures import pair
+from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.record import Run, SpendRecord, record_beside
+from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.total import Total, total_of
+from pate_cli.files.addresses import public_name
+from pate_cli.files.results import Result
+from pate_cli.files.sealed_json import content_of, named
+from pate_cli.verbs.book import record_of
+from pate_cli.verbs.verify import FAILED, OK, Check, own_run_faults
+
+
+@dataclass(frozen=True, repr=False)
+class Bill(Result):
+    """All runs of a record, and what they cost together; public: it holds nothing of the votes.
+
+    Attributes:
+        record: its file, as it was named; None of a record at hand.
+        runs: in order.
+        total: of all of them; None where there are none yet.
+        budget: the one asked about, or that of the last run; None without any.
+        reports: a check a report that was given; None where none was.
+    """
+
+    record: str | None
+    runs: tuple[Run, ...]
+    total: Total | None
+    budget: float | None
+    reports: tuple[Check, ...] | None = None
+
+    @property
+    def left(self) -> float | None:
+        """Of the budget, nats, at least 0."""
+        if self.budget is None:
+            return None
+        return max(self.budget - (0.0 if self.total is None else self.total.epsilon), 0.0)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the record tells of every report that was given, as that has it."""
+        return all(check.outcome == OK for check in self.reports or ())
+
+    @property
+    def releasable(self) -> bool:
+        """Settings, outcomes and costs for all votes; and names of files."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The total, and every run."""
+        total: dict[str, Any] = {} if self.total is None else asdict(self.total)
+        checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
+        return {
+            "releasable": True,
+            "record": self.record,
+            **(total or {"epsilon": 0.0, "delta": 0.0}),
+            "budget": self.budget,
+            "budget_left": self.left,
+            "runs": [encoded(run) for run in self.runs],
+            **checked,
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """A row a run, in words and numbers."""
+        rows = list(self.rows())
+        return {
+            name: np.array([np.nan if row[name] is None else row[name] for row in rows])
+            for name in (rows[0] if rows else {})
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The same, None where there is nothing to be told."""
+        for run in self.runs:
+            asked = run.asked
+            mechanism = {} if asked is None else asked.mechanism
+            external = run.external
+            name = "" if external is None else external.name or external.covers or ""
+            left = None
+            budget = self.budget if run.budget is None else run.budget
+            if budget is not None and run.total_epsilon is not None:
+                left = max(budget - run.total_epsilon, 0.0)
+            yield {
+                "run": run.id,
+                "time": run.time or "",
+                "votes": run.votes or name,
+                "teachers": mechanism.get("teachers"),
+                "classes": mechanism.get("classes"),
+                "mechanism": mechanism.get("name", ""),
+                "kind": run.kind.value,
+                "outcome": run.outcome.value,
+                "queries": None if asked is None else asked.queries,
+                "answers": run.answers,
+                "epsilon": run.cost,
+                "delta": run.delta,
+                "total_epsilon": run.total_epsilon,
+                "total_delta": run.total_delta,
+                "budget_left": left,
+            }
+
+    def headline(self) -> str:
+        """How many, and what they cost."""
+        if self.total is None:
+            return "no run"
+        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
+        return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
+
+
+def spent(
+    record: SpendRecord | str | PathLike[str] | None = None,
+    *,
+    ensemble: str | None = None,
+    budget: float | None = None,
+    reports: Sequence[Report | str | PathLike[str]] | None = None,
+) -> Bill:
+    """All runs on the votes of some teachers, what each published, and what they cost together.
+
+        >>> given = {"max_queries": 100, "record": "year.spent.json"}
+        >>> done = pate.aggregate("sample_votes/demo.parquet", **given)
+        >>> pate.spent("year.spent.json", reports=[done.report])
+        <Bill: 1 run, epsilon 0.7967 at delta 1e-05 together>
+
+    Args:
+        record: the record or its file; or votes that have one beside them.
+        ensemble: the name of the teachers instead, where the record is kept under one.
+        budget: of which to tell what is left; that of the last run if left out.
+        reports: what was published, to be held against the record.
+
+    Raises:
+        LedgerError: there is no record, or a damaged one.
+        ReportError: no report, or a damaged one.
+        UsageError: neither a record nor an ensemble, or both.
+    """
+    if (record is None) == (ensemble is None):
+        raise UsageError("give a record, or the `ensemble` whose it is")
+    name = None
+    if isinstance(record, SpendRecord):
+        found = record
+    else:
+        place = _place(record, ensemble)
+        name, found = str(place), SpendRecord.read(place)
+    budgets = [run.budget for run in found.runs if run.budget is not None]
+    return Bill(
+        name,
+        found.runs,
+        total_of(found.runs) if found.runs else None,
+        budget if budget is not None else next(iter(budgets[::-1]), None),
+        None if reports is None else tuple(_checked(found, one) for one in reports),
+    )
+
+
+def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
+    """The file of the record, which is there."""
+    path = Path(record) if record is not None else record_of(ensemble or "")
+    with named(path):
+        if path.is_file() and b'"pate-spend-record"' in content_of(path)[:4096]:
+            return path
+    if record is not None and path.exists():
+        beside = record_beside(path)
+        if beside.is_file():
+            return beside
+        if path.is_dir() or path.suffix != ".json":
+            raise LedgerError(f"{public_name(fspath(record))}: no record lies beside it")
+        return path
+    raise LedgerError(f"{public_name(str(path))}: there is no such record")
+
+
+def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
+    """Whether the record tells of a report, as that has it."""
+    report = given if isinstance(given, Report) else read_report(given).report
+    name = report.run or "a report without a run"
+    if not isinstance(given, Report):
+        name = public_name(fspath(given))
+    own = None if report.run is None else record.known(report.run)
+    if own is not None:
+        faults = list(own_run_faults(report, own.public))
+        if faults:
+            return Check(name, FAILED, faults[0])
+        return Check(name, OK, f"run {own.id}, {own.outcome}")
+    known = {run.id for run in record.runs}
+    told = () if report.spent is None else report.spent.runs
+    if report.labels is None and told and all(run.id in known for run in told):
+        return Check(name, OK, f"a total of {len(told)} runs, all in the record")
+    if not report.private:
+        return Check(name, OK, "drawn from a seed, which promises nothing and costs nothing")
+    return Check(name, FAILED, "the record does not tell of it: it is charged nowhere here")

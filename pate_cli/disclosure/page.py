@@ -18,7 +18,7 @@ from pate_cli.disclosure.markup import Markup, element, joined
 from pate_cli.disclosure.page_parameters import parameters
 from pate_cli.disclosure.page_runs import runs
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.told import CHOSEN, Told, few
+from pate_cli.disclosure.told import Told, few
 from pate_cli.disclosure.wording import claimed_gap
 
 # Nothing is fetched and nothing runs, whatever a text was made to look like.
@@ -95,7 +95,7 @@ def _promise(told: Told) -> Markup:
         _figure("δ", shown(report.delta), "spent with it" if refused else "added to every chance"),
     ]
     if told.account is not None and told.account.count > 1 and report.epsilon_kind != TOTAL:
-        total = f"of all {told.account.count} runs together, {CHOSEN}"
+        total = f"all {told.account.count} runs together"
         figures.append(_figure("ε", shown(told.account.epsilon), total))
     return element(
         "section",
@@ -191,8 +191,6 @@ def _check(told: Told) -> Markup:
     guessed = " --prior guesses" if report.prior is not None else ""
     hashes = [] if labels is None else [("SHA-256 of the labels", labels.sha256)]
     hashes += [("SHA-256 of the report", told.sha256)]
-    if report.run is not None:
-        hashes.append(("Run", report.run))
     # The hash has a line of its own.
     publish = [
         f"{text.partition(', SHA-256 ')[0].removesuffix('.')}."

@@ -6,7 +6,7 @@ SVG that takes its colours from the style sheet of the page, in units of a pixel
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +14,7 @@ from pate_cli.core.clock import TIME_FORMAT
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.markup import Markup, element
 from pate_cli.disclosure.record import Run
+from pate_cli.disclosure.total import Spent
 
 _WIDTH: Final = 480
 _HEIGHT: Final = 236
@@ -30,42 +31,47 @@ _LETTER: Final = 8.6
 _LEAST: Final = 1e-9
 
 
-def running_total(runs: Sequence[Run], *, here: int | None, budget: float | None) -> Markup | None:
+def running_total(spent: Spent, *, here: int | None, budget: float | None) -> Markup | None:
     """The running total of ε over time as a step line, `here` marked; None where it is not known.
 
-    What a run took the total to is noted with it; the record of an earlier version has no such
-    numbers.
+    Where runs are entered together the last of them says what they took the total to; records of
+    earlier versions do not say it at all.
     """
-    levels = [run.total_epsilon for run in runs]
-    known = [level for level in levels if level is not None and math.isfinite(level)]
-    if not known or len(known) < len(levels):
+    noted = [run.total_epsilon for run in spent.runs[:-1]]
+    if not math.isfinite(spent.epsilon) or (noted and all(level is None for level in noted)):
         return None
-    most = max(*known, budget or 0.0)
+    levels = [*noted, spent.epsilon]
+    most = max(*(level for level in levels if level is not None), budget or 0.0)
     most = most if most > _LEAST else 1.0
-    places, ends = _along(runs)
-    across = [_LEFT + _ROOM + place * (_RIGHT - _LEFT - 2 * _ROOM) for place in places]
-    up = [_height(level, most) for level in known]
-    pieces = [*_ticks(most), *_line(across, up)]
+    places, ends = _along(spent.runs)
+    points = {
+        number: (_LEFT + _ROOM + place * (_RIGHT - _LEFT - 2 * _ROOM), _height(level, most))
+        for number, (place, level) in enumerate(zip(places, levels, strict=True))
+        if level is not None
+    }
+    pieces = [*_ticks(most), *_line(points.values())]
+    limit = None
     if budget is not None:
-        level = _height(budget, most)
+        limit = _height(budget, most)
         pieces += [
-            element("path", d=f"M{_LEFT} {level:.1f}H{_RIGHT}", class_="limit"),
-            _words(f"budget {shown(budget)}", _LEFT + 4, level - 6, "limit"),
+            element("path", d=f"M{_LEFT} {limit:.1f}H{_RIGHT}", class_="limit"),
+            _words(f"budget {shown(budget)}", _LEFT + 4, limit - 6, "limit"),
         ]
-    if len(known) <= _MOST_MARKS:
+    if len(points) <= _MOST_MARKS:
         pieces += [
             element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=3, class_="run")
-            for place, (x, y) in enumerate(zip(across, up, strict=True))
-            if place != here
+            for number, (x, y) in points.items()
+            if number != here
         ]
-    if here is not None:
-        limit = None if budget is None else _height(budget, most)
-        pieces += _marked(across[here], up[here], f"this run: {shown(known[here])}", limit)
-    pieces += [
-        _words(ends[0], across[0], _BOTTOM + 20, "", "start" if ends[1] else "middle"),
-        *([_words(ends[1], across[-1], _BOTTOM + 20, "", "end")] if ends[1] else []),
-    ]
-    return _picture("Running total of epsilon", _described(known, here, budget), pieces, _HEIGHT)
+    level = None if here is None else levels[here]
+    if here is not None and level is not None:
+        pieces += _marked(*points[here], f"this run: {shown(level)}", limit)
+    first, last = (_LEFT + _ROOM, _RIGHT - _ROOM) if ends[1] else ((_LEFT + _RIGHT) / 2, 0.0)
+    pieces.append(_words(ends[0], first, _BOTTOM + 20, "", "start" if ends[1] else "middle"))
+    if ends[1]:
+        pieces.append(_words(ends[1], last, _BOTTOM + 20, "", "end"))
+    words = _described(spent, here, level, budget)
+    return _picture("Running total of epsilon", words, pieces, _HEIGHT)
 
 
 def guesses(rows: Sequence[tuple[str, float]]) -> Markup:
@@ -116,14 +122,14 @@ def _picture(title: str, words: str, pieces: Sequence[str], height: float) -> Ma
     )
 
 
-def _described(levels: Sequence[float], here: int | None, budget: float | None) -> str:
-    runs = f"{len(levels)} runs" if len(levels) > 1 else "1 run"
-    said = [f"After {runs} the total is epsilon {shown(levels[-1])}"]
-    if here is not None:
-        said.append(f"this run is number {here + 1}, after which it was {shown(levels[here])}")
+def _described(spent: Spent, here: int | None, level: float | None, budget: float | None) -> str:
+    runs = f"{len(spent.runs)} runs" if len(spent.runs) > 1 else "1 run"
+    told = [f"After {runs} the total is epsilon {shown(spent.epsilon)}"]
+    if here is not None and level is not None:
+        told.append(f"this run is number {here + 1}, after which it was {shown(level)}")
     if budget is not None:
-        said.append(f"the budget is {shown(budget)}")
-    return "; ".join(said) + "."
+        told.append(f"the budget is {shown(budget)}")
+    return "; ".join(told) + "."
 
 
 def _height(level: float, most: float) -> float:
@@ -170,9 +176,9 @@ def _ticks(most: float) -> list[Markup]:
     return found
 
 
-def _line(across: Sequence[float], up: Sequence[float]) -> list[Markup]:
+def _line(points: Iterable[tuple[float, float]]) -> list[Markup]:
     """The step line from nothing, and the area below it."""
-    steps = "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(across, up, strict=True))
+    steps = "".join(f"H{x:.1f}V{y:.1f}" for x, y in points)
     line = f"M{_LEFT} {_BOTTOM}{steps}H{_RIGHT}"
     return [
         element("path", d=f"{line}V{_BOTTOM}Z", class_="area"),

@@ -33,7 +33,7 @@ def runs(told: Told) -> Markup:
         sums = [*([] if report.epsilon_kind == TOTAL else sums), *_sums(spent)]
         budget, here = _budget(spent), _place(spent, report.run)
         facts = [] if budget is None else [("Budget of the record", shown(budget))]
-        drawn = running_total(spent.runs, here=here, budget=budget)
+        drawn = running_total(spent, here=here, budget=budget) if spent.runs else None
         pictures = [] if drawn is None else [("Total ε over time", drawn)]
         listed = [_table_of_runs(spent.runs, here)] if spent.runs else []
     bars = [(name, _percent(epsilon, delta)) for name, epsilon, delta, _ in sums]

@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import html.parser
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,11 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import printable
 from pate_cli.disclosure.explain import explain
+from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.report import LabelFile, Spent
+from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.report import LabelFile
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import percent_right
 
 EMPTY = {"meta"}
@@ -90,46 +93,32 @@ class Read(html.parser.HTMLParser):
         return [data for inside, data in self.inside if inside == tag]
 
 
-@dataclass(frozen=True)
-class Tracked(Spent):
-    """A total that knows its runs."""
-
-    sum_epsilon: float = 0.0
-    sum_delta: float = 0.0
-    budget: float | None = None
-    runs: tuple = ()
+def run_of(place, **changed):
+    """A run of a record; every fifth is what others stated."""
+    began = datetime.datetime(2026, 3, 1, 9) + place * datetime.timedelta(days=3)
+    facts = {
+        "id": f"{place:032x}", "time": f"{began:%Y-%m-%dT%H:%M:%SZ}", "kind": RunKind.TARGET,
+        "outcome": Outcome.LABELLED, "asked": RowsAsked({"name": "confident"}, 40, 40),
+        "answers": 30, "epsilon": 0.5, "delta": 1e-6, "refusal_epsilon": 0.25,
+        "total_epsilon": 0.25 + 0.25 * place, "total_delta": 1e-6 * (place + 1),
+    }  # fmt: skip
+    if place % 5 == 1:
+        stated = StatedCost("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
+        facts |= {"kind": RunKind.EXTERNAL, "outcome": Outcome.STATED, "external": stated}
+        facts |= {"asked": None, "answers": None, "refusal_epsilon": None, "time": None}
+    return Run(**(facts | changed))
 
 
 def tracked(report, count, *, here=-1, budget=None, dated=True, **changed):
     """The report with a record of so many runs, of which it is the one at `here`."""
-    began, runs = datetime.datetime(2026, 3, 1, 9), []
-    for place in range(count):
-        external = place % 5 == 1
-        runs.append(
-            {
-                "run": f"{place:032x}",
-                "time": f"{began + place * datetime.timedelta(days=3):%Y-%m-%dT%H:%M:%SZ}"
-                if dated and not external
-                else None,
-                "kind": "external" if external else "target",
-                "outcome": "stated" if external else "labelled",
-                "name": "a risk model" if external else None,
-                "mechanism": None if external else "confident",
-                "queries": None if external else 40,
-                "answers": None if external else 30,
-                "epsilon": 0.5,
-                "delta": 1e-6,
-                "total_epsilon": 0.25 + 0.25 * place,
-                "total_delta": 1e-6 * (place + 1),
-            }
-        )
-    runs[here] |= {"run": report.run, **changed}
-    return replace(
-        report,
-        spent=Tracked(
-            count, 0.25 * count, 1e-6 * count, 0.5 * count, 1e-6 * count, budget, tuple(runs)
-        ),
-    )
+    undated = {} if dated else {"time": None}
+    runs = [run_of(place, budget=budget, **undated) for place in range(count)]
+    runs[here] = replace(run_of(0), **vars(runs[here]) | {"id": report.run} | changed)
+    spent = Spent(
+        epsilon=0.25 * count, delta=1e-6 * count, method="joint", sum_epsilon=0.5 * count,
+        sum_delta=1e-6 * count, runs=tuple(runs),
+    )  # fmt: skip
+    return replace(report, spent=spent)
 
 
 def made(kind="passed"):
@@ -196,9 +185,9 @@ def test_a_promise_is_told_in_the_words_of_explain(kind):
         SHA256, "pate verify report.json labels.csv", "NIST SP 800-226", "Unit of privacy",
         "Neighbouring relation", "Privacy parameter ε", "Data dependence", "Mechanism",
         "Composition", "Trust model", "Signature", "Name", "Date", report.run,
-        "Earlier runs not tracked",
     ):  # fmt: skip
-        assert text in page.text.replace("runsnot", "runs not"), text
+        assert text in page.text, text
+    assert ("Earlier runsnot tracked" in page.text) is (report.spent is None)
 
 
 @pytest.mark.parametrize("kind", [*reports.NO_PROMISE, "too low"])
@@ -326,41 +315,75 @@ def test_what_a_clock_says_may_go_back():
     assert "run 4" in page.of("text")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"total_epsilon": None},
-        {"total_epsilon": 10**400},
-        {"total_epsilon": "0.5"},
-    ],
-)
-def test_a_total_that_cannot_be_drawn_is_not(changed):
-    page = read(replace(tracked(made(), 3), spent=tracked(made(), 3, **changed).spent))
+def test_totals_that_nobody_noted_are_not_drawn():
+    spent = tracked(made(), 3).spent
+    runs = tuple(replace(run, total_epsilon=None) for run in spent.runs)
+    page = read(replace(made(), spent=replace(spent, runs=runs)))
     assert sum(tag == "svg" for tag, _ in page.tags) == 1
     assert "–" in page.text
+    # Those that were entered together have one.
+    runs = (spent.runs[0], replace(spent.runs[1], total_epsilon=None), spent.runs[2])
+    page = read(replace(made(), spent=replace(spent, runs=runs)))
+    (line,) = (dict(a)["d"] for t, a in page.tags if ("class", "steps") in a)
+    assert line.count("V") == 2
+
+
+def test_a_total_that_is_not_claimed_is_not_shown():
+    """Another run that promises nothing leaves nothing to say of all together."""
+    spent = tracked(made(), 3).spent
+    runs = (replace(spent.runs[0], claimed=False), *spent.runs[1:])
+    page = read(replace(made(), spent=replace(spent, runs=runs)))
+    assert page.of("h1") == ["Privacy statement"]
+    assert "nothing is claimed of all together" in page.text
+    assert sum(tag == "svg" for tag, _ in page.tags) == 1
+    for word in ("0.75", "Plain sum", "Runs in the record", "3 runs"):
+        assert word not in page.text
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e-12, 1e-3, 9.99, 1e300])
 def test_a_scale_for_every_total(epsilon):
-    page = read(tracked(made(), 1, total_epsilon=epsilon))
+    report = tracked(made(), 1)
+    page = read(replace(report, spent=replace(report.spent, epsilon=epsilon)))
     assert sum(tag == "svg" for tag, _ in page.tags) == 2
     ticks = [dict(attrs)["class"] for tag, attrs in page.tags if tag == "path"].count("grid")
     assert 1 <= ticks <= 6
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
-def test_a_total_whose_delta_is_no_chance(delta):
+def test_a_sum_whose_delta_is_no_chance(delta):
     report = tracked(made(), 3)
-    page = read(replace(report, spent=replace(report.spent, delta=delta)))
-    said = "more than 99.9%" if delta else f"{percent_right(0.75, 5e-324):.1f}%"
-    assert f"All runs: {said}" in page.of("text")
+    page = read(replace(report, spent=replace(report.spent, sum_delta=delta)))
+    said = "more than 99.9%" if delta else f"{percent_right(1.5, 5e-324):.1f}%"
+    assert f"Plain sum: {said}" in page.of("text")
 
 
 def test_reports_of_old_know_two_numbers():
-    page = read(replace(made(), spent=Spent(3, 4.25, 3e-5)))
+    old = replace(made(), read_as=6, spent=Spent(4.25, 3e-5, attempts=3))
+    page = read(old)
     assert "All runs4.25" in page.text
     assert "Plain sum" not in page.text
     assert sum(tag == "svg" for tag, _ in page.tags) == 1
+
+
+def test_an_account_is_its_total():
+    """A report of all runs has no run of its own beside them."""
+    report = made("account")
+    page = read(report)
+    assert "This run" not in "".join(page.of("th"))
+    assert f"All runs{shown(report.spent.epsilon)}" in page.text
+    assert f"Plain sum{shown(report.spent.sum_epsilon)}" in page.text
+    assert sum(tag == "svg" for tag, _ in page.tags) == 2
+
+
+def test_a_run_beside_those_before_it():
+    report = made("kept")
+    page = read(report)
+    assert page.of("span")[:6] == [
+        shown(report.epsilon), "whatever the votes", shown(report.delta), "added to every chance",
+        shown(report.spent.epsilon), "all 3 runs together",
+    ]  # fmt: skip
+    assert f"this run: {shown(report.spent.epsilon)}" in page.of("text")
+    assert len([data for data in page.of("th") if data.endswith(": this run")]) == 1
 
 
 def test_a_run_of_another_name_is_not_this_one():
@@ -396,8 +419,11 @@ def strange(text, kind):
     if report.label_set is not None:
         names = tuple(f"{place}{text}" for place in range(report.label_set.count))
         report = replace(report, label_set=replace(report.label_set, names=names))
-    words = dict.fromkeys(("time", "kind", "outcome", "name", "mechanism"), text)
-    return tracked(report, 3, here=1, budget=2.0, queries=text, answers=text, **words)
+    stated = StatedCost("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
+    asked = RowsAsked({"name": text}, 40, 40)
+    return tracked(
+        report, 3, here=1, budget=2.0, time=text, external=stated, asked=asked, answers=30
+    )
 
 
 @pytest.mark.parametrize("kind", ["groups", "external", "names", "binary", "seeded"])
@@ -416,7 +442,8 @@ def test_no_text_is_markup(kind, text):
     plain = Read(explain(strange("plain", kind)).to_html())
     assert page.shape == plain.shape
     assert all(char.isprintable() for char in content.replace("\n", ""))
-    assert f"Written by pate {printable(text)}." in "".join(data for _, data in page.inside)
+    if kind != "seeded":
+        assert f"Written by pate {printable(text)}." in "".join(data for _, data in page.inside)
 
 
 def test_what_a_file_says_is_no_markup(tmp_path):

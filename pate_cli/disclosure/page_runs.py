@@ -43,7 +43,7 @@ def runs(told: Told) -> Markup:
     pictures = [(caption, guesses(bars)), *pictures]
     return element(
         "section",
-        element("h2", "This run, and all runs"),
+        element("h2", "All runs" if report.epsilon_kind == TOTAL else "This run, and all runs"),
         _table_of_sums(sums, facts),
         element(
             "div",

@@ -212,7 +212,7 @@ class _CommandLine:
         output, refused = self.output, None
         found = self.asked["record"].found
         if found is not None:
-            output.note(f"joins the record {found}")
+            output.note(f"joins the record {public_name(found)}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
             with output.progress("aggregating", rows) as advance:
@@ -233,7 +233,9 @@ class _CommandLine:
                     self.report.write(out, None, done.report)
         if refused is not None:
             if self.summed_up:
-                print_report(refused.report, Handling([self.report_path], self._secret))
+                print_report(
+                    refused.report, Handling([public_name(self.report_path)], self._secret)
+                )
             self._note_account(refused.report)
             raise refused
         if done.checkpoint is not None:
@@ -288,7 +290,7 @@ class _CommandLine:
     def _secret(self) -> list[str]:
         """What to keep."""
         votes = "the votes" if self.votes == "-" else public_name(self.votes)
-        return [votes, *([] if self.to.ledger is None else [str(self.to.ledger)])]
+        return [votes, *([] if self.to.ledger is None else [public_name(self.to.ledger)])]
 
     def _note_account(self, report: Report) -> None:
         """What the record holds, once there is more in it than this run; or that there is none."""

@@ -32,6 +32,7 @@ from pate_cli.cli.tune import tune
 from pate_cli.cli.verify import verify
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.core.version import __version__
+from pate_cli.files.addresses import public_name
 
 _BROKEN_PIPE = 141
 # Typer's words, and those of what it reads values with, for what is wrong with an option.
@@ -138,7 +139,7 @@ def _what_happened(error: Exception) -> tuple[int, str]:
     # No defect: what files, folders and devices do to a program.
     what = error.strerror or type(error).__name__
     if error.filename is not None:
-        what = f"{os.fsdecode(error.filename)}: {what}"
+        what = f"{public_name(os.fsdecode(error.filename))}: {what}"
     elif error.errno == errno.ENOENT:
         what = "the folder this runs in is gone; change to one that is there"
     return OutputError.exit_code, f"{what}; {what_was_released()}"

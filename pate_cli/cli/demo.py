@@ -11,6 +11,7 @@ import typer
 
 from pate_cli.cli.terminal import outputs, refuse_closed
 from pate_cli.core.errors import OutputError
+from pate_cli.files.addresses import public_name
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.spent.json")
@@ -40,7 +41,7 @@ def demo(
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
-        raise OutputError(f"{place} is not empty; name a new folder for the demo")
+        raise OutputError(f"{public_name(place)} is not empty; name a new folder for the demo")
     votes, labels, report, spent = (place / name for name in _FILES)
     with outputs(force=False) as out:
         out.reserve(votes, mode=0o600)
@@ -55,7 +56,7 @@ def demo(
     right = (done.labels.labels == truth)[answered].mean()
     sys.stdout.write(
         "250 random forests voted on census records: does somebody earn over 50,000 dollars?\n"
-        f"The same as this command, run in {place}:\n\n"
+        f"The same as this command, run in {public_name(place)}:\n\n"
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)", spent.name]

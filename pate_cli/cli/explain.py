@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pate_cli.cli import terminal
-from pate_cli.cli.options import OutputOptions, Without, spread
+from pate_cli.cli.options import OutputOptions, Without, WordOptions, spread
 from pate_cli.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,13 +24,10 @@ def explain(
         str,
         typer.Argument(
             metavar="REPORT",
-            help="A report of aggregate or release; - is standard input.",
+            help="A report of aggregate or release: a file or an address; - is standard input.",
             show_default=False,
         ),
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The same as JSON: titles and their texts.")
-    ] = False,
     html: Annotated[
         str | None,
         typer.Option(
@@ -41,6 +38,7 @@ def explain(
         ),
     ] = None,
     *,
+    view: Annotated[WordOptions, Without("plot")],
     output: Annotated[OutputOptions, Without("quiet")],
 ) -> None:
     """Say what a report promises, to whom, on what that rests, and what it does not cover.
@@ -51,14 +49,15 @@ def explain(
     import pate_cli as pate
 
     if html is not None:
-        if as_json:
-            raise UsageError("--json does not go with --html, which writes a page instead")
+        if view.as_json or view.as_table:
+            flag = "--json" if view.as_json else "--table"
+            raise UsageError(f"{flag} does not go with --html, which writes a page instead")
         with output.outputs() as out:
             out.reserve(html)
             out.write(html, pate.explain(report).to_html().encode())
         return
     found = pate.explain(report)
-    terminal.show(found.to_dict(), None if as_json else lambda _: _print(found))
+    view.show(found.to_dict(), lambda _: _print(found))
 
 
 def _print(found: Explanation) -> None:

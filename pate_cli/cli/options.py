@@ -55,6 +55,7 @@ from pate_cli.core.words import (
     ReleaseKind,
     Voting,
 )
+from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Quote, Report
@@ -277,7 +278,11 @@ class VoteOptions:
     @property
     def words(self) -> list[str]:
         """What another command line must say to read the votes alike."""
-        return [text for name, value in self._given.items() for text in (_FLAGS[name], str(value))]
+        return [
+            text
+            for name, value in self._given.items()
+            for text in (_FLAGS[name], public_name(str(value)))
+        ]
 
     @property
     def shape(self) -> dict[str, int | None]:
@@ -852,6 +857,47 @@ class ViewOptions:
         """JSON for a pipe or on request, a table for a person."""
         tabled = self.as_table or (terminal.read_by_person() and not self.as_json)
         terminal.show(result, print_table if tabled else None)
+
+
+@dataclass(frozen=True)
+class CheckOptions(ViewOptions):
+    """How what a report is worth is shown, where the exit code says most of it."""
+
+    quiet: Annotated[
+        bool,
+        _everyday("--quiet", "-q", help="Print nothing: the exit code says it, and stderr why."),
+    ] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quiet and (self.as_json or self.as_table):
+            other = "--json" if self.as_json else "--table"
+            raise UsageError(f"--quiet prints nothing; leave out {other}")
+
+    def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
+        """The same, unless the user asked for quiet."""
+        if not self.quiet:
+            super().show(result, print_table)
+
+
+@dataclass(frozen=True)
+class WordOptions(CheckOptions):
+    """How words are shown, which are prose in a pipe, too."""
+
+    as_json: Annotated[
+        bool, _everyday("--json", help="The same as JSON: titles and their texts.")
+    ] = False
+    as_table: Annotated[
+        bool, _everyday("--table", help="The words of a terminal, which a pipe gets as well.")
+    ] = False
+    quiet: Annotated[
+        bool, _everyday("--quiet", "-q", help="Print nothing but why there is nothing to explain.")
+    ] = False
+
+    def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
+        """JSON on request alone."""
+        if not self.quiet:
+            terminal.show(result, None if self.as_json else print_table)
 
 
 @dataclass(frozen=True)

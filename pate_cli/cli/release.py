@@ -18,6 +18,7 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.summary import Handling, print_report
 from pate_cli.core.errors import UsageError
+from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import stem_of
 
 
@@ -96,8 +97,9 @@ def release(
         )
     if report.summed_up:
         ledgers = [] if total is None else [name for name in given if _is_ledger(name)]
-        secret = list(dict.fromkeys(map(os.path.relpath, ledgers)))
-        print_report(done.report, Handling([report_path], ["the votes", *secret], [report_path]))
+        secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in ledgers)
+        public = [public_name(report_path)]
+        print_report(done.report, Handling(public, ["the votes", *secret], public))
         return
     rounds = len(done.report.rounds)
     with_others = f", {len(external)} external part(s)" if external else ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pate_cli.core.credentials import withheld
 from pate_cli.core.errors import OutputError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -130,10 +131,11 @@ def refuse_closed() -> None:
 def say(message: str) -> None:
     """One line on stderr, if it can be written: a closed or full stderr must not stop a run.
 
-    What a name may hold beside letters must not break the line or command the terminal.
+    What a name may hold beside letters must not break the line or command the terminal, nor give
+    away a password.
     """
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"pate: {printable(message)}\n")
+        sys.stderr.write(f"pate: {withheld(printable(message))}\n")
         sys.stderr.flush()
 
 

@@ -32,6 +32,7 @@ from pate_cli.core.words import (
     Bound,
     Objective,
 )
+from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.amounts import Amount
@@ -272,7 +273,7 @@ def tune(
             )
         if votes is not None:
             words = (*reading.words, *tuned.words)
-            tuned = dataclasses.replace(tuned, votes=votes, words=words)
+            tuned = dataclasses.replace(tuned, votes=public_name(votes), words=words)
         result = tuned.to_dict()
         view.draw(
             out, lambda: plots.pareto_figure(result["pareto"], result["winner"], secret=secret)

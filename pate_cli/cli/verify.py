@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pate_cli.cli import terminal
-from pate_cli.cli.options import ViewOptions, Without, spread
+from pate_cli.cli.options import CheckOptions, Without, spread
 from pate_cli.core.errors import MismatchError, UncheckedError
 
 
@@ -17,7 +17,7 @@ def verify(
         str,
         typer.Argument(
             metavar="REPORT",
-            help="A report of aggregate or release; - is standard input.",
+            help="A report of aggregate or release: a file or an address; - is standard input.",
             show_default=False,
         ),
     ],
@@ -48,7 +48,7 @@ def verify(
         ),
     ] = None,
     *,
-    view: Annotated[ViewOptions, Without("plot")],
+    view: Annotated[CheckOptions, Without("plot")],
 ) -> None:
     """Check a report: its schema, its numbers from its parameters alone, the hash of its labels.
 

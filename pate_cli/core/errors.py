@@ -1,12 +1,14 @@
 """The one error tree: every class carries the exit code the command line returns for it.
 
 What messages show of files and of what users say is escaped and shortened here: a name may hold a
-line feed, a command to the terminal, or thousands of letters.
+line feed, a command to the terminal, thousands of letters, or a password.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
+
+from pate_cli.core.credentials import withheld
 
 _LONGEST_NAME: Final = 60
 _LONGEST_MESSAGE: Final = 600
@@ -18,8 +20,11 @@ def quoted(value: object) -> str:
 
 
 def shortened(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text of at most so many characters: of a longer one its beginning and its end."""
-    tail = most // 3
+    """A text of at most so many characters: of a longer one its beginning and its end.
+
+    Credentials go first: of an address that is cut nobody could tell where they end.
+    """
+    text, tail = withheld(text), most // 3
     return text if len(text) <= most else f"{text[: most - tail - 3]}...{text[-tail:]}"
 
 

@@ -6,6 +6,7 @@ import enum
 from pathlib import PurePath
 from typing import ClassVar, Final, NoReturn
 
+from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import ParameterError, UsageError
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
@@ -191,8 +192,9 @@ class LabelFormat(_Word, called="label_format"):
         """
         found = LABEL_SUFFIXES.get(PurePath(path).suffix.lower())
         if found is None:
+            name = without_credentials(str(path))
             raise UsageError(
-                f"cannot tell the label format of '{path}': end the name in"
+                f"cannot tell the label format of '{name}': end the name in"
                 f" {', '.join(LABEL_SUFFIXES)}, or give `label_format` {'|'.join(cls)}"
             )
         return found

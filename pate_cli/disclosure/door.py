@@ -157,9 +157,7 @@ def report(
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         groups=terms.by_group(rounds[0].groups, headline.epsilon),
         earlier_draws=terms.prior,
-        external=terms.external.facts(
-            plan.order if plan is not None and plan.publishes_draw else None, public.order
-        ),
+        external=terms.external.facts(None if plan is None else plan.order, public.order),
         met_target=headline.met_target,
         unsettled=(*(fact.value for fact in read_off), *(() if terms.recorded else (DRAWS,))),
         crosscheck=(

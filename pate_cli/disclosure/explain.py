@@ -126,7 +126,8 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
 
     Args:
-        report: as `aggregate` or `release` made it, or its file; "-" is standard input.
+        report: as `aggregate` or `release` made it, or its file, by path or address; "-" is
+            standard input.
 
     Raises:
         ReportError: no report in the file, or one of parameters that no run has.
@@ -233,8 +234,12 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
         if isinstance(value, int | float) and name not in _SHAPE
     )
     votes = mechanism["teachers"]
-    teachers = sum(group.teachers for group in report.groups) or votes
-    voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
+    voted = f"{votes} teachers"
+    if report.groups:
+        teachers = sum(group.teachers for group in report.groups)
+        voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
+    elif mechanism.get("votes_together") and mechanism.get("teachers_per_record", 1) > 1:
+        voted = f"Teachers with {votes} votes"  # of whom the report has no number
     return (
         f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "
         f"{mechanism['name']} ({numbers})."

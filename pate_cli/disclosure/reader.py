@@ -7,6 +7,7 @@ Up to version 5 no prior voted.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,13 @@ from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    stored_content,
+)
 from pate_cli.files.inputs import note, note_stream
 from pate_cli.files.sealed_json import content_of, named
 
@@ -53,7 +61,7 @@ class ReadReport:
 
 
 def read_report(path: str | PathLike[str]) -> ReadReport:
-    """The report in a file, or with "-" on standard input.
+    """The report in a file, by path or address, or with "-" on standard input.
 
     Raises:
         ReportError: it cannot be read, or as for `parse_report`; the message names the file.
@@ -61,10 +69,17 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
-    note("the report", (path, None))
-    with named(path, ReportError):
-        content = content_of(path, most=_LARGEST, error=ReportError)
-    return parse_report(content, str(path))
+    name = os.fspath(path)
+    if is_address(name):
+        with reachable(public_name(name), ReportError):
+            filesystem, inside = filesystem_of(name)
+        note("the report", (inside, filesystem))
+        content = stored_content(name, most=_LARGEST, error=ReportError)
+    else:
+        note("the report", (name, None))
+        with named(path, ReportError):
+            content = content_of(path, most=_LARGEST, error=ReportError)
+    return parse_report(content, public_name(path))
 
 
 def _from_pipe() -> bytes:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import PateError, UsageError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -39,12 +39,9 @@ def refuse_address(path: str | os.PathLike[str]) -> None:
     )
 
 
-def public_name(uri: str) -> str:
-    """Return `uri` without user, password and query, which may be credentials; a path as it is."""
-    if not is_address(uri):
-        return uri
-    bits = urlsplit(uri)
-    return f"{bits.scheme}://{bits.netloc.rpartition('@')[2]}{bits.path}"
+def public_name(path: str | os.PathLike[str]) -> str:
+    """What may be shown of a path or an address: all but credentials."""
+    return without_credentials(os.fspath(path))
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
@@ -68,17 +65,28 @@ def listing(filesystem: Any, path: str) -> list[tuple[str, bool]]:
     return sorted((info.base_name, info.type.name == "Directory") for info in infos)
 
 
+def stored_content(uri: str, *, most: int, error: type[PateError]) -> bytes:
+    """The bytes of a file on a store, no more than show that it has more than `most`."""
+    with reachable(public_name(uri), error):
+        filesystem, path = filesystem_of(uri)
+        with filesystem.open_input_file(path) as file:
+            return bytes(file.read(most + 1))
+
+
 @contextlib.contextmanager
 def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
-    """Turn what pyarrow raises into one line; its reason may be the only clue to a bad key."""
+    """Turn what pyarrow raises into one line; its reason may be the only clue to a bad key.
+
+    Its own error may quote the address, and so is no cause that a traceback would show.
+    """
     import pyarrow as pa
 
     try:
         yield
-    except pa.ArrowInvalid as error:
-        raise kind(f"{name}: no filesystem is known for this address") from error
-    except FileNotFoundError as error:
-        raise kind(f"{name}: no such file or folder") from error
+    except pa.ArrowInvalid:
+        raise kind(f"{name}: no filesystem is known for this address") from None
+    except FileNotFoundError:
+        raise kind(f"{name}: no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise kind(f"{name}: cannot be reached: {reason}") from error
+        raise kind(f"{name}: cannot be reached: {reason}") from None

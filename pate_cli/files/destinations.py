@@ -166,17 +166,18 @@ class File:
     def check(self, *, force: bool) -> None:
         """Refuse now, before any private work, whatever would fail later."""
         folder = self.target.parent
+        shown = public_name(folder)
         if self.target.is_dir() or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
         if not folder.is_dir():
-            raise OutputError(f"cannot write {self.name}: there is no folder {folder}")
+            raise OutputError(f"cannot write {self.name}: there is no folder {shown}")
         if self.target.exists() and not force:
             raise OutputError(f"{self.name} exists already; use `force` to replace it")
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
             os.close(self._claim.create())
         except OSError as error:
-            reason = f"no file can be made in {folder} ({error.strerror})"
+            reason = f"no file can be made in {shown} ({error.strerror})"
             raise OutputError(f"cannot write {self.name}: {reason}") from error
         finally:
             self.clean()
@@ -251,8 +252,8 @@ def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:
     """
     if not mode & 0o077:
         refuse_address(name)
+    shown = public_name(name)
     if is_address(name):
-        shown = public_name(name)
         with reachable(shown, OutputError):
             filesystem, path = filesystem_of(name)
         if filesystem.type_name != "local":
@@ -267,14 +268,14 @@ def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:
     except (FileNotFoundError, NotADirectoryError):
         kind = stat.S_IFREG
     except OSError as error:
-        raise OutputError(cause(name, error)) from error
+        raise OutputError(cause(shown, error)) from error
     # Links are followed: the link stays and what it names is replaced, or made.
     target = Path(name).resolve()
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
         return Stream(name, None), str(target)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-        raise OutputError(f"cannot write {name}: it is neither a file, a pipe nor a terminal")
-    return File(name, target, mode), str(target)
+        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
+    return File(shown, target, mode), str(target)
 
 
 def sync_folder(folder: Path) -> None:

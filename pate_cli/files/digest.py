@@ -118,7 +118,7 @@ def opened(name: str) -> Any:
         return Path(name).open("rb")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise VoteError(f"cannot read {name}: {reason}") from None
+        raise VoteError(f"cannot read {public_name(name)}: {reason}") from None
 
 
 def _name(path: str) -> str:

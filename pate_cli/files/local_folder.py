@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
+from pate_cli.files.addresses import public_name
 from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.inputs import Place, places_of_path, stored_place
@@ -55,7 +56,9 @@ class LocalFolder:
             if self._target.exists() and not self._target.is_dir():
                 raise OutputError(f"cannot write {self._name}: it is a file; name a folder")
             if not parent.is_dir():
-                raise OutputError(f"cannot write {self._name}: there is no folder {parent}")
+                raise OutputError(
+                    f"cannot write {self._name}: there is no folder {public_name(parent)}"
+                )
             if self._target.is_mount():
                 raise OutputError(
                     f"cannot write {self._name}: a disk is mounted there, and what is complete "

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from pate_cli.core.codec import Refusal, decoded, encoded, parsed
 from pate_cli.core.errors import LedgerError, PateError, shortened
+from pate_cli.files.addresses import public_name
 
 _T = TypeVar("_T")
 
@@ -108,12 +109,13 @@ def content_of(
 @contextlib.contextmanager
 def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
     """Errors in reading a file are of this class, and say which one it is."""
+    name = public_name(Path(path))
     try:
         yield
     except OSError as failed:
-        raise error(f"cannot read {Path(path)}: {failed.strerror}") from None
+        raise error(f"cannot read {name}: {failed.strerror}") from None
     except error as refused:
-        raise error(f"{Path(path)}: {refused}") from None
+        raise error(f"{name}: {refused}") from None
 
 
 def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:

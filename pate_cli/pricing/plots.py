@@ -19,6 +19,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import UsageError
+from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
     from pate_cli.pricing.accuracy import AccuracyPoint
@@ -104,7 +105,7 @@ def check_plot(path: str | os.PathLike[str]) -> str:
     suffix = PurePath(path).suffix.lower()
     if suffix not in _FORMATS:
         raise UsageError(
-            f"`plot` writes {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, got '{os.fspath(path)}'"
+            f"`plot` writes {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, got '{public_name(path)}'"
         )
     _matplotlib()
     return suffix[1:]

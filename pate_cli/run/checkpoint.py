@@ -25,7 +25,7 @@ from pate_cli.core.codec import Refusal, decoded, encoded, parsed
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.files.addresses import refuse_address
+from pate_cli.files.addresses import public_name, refuse_address
 from pate_cli.files.transaction import Outputs
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
@@ -74,7 +74,7 @@ class Checkpoint:
             new = not known.exists()
             if new and any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
                 raise OutputError(
-                    f"{place} is not empty and no checkpoint; give a folder of its own"
+                    f"{public_name(place)} is not empty and no checkpoint; give a folder of its own"
                 )
             _refuse_shared(place)
             if new:
@@ -108,8 +108,8 @@ class Checkpoint:
             pass  # another process has ended the same run
         except OSError as error:
             raise OutputError(
-                f"cannot remove {self.folder}: {error.strerror or error}; the run has ended and "
-                "its labels stand, so remove what is left, which is secret"
+                f"cannot remove {public_name(self.folder)}: {error.strerror or error}; the run has "
+                "ended and its labels stand, so remove what is left, which is secret"
             ) from error
 
 
@@ -179,7 +179,7 @@ def _encoded(run: str, key: RunKey) -> bytes:
 def _decoded(content: bytes, run: str, place: Path) -> RunKey:
     none = Refusal(
         OutputError,
-        f"{place} holds no checkpoint that this version of pate reads: ",
+        f"{public_name(place)} holds no checkpoint that this version of pate reads: ",
         "; give another folder",
     )
     # A seed may be of any size.
@@ -192,8 +192,8 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
         raise none.of(error) from None
     if known.run != run:
         raise UsageError(
-            f"the checkpoint in {place} is of a run with other flags or other votes; go on with "
-            "those, or give another folder"
+            f"the checkpoint in {public_name(place)} is of a run with other flags or other votes; "
+            "go on with those, or give another folder"
         )
     return key
 
@@ -204,9 +204,10 @@ def _refuse_shared(place: Path) -> None:
     if hasattr(os, "getuid") and (
         found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077
     ):
+        name = public_name(place)
         raise OutputError(
-            f"{place} is open to others, and a checkpoint holds the run's key; make it yours alone "
-            f"(chmod 700 {place})"
+            f"{name} is open to others, and a checkpoint holds the run's key; make it yours alone "
+            f"(chmod 700 {name})"
         )
 
 
@@ -215,4 +216,5 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"cannot write {public_name(path)}: {reason}") from None

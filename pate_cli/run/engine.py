@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from pate_cli.core.checks import check_whole
+from pate_cli.core.credentials import without_credentials
 from pate_cli.core.entropy import random_name
-from pate_cli.core.errors import EngineError, PateError, UsageError
+from pate_cli.core.errors import EngineError, PateError, UsageError, quoted
 from pate_cli.core.version import __version__
 
 if TYPE_CHECKING:
@@ -248,12 +249,16 @@ class Cluster(_Elsewhere):
             client = dask.Client(address, timeout=_PATIENCE, set_as_default=False)
             self._client = self._held.enter_context(client)
             client.wait_for_workers(1, timeout=_PATIENCE)
-        except (OSError, ValueError, RuntimeError) as error:
-            where = "of this machine's own" if self._address is None else f"at {self._address}"
+        except (OSError, ValueError, RuntimeError):
+            where = (
+                "of this machine's own"
+                if self._address is None
+                else f"at {without_credentials(self._address)}"
+            )
             raise EngineError(
                 f"no scheduler with a worker answers {where} within {_PATIENCE} seconds; is it "
                 "running?"
-            ) from error
+            ) from None  # its text may quote the address
         self._threads = max(1, sum(client.nthreads().values()))
         executor: Executor = client.get_executor(pure=False, retries=_TRIES)
         return executor
@@ -313,7 +318,7 @@ def engine_for(where: str, *, workers: int) -> Processes | Cluster:
         return Cluster(where)
     raise UsageError(
         f"`engine` must be local, dask or the address of a scheduler (tcp://HOST:PORT), not "
-        f"{where!r}"
+        f"{quoted(without_credentials(where))}"
     )
 
 

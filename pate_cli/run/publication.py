@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
@@ -28,7 +28,7 @@ from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
 from pate_cli.votes import VoteFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Destination:
     """Where labels go, with what belongs to them.
 
@@ -72,6 +72,17 @@ class Destination:
         if self.report is None:
             object.__setattr__(self, "report", report_beside(labels, "votes"))
 
+    def __repr__(self) -> str:
+        # A notebook is kept and passed on: no password of an address stays in it.
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {
+            name: public_name(values[name])
+            for name in ("labels", "report", "ledger")
+            if values[name] is not None
+        }
+        told = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        return f"{type(self).__name__}({told})"
+
     @property
     def form(self) -> LabelForm:
         """Of the files of labels."""
@@ -82,12 +93,12 @@ class Destination:
     def folder(self) -> PartFolder | None:
         """The folder of parts that the labels go to, if they go to one."""
         labels = fspath(self.labels)
-        name = public_name(labels)
         if is_address(labels):
+            name = public_name(labels)
             to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES
             to_file = to_file and not name.endswith("/")
         else:
-            to_file = not (name.endswith(("/", os.sep)) or Path(name).is_dir())
+            to_file = not (labels.endswith(("/", os.sep)) or Path(labels).is_dir())
         return None if to_file else PartFolder(labels)
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:

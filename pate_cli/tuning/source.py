@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.files.addresses import public_name
 from pate_cli.tuning.sample import Guesses, VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import VoteFile, open_votes
 from pate_cli.votes.beside.prior import Prior, prior_of
@@ -146,7 +147,7 @@ class TuneSource:
         if self.prior is None:
             return None
         found = prior_of(self.prior, file.label_set, id_column=file.id_column)
-        name = fspath(self.prior) if isinstance(self.prior, str | PathLike) else "PRIOR"
+        name = public_name(self.prior) if isinstance(self.prior, str | PathLike) else "PRIOR"
         return Guesses(found.named(file.class_names, file.classes), places, file.classes, name)
 
     @property
@@ -157,7 +158,10 @@ class TuneSource:
             for name in self._given:
                 value = self.reading[name]
                 plain = isinstance(value, str | PathLike | int)
-                words += [f"--{name.replace('_', '-')}", str(value) if plain else name.upper()]
+                words += [
+                    f"--{name.replace('_', '-')}",
+                    public_name(str(value)) if plain else name.upper(),
+                ]
         if self.teachers_per_record != 1:
             words += ["--teachers-per-record", str(self.teachers_per_record)]
         return words
@@ -165,4 +169,4 @@ class TuneSource:
     @property
     def name(self) -> str:
         """What stands for the votes in such a line."""
-        return self.votes if isinstance(self.votes, str) else "VOTES"
+        return public_name(self.votes) if isinstance(self.votes, str) else "VOTES"

@@ -21,6 +21,7 @@ from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import (
     LedgerError,
     OutputError,
+    ParameterError,
     UnreachableError,
     UsageError,
     VoteError,
@@ -74,6 +75,8 @@ class Places:
         if isinstance(record, Places):
             return record
         name, beside = _beside(votes)
+        if not isinstance(record, str | os.PathLike | bool | None):
+            raise ParameterError(f"`record` must be a path or False, got {quoted(record)}")
         if isinstance(record, bool):
             if record or ensemble is not None:
                 raise UsageError("`record` is a file, or False for none")
@@ -101,7 +104,7 @@ class Places:
     @property
     def shown(self) -> str:
         """The names, for messages."""
-        return " and ".join(map(str, self.paths))
+        return " and ".join(map(public_name, self.paths))
 
 
 def record_of(ensemble: str) -> Path:
@@ -298,8 +301,8 @@ class Book:
         others = rest.runs
         earlier = total_of(others).epsilon if others else 0.0
         raise UnreachableError(
-            f"the budget is {self._budget:g}, and {_counted(others)} in {self._places.shown} have "
-            f"spent {nats(earlier)}: with this one it would be {nats(total.epsilon)}"
+            f"the budget is {self._budget:g}, and {_counted(others)} in {self._places.shown} spent "
+            f"{nats(earlier)}: with this one it would be {nats(total.epsilon)}"
         )
 
     def _make_folders(self) -> None:

@@ -55,7 +55,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.report import SINCE, Crosscheck, LabelFile, Report
+from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.total import Spent
@@ -185,7 +185,8 @@ def verify(
         <Verification: holds>
 
     Args:
-        report: what to check, its file ("-" is standard input), or the content of one.
+        report: what to check, its file by path or address ("-" is standard input), or the content
+            of one.
         labels: the file or folder of labels that it came with, by path or address.
         prior: the guesses that voted, too, or their file.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
@@ -354,8 +355,16 @@ def _again(report: Report) -> Report:
         )
     else:
         found = _released_again(report, rounds, delta=delta, warned=warned)
+    # What a version says of an account is its own; the rest is compared as if it were of today.
+    told = replace(
+        found,
+        met_target=report.met_target,
+        spent=report.spent,
+        read_as=max(report.read_as, _OUR_WORDS),
+    )
     return replace(
-        worded(replace(found, met_target=report.met_target, spent=report.spent)),
+        worded(told),
+        read_as=SCHEMA_VERSION,
         label_names=report.label_names,
         run=report.run,
         time=report.time,
@@ -429,7 +438,12 @@ def _near(stated: float, computed: float, *, room: float) -> bool:
 def _plan(report: Report, *, delta: float) -> ReleasePlan:
     """The plan of the release; any numbers will do where nothing is drawn."""
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
+    stated = next((part["order"] for part in report.external), None)
+    order, beta, sigma = (
+        drawn.order or stated or 2.0,
+        drawn.beta or 1e-3,
+        drawn.sigma_release or 1.0,
+    )
     plan = ReleasePlan(kind, delta, order, beta, sigma)
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon

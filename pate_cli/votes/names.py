@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.files.addresses import public_name
 from pate_cli.files.inputs import note
 from pate_cli.votes.beside.side_files import in_order
 
@@ -59,17 +60,18 @@ def shown(names: Sequence[str], most: int = 3) -> str:
 
 def _lines(path: Path) -> list[str]:
     note("the names of the labels", (path, None))
+    name = public_name(path)
     try:
         # With universal newlines; a mark of byte order is no part of the first name.
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(_LONGEST)
             more = file.read(1)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None
     except ValueError:  # what is not UTF-8, and a name of a file with a null in it
-        raise UsageError(f"{path}: names of labels must be UTF-8 text, one a line") from None
+        raise UsageError(f"{name}: names of labels must be UTF-8 text, one a line") from None
     if more:
-        raise UsageError(f"{path}: has over {_LONGEST >> 20} million letters, more than any names")
+        raise UsageError(f"{name}: has over {_LONGEST >> 20} million letters, more than any names")
     return text.removesuffix("\n").split("\n")
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import pate_cli as pate_library
@@ -233,3 +234,164 @@ def test_guesses_are_checked_by_their_hash(pate, guessed):
     code, seen = outcome("--prior", "guesses.npy")
     assert code == 10
     assert "\nFAILED: prior by hash: SHA-256 " in seen
+
+
+HOSPITALS = {"groups": ("city",) * 10 + ("country",) * 10, "weights": (2,) * 10 + (1,) * 10}
+QUERIES = 12
+
+
+def hospital_votes(layout):
+    """Votes of 20 hospitals in this layout, and their groups."""
+    random = np.random.default_rng(8)
+    labels = random.choice(3, size=(QUERIES, 20), p=(0.8, 0.15, 0.05))
+    groups = pate_library.TeacherGroups(**HOSPITALS)
+    if layout == "labels":
+        return labels, groups
+    if layout == "labels-by-teacher":
+        return labels.T, groups
+    if layout == "scores":
+        return random.random((QUERIES, 20, 3)), groups
+    if layout == "multilabel":
+        return (random.random((QUERIES, 20, 3)) < 0.5).astype(np.int8), groups
+    query, teacher = np.divmod(np.arange(labels.size), 20)
+    columns = {"query_id": query, "teacher_id": teacher, "label": labels.ravel()}
+    return pa.table(columns), pate_library.TeacherGroups(**HOSPITALS, ids=tuple(range(20)))
+
+
+def hospital_run(layout, *given, **asked):
+    source, groups = hospital_votes(layout)
+    with pate_library.open_votes(
+        source, layout=layout, groups=groups, **({} if layout == "multilabel" else {"classes": 3})
+    ) as opened:
+        return pate_library.aggregate(opened, *given, **asked)
+
+
+def is_told_of_hospitals(report):
+    told = words(explain(report))
+    assert "20 teachers with 30 votes voted among " in told
+    assert "30 teachers" not in told
+
+
+@pytest.mark.parametrize("layout", ["labels", "labels-by-teacher", "long", "scores", "multilabel"])
+def test_teachers_are_counted_and_not_their_weights(layout):
+    is_told_of_hospitals(hospital_run(layout).report)
+
+
+def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
+    is_told_of_hospitals(hospital_run("labels", "stability").report)
+    rounds = [hospital_run("labels", keep_ledger=True, order=6.0).ledger for _ in range(2)]
+    both = pate_library.release(rounds, release="none", order=6.0).report
+    is_told_of_hospitals(both)
+    monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
+    with pytest.raises(pate_library.RefusedError) as refused:
+        hospital_run("labels", "gnmax", target_epsilon=1.0, max_queries=QUERIES)
+    is_told_of_hospitals(refused.value.report)
+
+
+def test_hospitals_on_the_command_line(pate, folder):
+    labels, groups = hospital_votes("labels")
+    np.save("hospitals.npy", labels)
+    rows = zip(groups.groups, groups.weights, strict=True)
+    table = ["group,weight", *(f"{group},{weight}" for group, weight in rows)]
+    Path("groups.csv").write_text("\n".join(table) + "\n")
+    done = pate(
+        "aggregate", "hospitals.npy", "--layout", "labels", "--classes", 3,
+        "--groups", "groups.csv", "-o", "h.csv", "--report", "h.json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    told = " ".join(pate("explain", "h.json").stdout.split())
+    assert "20 teachers with 30 votes voted among 3 classes" in told
+
+
+def test_votes_that_move_together_are_no_teachers():
+    """Nobody said of how many teachers they are."""
+    counts = np.random.default_rng(8).multinomial(30, (0.8, 0.15, 0.05), size=QUERIES)
+    for k, told in ((2, "Teachers with 30 votes voted among"), (1, "30 teachers voted among")):
+        heavy = pate_library.GNMax(30, 3, sigma2=6.0, teachers_per_record=k, votes_together=True)
+        found = words(explain(pate_library.aggregate(counts, heavy).report))
+        assert told in found
+        assert ("30 teachers" in found) is (k == 1)
+
+
+@pytest.mark.parametrize("kind", reports.KINDS)
+def test_labels_alone_go_by_their_own_epsilon(kind):
+    """No other number of the report is about them; and after a refusal there are none."""
+    report = reports.made(kind)[0]
+    texts = [text for section in explain(report).sections for text in section.texts]
+    alone = [text for text in texts if "labels alone" in text or "textbook" in text]
+    assert all("data_independent.labels_epsilon" in text for text in alone)
+    assert all("data_independent.epsilon" not in text for text in alone)
+    refused = report.tested is not None and not report.tested.passed
+    promised = report.private and any(one.holds for one in report.statements)
+    assert len(alone) == (promised and not refused and report.crosscheck is not None)
+
+
+def test_answers_are_quiet_on_request(pate, released):
+    """The exit code says it all, and stderr why."""
+    for verb, more in (("explain", ()), ("verify", ("l.csv", "--without-dp-accounting"))):
+        done = pate(verb, "r.json", *more, "-q")
+        assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+        for other in ("--json", "--table"):
+            done = pate(verb, "r.json", "--quiet", other)
+            assert (done.exit_code, done.stdout) == (2, "")
+            assert done.stderr == f"pate: --quiet prints nothing; leave out {other}\n"
+        done = pate(verb, "r.json", "--json", "--table")
+        assert (done.exit_code, done.stderr) == (2, "pate: give --json or --table, not both\n")
+    done = pate("explain", "l.csv", "-q")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert done.stderr.startswith("pate: l.csv is no report")
+    report = json.loads(Path("r.json").read_text())
+    Path("r.json").write_text(json.dumps(report | {"epsilon": report["epsilon"] - 0.25}))
+    done = pate("verify", "r.json", "l.csv", "-q")
+    assert (done.exit_code, done.stdout, done.stderr) == (10, "", "pate: does not hold: headline\n")
+
+
+def test_a_quiet_answer_has_eleven(pate, votes, folder):
+    words = ("--target-epsilon", 60, "--max-queries", 60, "-o", "t.csv", "--report", "t.json")
+    assert pate("aggregate", votes, *NOISE, *words).exit_code == 0
+    done = pate("verify", "t.json", "t.csv", "-q")
+    assert (done.exit_code, done.stdout) == (11, "")
+    assert done.stderr.startswith("pate: holds but for what is listed: ")
+
+
+def test_words_are_the_same_in_a_pipe(pate, screen, released):
+    told = pate("explain", "r.json")
+    assert pate("explain", "r.json", "--table").stdout == told.stdout
+    assert screen("explain", "r.json", "--table").split() == told.stdout.split()
+    assert json.loads(screen("explain", "r.json", "--json")) == json.loads(
+        pate("explain", "r.json", "--json").stdout
+    )
+    quick = ("verify", "r.json", "l.csv", "--without-dp-accounting")
+    assert json.loads(screen(*quick, "--json")) == json.loads(pate(*quick).stdout)
+    assert screen(*quick).split() == pate(*quick, "--table").stdout.split()
+
+
+def test_reports_are_read_from_addresses(pate, released):
+    """As aggregate writes them."""
+    here = Path.cwd().as_uri()
+    for words in (("explain",), ("verify", "--without-dp-accounting")):
+        there = pate(words[0], f"{here}/r.json", *words[1:])
+        assert (there.exit_code, there.stderr) == (0, "")
+        assert there.stdout == pate(words[0], "r.json", *words[1:]).stdout
+    done = pate("verify", f"{here}/r.json", f"{here}/l.csv", "--without-dp-accounting")
+    assert done.exit_code == 0, done.stderr
+    found = pate_library.verify(f"{here}/r.json", f"{here}/l.csv", with_dp_accounting=False)
+    assert found.holds
+    assert pate_library.explain(f"{here}/r.json").sections == explain("r.json").sections
+
+
+@pytest.mark.parametrize("verb", ["explain", "verify"])
+def test_an_address_without_a_report_is_one_line(verb, pate, refused, released):
+    here = Path.cwd().as_uri()
+    refused(pate(verb, f"{here}/gone.json"), 3, f"{here}/gone.json: no such file or folder")
+    refused(
+        pate(verb, "nowhere://k:s@b/r.json"),
+        3,
+        "nowhere://b/r.json: no filesystem is known for this address",
+    )
+    refused(
+        pate(verb, f"{here}/l.csv"),
+        3,
+        f"{here}/l.csv is no report, or a damaged one: it is not valid JSON; "
+        "give the file that --report wrote",
+    )

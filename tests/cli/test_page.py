@@ -57,6 +57,14 @@ def test_the_report_is_never_replaced(pate, released, more):
         assert Path(released).read_bytes() == before
 
 
+def test_a_report_at_an_address_is_never_replaced(pate, released):
+    before = Path(released).read_bytes()
+    address = Path(released).resolve().as_uri()
+    assert pate("explain", address, "--html", released, "--force").exit_code == 2
+    assert Path(released).read_bytes() == before
+    assert pate("explain", address, "--html", "page.html").exit_code == 0
+
+
 def test_no_page_of_what_is_no_report(pate, released, leftovers):
     before = leftovers()
     assert pate("explain", "l.csv", "--html", "page.html").exit_code == 3
@@ -65,11 +73,12 @@ def test_no_page_of_what_is_no_report(pate, released, leftovers):
     assert leftovers() == before
 
 
-def test_a_page_is_no_json(pate, refused, released):
+@pytest.mark.parametrize("flag", ["--json", "--table"])
+def test_a_page_is_nothing_else(pate, refused, released, flag):
     refused(
-        pate("explain", released, "--html", "page.html", "--json"),
+        pate("explain", released, "--html", "page.html", flag),
         2,
-        "--json does not go with --html, which writes a page instead",
+        f"{flag} does not go with --html, which writes a page instead",
     )
     assert not Path("page.html").exists()
 

@@ -136,3 +136,35 @@ def test_secrets_stay_on_disk(flag, store, pate):
     assert "s3://b/secret.png must be on disk: an object store has no file mode" in done.stderr
     assert not Path("l.csv").exists()
     assert not Path("s3:").exists()
+
+
+def test_a_report_on_a_store_is_explained_and_verified(store, pate):
+    address, client, bucket, parts = store
+    labels, report, guesses = map(address, ("l.csv", "r.json", "guesses.npy"))
+    np.save("guesses.npy", np.zeros(QUERIES, dtype=int))
+    with client.open_output_stream(f"{bucket}/guesses.npy") as file:
+        file.write(Path("guesses.npy").read_bytes())
+    words = ["--workers", 1, *NOISE[:-2], "--prior", guesses, "--prior-weight", 2]
+    done = pate("aggregate", parts, "-o", labels, "--report", report, *words)
+    assert done.exit_code == 0, done.stderr
+    told = pate("explain", report)
+    assert told.exit_code == 0, told.stderr
+    with client.open_input_file(f"{bucket}/r.json") as file:
+        assert json.loads(file.read())["labels"]["sha256"] in told.stdout
+    checked = ["--without-dp-accounting", "--table"]
+    found = pate("verify", report, labels, "--prior", guesses, *checked)
+    assert found.exit_code == 11, found.stdout  # nobody sees from outside where guesses are from
+    for line in ("ok: labels: SHA-256 ", "ok: labels by count: ", "ok: prior by hash: SHA-256 "):
+        assert f"\n{line}" in found.stdout
+    gone = pate("verify", address("gone.json"), labels, *checked)
+    assert (gone.exit_code, gone.stdout) == (3, "")
+    assert gone.stderr == f"pate: s3://{bucket}/gone.json: no such file or folder\n"
+    assert "sesame" not in told.stderr + found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("scheme", ["s3", "file"])
+def test_ledgers_are_read_from_disk_alone(scheme, pate):
+    done = pate("release", f"{scheme}://x:sesame@b/a.ledger", "--report", "r.json")
+    assert done.exit_code == 3
+    assert done.stderr == f"pate: cannot read {scheme}:/b/a.ledger: No such file or directory\n"
+    assert not Path("r.json").exists()

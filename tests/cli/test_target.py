@@ -13,19 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pate_cli.core.errors import UnreachableError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.ledger import Outcome, SpendRecord
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
+from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import Reference, TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.verbs.attempts import AttemptBook
 from pate_cli.votes import VoteFile
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
-ALL = ("--max-queries", 60, "--bound", "two-tail")
+BARE = ("--max-queries", 60, "--bound", "two-tail")
+ALL = (*BARE, "--spend", RECORD)
 
 
 @pytest.fixture
@@ -45,7 +44,12 @@ def heads(monkeypatch):
 
 
 def attempts(path=RECORD):
-    return json.loads(Path(path).read_text())["attempts"]
+    return json.loads(Path(path).read_text())["runs"]
+
+
+def spent_of(report):
+    spent = report["spent"]
+    return (len(spent["runs"]), spent["epsilon"], spent["delta"])
 
 
 def names(folder):
@@ -72,10 +76,10 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
         "refusal",
     }
     assert "whatever the votes" in report["guarantee"]["summary"]
-    assert report["spent"] == {"attempts": 1, "epsilon": 1.5, "delta": 1e-5}
+    assert spent_of(report) == (1, 1.5, 1e-5)
     assert (folder / "labels.csv").read_text().count("\n") == 61
-    assert stat.S_IMODE(Path(RECORD).stat().st_mode) == 0o600
-    assert attempts()[0]["outcome"] == "passed"
+    assert stat.S_IMODE(Path(RECORD).stat().st_mode) == 0o644
+    assert attempts()[0]["outcome"] == "labelled"
 
 
 def test_the_bound_follows_from_the_shape_and_is_told(pate, votes, heads):
@@ -100,7 +104,7 @@ def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
     assert (report["epsilon"], report["epsilon_kind"]) == (0.75, "refusal")
     assert (report["answers"], report["tested"]["passed"]) == (0, False)
     assert "none are released" in report["guarantee"]["summary"]
-    assert report["spent"] == {"attempts": 1, "epsilon": 0.75, "delta": 1e-5}
+    assert spent_of(report) == (1, 0.75, 1e-5)
     assert (folder / "old.csv").read_text() == "what was there"
     assert names(folder) == ["old.csv", RECORD]
 
@@ -119,9 +123,9 @@ def test_nothing_public_depends_on_the_votes_but_the_outcome(pate, votes, counts
     other = tmp_path / "other" / "votes.npy"
     other.parent.mkdir()
     np.save(other, np.sort(counts, axis=1)[::-1])
-    words = ("--target-epsilon", 1.5, *ALL, "--force")
+    words = ("--target-epsilon", 1.5, *BARE, "--force")
     reports = [
-        re.sub(r'"run": "[0-9a-f]{32}"', "", pate("aggregate", *given, *words).stdout)
+        re.sub(r'"(run|id)": "[0-9a-f]{32}"', "", pate("aggregate", *given, *words).stdout)
         for given in ((votes, "--spend", "one.json"), (other, "--spend", "two.json"))
     ]
     assert reports[0] == reports[1]
@@ -145,12 +149,12 @@ def test_attempts_add_up_to_a_budget(pate, votes, heads):
     assert pate(*words, "--target-epsilon", 1.6).exit_code == 8
     heads(refuse=False)
     done = pate(*words, "--target-epsilon", 1.5)
-    assert json.loads(done.stdout)["spent"] == {"attempts": 2, "epsilon": 2.3, "delta": 2e-5}
+    assert spent_of(json.loads(done.stdout)) == (2, 2.3, 2e-5)
     before = attempts()
     over = pate(*words, "--target-epsilon", 1.2)
     assert over.exit_code == 5
-    assert "earlier attempts have spent 2.3" in over.stderr
-    assert "0.7 is left" in over.stderr
+    assert "the budget is 3, and 2 runs in votes.spent.json spent 2.3000" in over.stderr
+    assert "with this one it would be 3.5000" in over.stderr
     assert attempts() == before
 
 
@@ -159,35 +163,17 @@ def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
     record = Path(RECORD)
     known = SpendRecord.read(record)
-    (attempt,) = known.attempts
-    record.write_text(known.attempted(replace(attempt, outcome=Outcome.PENDING)).to_json())
+    (run,) = known.runs
+    record.write_text(known.with_run(replace(run, outcome=Outcome.PENDING)).to_json())
     words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
     assert pate("aggregate", votes, *words).exit_code == 5
-
-
-def test_attempts_at_the_same_moment_know_of_each_other(tmp_path):
-    """All are opened on an empty record; two fit the budget, and neither forgets the other."""
-    path = tmp_path / "record.json"
-    words = {"epsilon": 1.0, "delta": 1e-5, "refusal_epsilon": 0.5}
-    one, other, third = (AttemptBook(path, **words, budget=2.0, name=name) for name in "abc")
-    one.enter()
-    other.enter()
-    assert [attempt["outcome"] for attempt in attempts(path)] == ["pending"] * 2
-    with pytest.raises(UnreachableError):
-        third.enter()
-    assert one.ended(passed=False).epsilon == 1.5  # the other is still pending
-    assert other.ended(passed=True).epsilon == 1.5
-    assert [attempt["outcome"] for attempt in attempts(path)] == ["refused", "passed"]
-    # What was left by the refusal is there for the third.
-    with pytest.raises(UnreachableError, match=r"0\.5 is left"):
-        third.enter()
 
 
 KILLED = """
 import json, os
 from pate_cli.core.noise import Noise
 def comes_up(self, log_chance):
-    assert [a["outcome"] for a in json.load(open("votes.spent.json"))["attempts"]] == ["pending"]
+    assert [a["outcome"] for a in json.load(open("votes.spent.json"))["runs"]] == ["pending"]
     os.kill(os.getpid(), 9)
 Noise.comes_up = comes_up
 from pate_cli.__main__ import main
@@ -196,7 +182,7 @@ main()
 
 
 def test_a_crash_leaves_the_attempt_pending(votes, folder):
-    words = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60)
+    words = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *map(str, words)], capture_output=True, check=False
     )
@@ -243,7 +229,7 @@ def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monke
     done = pate(*words)
     assert done.exit_code == 130
     assert done.stderr.endswith(
-        "interrupted; nothing was released; the attempt at epsilon 1.5 stays in votes.spent.json "
+        "interrupted; nothing was released; the run at epsilon 1.5 stays in votes.spent.json "
         "and counts\n"
     )
     assert [one["outcome"] for one in attempts()] == ["pending"]
@@ -256,7 +242,7 @@ def test_an_error_after_the_entry_says_that_the_attempt_counts(pate, votes, monk
     monkeypatch.setattr(ConfidentGNMax, "score", failing)
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
     assert done.exit_code == 1
-    assert "the attempt at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]
+    assert "the run at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]
 
 
 def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
@@ -275,6 +261,22 @@ def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
     assert (done.exit_code, done.stdout) == (5, "")
     assert "the least is about" in done.stderr
     assert names(folder) == []
+
+
+def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
+    """The cron job: it runs where it is put, and the account lies beside the votes."""
+    heads(refuse=False)
+    words = ("aggregate", votes, "--target-epsilon", 0.5, *BARE[2:], "--budget", 0.6)
+    for name, expected in (("monday", 0), ("tuesday", 5)):
+        (folder / name).mkdir()
+        monkeypatch.chdir(folder / name)
+        done = pate(*words)
+        assert done.exit_code == expected, done.stderr
+    assert f"1 run in {votes}.spent.json spent 0.5000" in done.stderr
+    assert names(folder / "tuesday") == []
+    assert f"joins the record {votes}.spent.json" in done.stderr
+    alone = pate(*words[:-2], "--no-record")
+    assert json.loads(alone.stdout)["spent"] is None
 
 
 def test_without_rows_the_target_decides_them(pate, votes, heads):
@@ -303,8 +305,9 @@ def test_a_dry_run_tells_the_chance_of_a_made_up_ensemble(pate, votes, folder):
         (["--target-epsilon", "1", "--refusal-epsilon", "2"], "--refusal-epsilon must be"),
         (["--target-epsilon", "0"], "--target-epsilon must be positive"),
         (["--refusal-epsilon", "1"], "--refusal-epsilon goes with --target-epsilon"),
-        (["--budget", "1"], "--budget goes with --target-epsilon"),
-        (["--spend", "x.json"], "--spend goes with --target-epsilon"),
+        (["--budget", "1", "--no-record"], "--budget needs a record"),
+        (["--spend", "x.json", "--ensemble", "x"], "--spend and --ensemble contradict"),
+        (["--ensemble", "../x"], "--ensemble is a name"),
         (["--release", "target"], "--target-epsilon"),
         (["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional"], "lnmax"),
     ],

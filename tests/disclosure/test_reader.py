@@ -66,7 +66,7 @@ def test_secrets_are_called_so(tmp_path):
     )
     record = pate.release(done.ledger, release="none", seed=2, again=True).record
     refused(done.ledger.to_json(), "is a ledger, which is SECRET")
-    refused(record.to_json(), "is a record of releases, which is SECRET")
+    refused(record.to_json(), "is a record, which pate spent shows")
 
 
 def test_a_quote_is_no_report():

@@ -12,10 +12,11 @@ import pytest
 
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import LabelFormat, ReleaseKind, Voting
+from pate_cli.core.words import Adjacency, LabelFormat, ReleaseKind, Voting
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.record import Outcome, RunKind
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
 from pate_cli.mechanisms.gnmax import GNMax
 from runs import Given, round_of
@@ -146,8 +147,10 @@ def test_words_match_numbers():
     assert "sanitized upper bound" in upper.summary
     assert "too low about half the time" in unbiased.summary
     assert "holds whatever the votes" in none.summary
-    assert none.covers == "all labels"
-    assert upper.covers == "all labels and the sanitized epsilon together"
+    assert none.covers == "all labels; earlier runs: not tracked"
+    assert upper.covers == (
+        "all labels and the sanitized epsilon together; earlier runs: not tracked"
+    )
     texts = {one.id: one.text for one in upper.statements}
     assert "except with probability delta_failure" in texts["this-file"]
     texts = {one.id: one.text for one in unbiased.statements}
@@ -170,6 +173,7 @@ def fields_of(kind):
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
     allowed = {str, int, float, bool, type(None), typing.Any, Voting, LabelFormat}
+    allowed |= {RunKind, Outcome, Adjacency}
     for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:

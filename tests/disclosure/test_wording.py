@@ -24,7 +24,7 @@ def test_the_words_of_a_report_are_those_of_its_facts(kind):
     report, _ = reports.made(kind)
     emptied = dataclasses.replace(
         report, summary="x", adjacency="x", covers="x", statements=(), sound=not report.sound,
-        crosscheck=dataclasses.replace(report.crosscheck, compared="x"),
+        crosscheck=report.crosscheck and dataclasses.replace(report.crosscheck, compared="x"),
     )  # fmt: skip
     assert worded(emptied) == report
 
@@ -35,7 +35,9 @@ CLAIMS = {
     "unbiased": {"all-votes", "this-file"},
     # The charge of a later round may depend on the labels of an earlier one.
     "rounds": {"all-votes", "released-epsilon"},
-    "draws": {"all-votes", "released-epsilon"},
+    "draws": {"all-votes", "released-epsilon", "total", "sum"},
+    "kept": {"all-votes", "total", "sum"},
+    "account": {"all-votes", "external", "total", "sum"},
     "passed": {"all-votes", "refusal"},
     "refused": {"all-votes", "refusal"},
     "groups": {"all-votes", "by-group"},

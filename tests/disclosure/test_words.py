@@ -22,7 +22,7 @@ from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
-from pate_cli.disclosure.report import Spent
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import best_guess, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,6 +239,9 @@ def test_a_target_is_never_shown_as_less():
 def test_words_claim_what_the_statements_do(kind):
     for report in (reports.made(kind)[0], claimed(kind)):
         found = sections(report)
+        if not report.private:
+            assert list(found) == ["Nothing is promised"]
+            continue
         told = " ".join(found["Promised"])
         holding = any(reading.holds for reading in report.statements)
         bound = holding and report.sound
@@ -318,10 +321,17 @@ def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_recor
 
 def test_attempts_add_up_where_there_are_several():
     alone, again = (
-        words(claimed("passed", spent=Spent(count, 1.5 * count, 1e-5 * count))) for count in (1, 2)
+        words(claimed("passed", spent=Spent(1.5 * count, 1e-5 * count, attempts=count)))
+        for count in (1, 2)
     )
-    assert "add up to" not in alone
-    assert "The 2 attempts in the record, this one included, add up to epsilon 3 at delta" in again
+    assert "in the record cost" not in alone
+    assert "All 2 runs in the record cost epsilon 3 at delta 2e-05 together" in again
+    kept, _ = reports.made("kept")
+    told = words(kept)
+    assert f"cost epsilon {shown(kept.spent.epsilon)} at delta 2e-05 together: that is" in told
+    assert "If a run was chosen by what earlier ones released, epsilon" in told
+    # What it is worth is said of the total alone.
+    assert told.count("on pate's scale") == 1
 
 
 # --- pages ---------------------------------------------------------------------------------------

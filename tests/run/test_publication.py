@@ -149,6 +149,6 @@ def test_a_ledger_of_what_has_none_is_refused_before_anything_is_read(tmp_path):
 
 def test_a_record_is_no_output(tmp_path):
     to = pate.Destination("l.csv", report="spent.json", force=True)
-    with pytest.raises(UsageError, match=r"spent\.json is the record of attempts"):
+    with pytest.raises(UsageError, match=r"spent\.json is the record of what was spent"):
         pate.aggregate(VOTES, layout="counts", target_epsilon=9.0, record="spent.json", into=to)
     assert names(tmp_path) == []

@@ -397,6 +397,12 @@ def _interrupted(*_given, **_more):
     raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("record", [3, True, ["a"]])
+def test_a_record_is_a_path_or_false(record):
+    with pytest.raises(PateError, match="`record`"):
+        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, layout="counts", record=record)
+
+
 def test_a_budget_needs_a_record():
     with pytest.raises(UsageError, match="needs a record"):
         pate.aggregate(COUNTS, "gnmax", sigma2=4.0, layout="counts", budget=9.0)

@@ -15,11 +15,14 @@ import pate_cli as pate
 import reports
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.errors import PateError, ReportError, UsageError
-from pate_cli.core.words import Adjacency
+from pate_cli.core.words import Adjacency, LabelFormat
 from pate_cli.disclosure.charge import CHARGE
 from pate_cli.disclosure.explain import explain
+from pate_cli.disclosure.guarantee import UNTRACKED
 from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.report import SCHEMA_VERSION, Spent
+from pate_cli.disclosure.record import Outcome, RunKind
+from pate_cli.disclosure.report import SCHEMA_VERSION, LabelFile
+from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import claimed_gap, worded
 from pate_cli.verbs import verify as verbs
 from pate_cli.verbs.verify import FAILED, FAILS, HOLDS, HOLDS_BUT, OPEN, verify
@@ -48,6 +51,12 @@ def of(data):
 
 def as_of(report, version):
     """The file of an earlier version of the schema."""
+    if version < 7:
+        said = [one for one in report.statements if one.id not in ("total", "sum")]
+        report = dataclasses.replace(
+            report, covers=report.covers.removesuffix(UNTRACKED), spent=None,
+            summary=report.summary.partition(" All ")[0], statements=tuple(said),
+        )  # fmt: skip
     return dataclasses.replace(report, read_as=version).to_dict()
 
 
@@ -215,7 +224,7 @@ def explained(data):
 
 @pytest.mark.parametrize("version", [3, 4, SCHEMA_VERSION])
 def test_explain_does_not_pass_on_the_words_of_others(version):
-    for kind in ("upper", "passed", "seeded"):
+    for kind in ("upper", "passed"):
         data = as_of(reports.made(kind)[0], version)
         assert "these words are not ours" not in explained(data)
         for way, text in sentences(data | {"crosscheck": {"compared": "x"}}):
@@ -341,7 +350,7 @@ def test_a_target_is_bound_to_its_labels(tmp_path):
             )
         else:
             assert named(found, FAILED) == set()
-            assert named(found, OPEN) == {"coin", "earlier attempts", "labels by parameters"}
+            assert named(found, OPEN) == {"coin", "labels by parameters"}
             assert "csv holds none, and so not the target" in told(found)["labels by parameters"]
         # It does not help to leave the hash out, or to call the report one of an earlier version.
         bare = dataclasses.replace(forged, labels=None)
@@ -429,17 +438,60 @@ def test_a_target_is_met_or_tested():
 
 
 @pytest.mark.parametrize("kind", ["passed", "refused", "met"])
-def test_attempts_cost_something_and_are_always_open(kind):
+def test_attempts_of_earlier_versions_cost_something_and_are_always_open(kind):
     report, _ = reports.made(kind)
 
     def spent(attempts, epsilon=report.epsilon, delta=report.delta):
-        return HERE(dataclasses.replace(report, spent=Spent(attempts, epsilon, delta)))
+        told = Spent(epsilon, delta, attempts=attempts)
+        return HERE(worded(dataclasses.replace(report, spent=told, read_as=6)))
 
     assert "record" in named(spent(50), FAILED)
-    for found in (spent(50, report.epsilon + 1.0, 50e-5), spent(1), HERE(report)):
+    for found in (spent(50, report.epsilon + 1.0, 50e-5), spent(1)):
         assert (found.verdict, "earlier attempts" in named(found, OPEN)) == (HOLDS_BUT, True)
     assert told(spent(1))["earlier attempts"].startswith("they are in the record")
-    assert told(HERE(report))["earlier attempts"].startswith("no record")
+    assert told(HERE(report))["earlier runs"] == "not tracked"
+
+
+FORGED = {
+    "less in all": {"epsilon": 1.0},
+    "less delta": {"delta": 1e-6},
+    "less as a sum": {"sum_epsilon": 1.0},
+    "another theorem": {"method": "one"},
+}
+
+
+@pytest.mark.parametrize("kind", ["kept", "account"])
+@pytest.mark.parametrize("lie", FORGED)
+def test_an_account_says_what_its_runs_cost(kind, lie):
+    report, _ = reports.made(kind)
+    spent = dataclasses.replace(report.spent, **FORGED[lie])
+    assert "record" in named(HERE(worded(dataclasses.replace(report, spent=spent))), FAILED)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0.1}, {"outcome": Outcome.PENDING}, {"answers": 7}, {"delta": 1e-6},
+        {"time": "2020-01-01T00:00:00Z"}, {"id": "0" * 32}, {"kind": RunKind.COMPOSITION},
+    ],
+)  # fmt: skip
+def test_this_run_stands_in_it_as_it_is(changes):
+    report, _ = reports.made("kept")
+    labelled = dataclasses.replace(report, labels=LabelFile(LabelFormat.CSV, 9, "0" * 64, None))
+    *earlier, own = report.spent.runs
+    assert own.id == report.run
+    spent = Spent.of([*earlier, dataclasses.replace(own, **changes)])
+    found = HERE(worded(dataclasses.replace(labelled, spent=spent)))
+    assert "record" in named(found, FAILED), changes
+
+
+def test_a_run_left_out_is_a_smaller_total_and_not_a_forged_one():
+    """Whether the record tells of all runs is its holder's word; nobody outside can say."""
+    report, _ = reports.made("kept")
+    spent = Spent.of(report.spent.runs[1:])
+    found = HERE(worded(dataclasses.replace(report, spent=spent)))
+    assert "record" not in named(found, FAILED)
+    assert told(found)["earlier runs"] == "those in spent, or its holder knows more"
 
 
 def test_noise_from_a_seed_holds_nothing():

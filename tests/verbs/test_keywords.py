@@ -133,7 +133,6 @@ def test_a_keyword_near_none_is_refused_as_well():
         ("workers", True, "a whole number"),
         ("seed", 1.5, "a whole number or None"),
         ("keep_ledger", 1, "True or False"),
-        ("record", 3, "text or a path or None"),
         ("engine", None, "text"),
         ("confidence", [0.9], "a number or None"),
     ],

@@ -86,27 +86,27 @@ def locate(
             raise VoteError(f"{name}: is a terminal; pipe a file of votes into it")
         note_stream(what, stream)
         return locator.piped(stream, name)
+    name = public_name(source)
     if is_address(source):
-        name = public_name(source)
         with reachable(name, VoteError):
             several, parts = _behind(source, name, locator.ids)
         _noted(parts, what)
         return locator.several_files(name, parts) if several else locator.one_file(name, parts[0])
     path = Path(source)
-    with _readable(source):
+    with _readable(name):
         if not path.exists():
             if _GLOB.search(source):
-                return locator.several_files(source, _noted(_matching(source), what))
-            raise VoteError(f"{source}: no such file or folder")
+                return locator.several_files(name, _noted(_matching(source), what))
+            raise VoteError(f"{name}: no such file or folder")
         if path.is_dir():
-            inside = _walked(source, (), _entries_of(path), locator.ids)
+            inside = _walked(name, (), _entries_of(path), locator.ids)
             parts = [_local_part(path.joinpath(*at)) for at in inside]
-            return locator.several_files(source, _noted(parts, what))
+            return locator.several_files(name, _noted(parts, what))
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
             with path.open("rb") as stream:
-                return locator.piped(stream, source)
-    (part,) = _noted([_local_part(path, source)], what)
-    return locator.one_file(source, part)
+                return locator.piped(stream, name)
+    (part,) = _noted([_local_part(path, name)], what)
+    return locator.one_file(name, part)
 
 
 def _noted(parts: list[SourceFile], what: str) -> list[SourceFile]:
@@ -251,7 +251,7 @@ def _marked(start: bytes) -> Format | None:
 
 def _local_part(path: Path, name: str | None = None) -> SourceFile:
     """Absolute, for another process may stand in another folder."""
-    return SourceFile(str(path) if name is None else name, str(path.absolute()))
+    return SourceFile(public_name(path) if name is None else name, str(path.absolute()))
 
 
 def _head(part: SourceFile) -> bytes:
@@ -297,7 +297,7 @@ def _matching(source: str) -> list[SourceFile]:
     places = sorted(set(_matched(pieces[wild:], (), _entries_of(base))))
     found = [path for path in (base.joinpath(*at) for at in places) if path.is_file()]
     if not found:
-        raise VoteError(f"{source}: no file matches")
+        raise VoteError(f"{public_name(source)}: no file matches")
     return [_local_part(path) for path in found]
 
 

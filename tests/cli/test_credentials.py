@@ -1,0 +1,266 @@
+"""Whatever address is given anywhere on a command line, its password and its query are not shown.
+
+Commands and their options are found in the application: a new one is looked at without a word here.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pate_cli as pate_library
+from pate_cli.cli import app, terminal
+from pate_cli.core import errors
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+
+SHARES = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
+TARGET = ("--target-epsilon", 60, "--max-queries", 20)
+# The words of a command, where they are not what is asked about.
+WORDS = {"votes": "votes.npy", "ledgers": "a.ledger", "report": "r.json"}
+# What makes it quick.
+USUAL = {
+    "aggregate": SHARES,
+    "cost": SHARES,
+    "smooth-sensitivity": SHARES,
+    "tune": (*TARGET, *SHARES),
+    "verify": ("--without-dp-accounting",),
+}
+# What is said instead, so that an option is read at all.
+INSTEAD = {
+    "aggregate --spend": (*SHARES, *TARGET),
+    "cost --truth": ("--accuracy",),
+    "tune --prior": (*TARGET, *SHARES, "--prior-weight", 4),
+    "tune --threshold": TARGET,
+    "tune --sigma1": TARGET,
+    "tune --sigma2": TARGET,
+    **{
+        f"{name} {flag}": beside
+        for name in ("aggregate", "cost", "smooth-sensitivity")
+        for flag, beside in (
+            ("--student", ("--mechanism", "interactive", *SHARES)),
+            ("--queries", ("--layout", "long", *SHARES)),
+            ("--prior-weight", ("--prior", "guesses.npy", *SHARES)),
+        )
+    },
+}
+# The content of a file that is there; votes do for whatever is not here.
+CONTENT = {
+    "label_names": "names.txt",
+    "ledgers": "a.ledger",
+    "report": "r.json",
+    "labels": "l.csv",
+    "external": "curve.json",
+    "groups": "groups.csv",
+    "prior": "guesses.npy",
+}
+SUFFIX = {"--plot": ".png", "--per-query": ".csv", "--output": ".csv"}
+AMOUNTS = ("--threshold", "--sigma1", "--sigma2", "--prior-weight")
+FORCED = {"aggregate": ("--force",), "release": ("--force", "--again")}
+OUTPUTS = (
+    "--plot",
+    "--per-query",
+    "--output",
+    "--report",
+    "--export-rdp",
+    "--ledger",
+    "--spend",
+    "--checkpoint",
+)
+ADDRESSES = {
+    "nowhere": "nowhere://KEY:sesame@bucket/folder/x.npy?secret_key=sesame",
+    "malformed": "s3://KEY:sesame/sesame@bucket/x.npy?secret_key=sesame",
+    "no bucket": "s3://KEY:sesame",
+    "a user of a disk": "file://KEY:sesame@host/x.npy",
+    "lost a slash": "s3:/KEY:sesame@bucket/x.npy",
+    "a scheduler": "tls://user:sesame@127.0.0.1:9",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where on a command line a text or a path can stand."""
+
+    command: str
+    name: str
+    flag: str | None
+
+    @property
+    def id(self):
+        return f"{self.command} {self.flag or self.name}"
+
+    def line(self, value):
+        """A command line with a value there."""
+        words = [(name, WORDS.get(name)) for name in spoken(self.command)]
+        beside = INSTEAD.get(self.id, USUAL.get(self.command, ()))
+        if self.flag is None:
+            words = [(name, value if name == self.name else word) for name, word in words]
+        else:
+            beside = (*beside, self.flag, f"@{value}" if self.flag == "--label-names" else value)
+        return [self.command, *(word for _, word in words if word is not None), *beside]
+
+
+def parameters(callback):
+    """Each parameter of a command with what it takes and how it is spelled; None for a word."""
+    for name, hint in get_type_hints(callback, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            kind, info = get_args(hint)[0], get_args(hint)[-1]
+            spelled = [info.default, *(info.param_decls or ())]
+            flags = [flag for flag in spelled if isinstance(flag, str) and flag.startswith("--")]
+            yield name, kind, flags[0] if flags else None
+
+
+def takes_text(kind):
+    return kind in (str, Path) or any(map(takes_text, get_args(kind)))
+
+
+CALLBACKS = {found.name: found.callback for found in app.app.registered_commands}
+PLACES = [
+    Place(command, name, flag)
+    for command, callback in CALLBACKS.items()
+    for name, kind, flag in parameters(callback)
+    if takes_text(kind)
+]
+
+
+def spoken(command):
+    """The words of a command in order."""
+    return [name for name, _, flag in parameters(CALLBACKS[command]) if flag is None]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder of whatever a command can read."""
+    home = tmp_path_factory.mktemp("files")
+    counts = SyntheticEnsemble(teachers=40, classes=4, queries=20).draw(3)[0]
+    np.save(home / "votes.npy", counts)
+    np.save(home / "guesses.npy", counts.argmax(axis=1))
+    (home / "names.txt").write_text("ant\nbee\ncow\ndog\n")
+    (home / "groups.csv").write_text("group\n" + "a\n" * 40)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        runner = CliRunner()
+        for words in (
+            ("-o", "l.csv", "--report", "r.json", "--export-rdp", "curve.json"),
+            ("-o", "m.csv", "--report", "m.json", "--ledger", "a.ledger"),
+        ):
+            done = runner.invoke(app.app, ["aggregate", "votes.npy", *map(str, SHARES), *words])
+            assert done.exit_code == 0, done.stderr
+    return home
+
+
+@pytest.fixture
+def here(files, folder):
+    """A copy of it to run in."""
+    shutil.copytree(files, folder, dirs_exist_ok=True)
+    return folder
+
+
+def shown(done):
+    """All that a run has said, which was about what it was asked."""
+    said = done.stdout + done.stderr
+    assert not re.search("no such option|unexpected extra|goes with|go together", said)
+    return said
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_no_password_of_an_address(place, here, pate, monkeypatch):
+    """Whoever names a file leaves it out, even where nobody looks at the whole message."""
+    if place.flag not in AMOUNTS:
+        monkeypatch.setattr(errors, "withheld", str)
+        monkeypatch.setattr(terminal, "withheld", str)
+    # Of a demo each is a whole run.
+    for what in list(ADDRESSES)[:: 3 if place.command == "demo" else 1]:
+        assert "sesame" not in shown(pate(*place.line(ADDRESSES[what]))), what
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_no_password_of_what_is_there(place, here, pate, monkeypatch):
+    """A folder may have the name of an address that has lost a slash."""
+    name = f"x{SUFFIX.get(place.flag, '.npy')}"
+    inside = Path("s3:", "KEY:sesame@bucket")
+    inside.mkdir(parents=True)
+    if place.flag not in OUTPUTS:
+        for home in (inside, here):
+            shutil.copy(CONTENT.get(place.name, "votes.npy"), home / name)
+    # What a run leaves behind is looked at by a person, and by a pipe.
+    for by_person in (True, False) if place.flag in OUTPUTS else (True,):
+        monkeypatch.setattr(terminal, "read_by_person", lambda seen=by_person: seen)
+        for address in (f"{inside / name}", f"{here.as_uri()}/{name}?key=sesame"):
+            done = pate(*place.line(address), *FORCED.get(place.command, ()))
+            assert "sesame" not in shown(done), (address, by_person)
+
+
+def test_a_record_that_holds_more_than_one_attempt(here, pate):
+    inside = Path("s3:", "KEY:sesame@bucket")
+    inside.mkdir(parents=True)
+    for name in ("1.csv", "2.csv"):
+        words = (*SHARES, *TARGET, "--spend", inside / "spent.json", "-o", name, "--report", "-")
+        done = pate("aggregate", "votes.npy", *words)
+        assert done.exit_code == 0, done.stderr
+    assert "2 attempts in s3:/bucket/spent.json cost" in done.stderr
+    assert "sesame" not in done.stderr
+
+
+def test_no_password_of_what_no_option_is(pate):
+    """What Typer says of a command line quotes it."""
+    address = ADDRESSES["nowhere"]
+    for words in (
+        [address],
+        ["verify", "r.json", "l.csv", address],
+        ["aggregate", "votes.npy", "--layout", address],
+        ["aggregate", "votes.npy", "--seed", address],
+        ["aggregate", "votes.npy", f"--nothing={address}"],
+        ["cost", "votes.npy", f"-o{address}"],
+    ):
+        done = pate(*words)
+        assert done.exit_code == 2, words
+        assert "sesame" not in done.stdout + done.stderr, words
+
+
+ASKED = {
+    "verify": lambda address: pate_library.verify(address),
+    "its labels": lambda address: pate_library.verify("r.json", address),
+    "its prior": lambda address: pate_library.verify("r.json", prior=address),
+    "explain": lambda address: pate_library.explain(address),
+    "votes": lambda address: pate_library.aggregate(address),
+    "into": lambda address: pate_library.aggregate("votes.npy", into=address),
+    "checkpoint": lambda address: pate_library.aggregate("votes.npy", checkpoint=address),
+    "engine": lambda address: pate_library.aggregate("votes.npy", engine=address),
+    "prior": lambda address: pate_library.aggregate("votes.npy", prior=address),
+    "groups": lambda address: pate_library.aggregate("votes.npy", groups=address),
+    "names": lambda address: pate_library.aggregate("votes.npy", label_names=f"@{address}"),
+    "record": lambda address: pate_library.aggregate(
+        "votes.npy", target_epsilon=60.0, record=address
+    ),
+    "truth": lambda address: pate_library.accuracy("votes.npy", address),
+    "ledger": lambda address: pate_library.Ledger.read(address),
+    "external": lambda address: pate_library.release(
+        [pate_library.Ledger.read("a.ledger")], external=[address]
+    ),
+    "tune": lambda address: pate_library.tune(address, target_epsilon=60.0),
+    "save": lambda address: pate_library.aggregate("votes.npy", seed=1).report.save(address),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_no_password_in_a_traceback(ask, here):
+    """What caused a refusal is shown with it."""
+    for what in ("nowhere", "malformed", "a user of a disk"):
+        with pytest.raises(pate_library.PateError) as refused:
+            ask(ADDRESSES[what])
+        assert "sesame" not in "".join(traceback.format_exception(refused.value)), what
+
+
+def test_no_password_in_a_notebook():
+    address = ADDRESSES["nowhere"]
+    shown = repr(pate_library.Destination(address, ledger=Path("a.ledger")))
+    assert "labels='nowhere://bucket/folder/x.npy', report='nowhere://bucket/folder/x." in shown
+    assert "sesame" not in shown

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pate_cli.cli import terminal
-from pate_cli.cli.options import Without, WordOptions, spread
+from pate_cli.cli.options import OutputOptions, Without, WordOptions, spread
+from pate_cli.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
@@ -27,14 +28,34 @@ def explain(
             show_default=False,
         ),
     ],
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page to read, print and sign instead; - is stdout.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
     view: Annotated[WordOptions, Without("plot")],
+    output: Annotated[OutputOptions, Without("quiet")],
 ) -> None:
     """Say what a report promises, to whom, on what that rests, and what it does not cover.
 
-    Reads nothing but the public report, so what it says may be published as well.
+    Reads nothing but the public report, so what it says may be published as well. With --html it
+    is one page that stands by itself, for whoever must sign that labels may be handed out.
     """
     import pate_cli as pate
 
+    if html is not None:
+        if view.as_json or view.as_table:
+            flag = "--json" if view.as_json else "--table"
+            raise UsageError(f"{flag} does not go with --html, which writes a page instead")
+        with output.outputs() as out:
+            out.reserve(html)
+            out.write(html, pate.explain(report).to_html().encode())
+        return
     found = pate.explain(report)
     view.show(found.to_dict(), lambda _: _print(found))
 

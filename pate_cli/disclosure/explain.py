@@ -6,10 +6,12 @@ what a stranger's report says in sentences is not passed on as a promise.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
+from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +22,14 @@ from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, shown
 from pate_cli.disclosure.guarantee import FIXED
+from pate_cli.disclosure.page import page
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.told import Told
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
 from pate_cli.disclosure.wording import worded
+from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 
@@ -33,6 +38,7 @@ _SHAPE: Final = frozenset(
     {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
 _SANITIZED: Final = "sanitized.epsilon"
+_PAGES: Final = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,17 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """What a report says, in words; public as the report is."""
+    """What a report says, in words; public as the report is.
+
+    Attributes:
+        sections: in order.
+        report: with the words that its facts are worth.
+        sha256: of the report as its own file has it.
+    """
 
     sections: tuple[Section, ...]
+    report: Report
+    sha256: str
 
     @property
     def releasable(self) -> bool:
@@ -68,6 +82,26 @@ class Explanation(Result):
             name: np.array([row[place] for row in rows])
             for place, name in enumerate(("title", "text"))
         }
+
+    def to_html(self) -> str:
+        """One page by itself, for whoever must sign that labels may be handed out."""
+        return page(
+            Told(
+                report=self.report,
+                sections={section.title: section.texts for section in self.sections},
+                mechanisms=_voters(self.report),
+                textbook=tuple(_textbook(self.report)),
+                unit=_protected(self.report),
+                sha256=self.sha256,
+            )
+        )
+
+    def write(self, file: ByteSink, path: str | PathLike[str]) -> None:
+        """Write the content of a file named `path`; of .html it is the page."""
+        if PurePath(path).suffix.lower() in _PAGES:
+            file.write(self.to_html().encode())
+        else:
+            super().write(file, path)
 
     def preview(self) -> Iterator[tuple[object, ...]]:
         """All of it: it is read, not looked at."""
@@ -89,6 +123,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> [section.title for section in pate.explain(done.report).sections]
         ['What was done', 'Promised', 'To whom', 'To be published', 'Exactly']
+        >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
 
     Args:
         report: as `aggregate` or `release` made it, or its file, by path or address; "-" is
@@ -99,6 +134,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     """
     if not isinstance(report, Report):
         report = read_report(report).report
+    sha256 = hashlib.sha256(report.to_json().encode()).hexdigest()
     report, others = _in_our_words(report)
     named = (
         ("Nothing is promised", _seeded(report)),
@@ -113,7 +149,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     )
     found = [Section(title, tuple(texts)) for title, texts in named]
     said = tuple(section for section in found if section.texts)
-    return Explanation(said if report.private else said[:1])
+    return Explanation(said if report.private else said[:1], report, sha256)
 
 
 def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
@@ -159,6 +195,10 @@ def _by_record(report: Report) -> bool:
     return bool(report.external) or _most_teachers(report) > 1
 
 
+def _protected(report: Report) -> str:
+    return "each record" if _by_record(report) else "all that one teacher was trained on"
+
+
 def _seeded(report: Report) -> Iterator[str]:
     if not report.private:
         yield report.summary
@@ -177,9 +217,14 @@ def _done(report: Report) -> Iterator[str]:
     else:
         several = "" if len(report.rounds) == 1 else f" in {len(report.rounds)} rounds"
         yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
-    yield from dict.fromkeys(_voted(report, facts["mechanism"]) for facts in report.rounds)
+    yield from _voters(report)
     yield from _guessed(report)
     yield f"Written by pate {report.tool}."
+
+
+def _voters(report: Report) -> tuple[str, ...]:
+    """Who voted, and with what noise; rounds that have the same say it once."""
+    return tuple(dict.fromkeys(_voted(report, facts["mechanism"]) for facts in report.rounds))
 
 
 def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
@@ -226,13 +271,19 @@ def _promised(report: Report) -> Iterator[str]:
             yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
         yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
-    if spent is not None and not alone:
+    # A run of which nothing is claimed leaves nothing to claim of all together.
+    if spent is not None and not alone and (report.claims("total") or not spent.runs):
         yield _together(spent)
     if epsilon != public and report.tested is None and report.claims("all-votes"):
         several = len(report.rounds) > 1 or report.external
         yield f"Whatever the votes, epsilon is at most {shown(public)}" + (
             f", if {FIXED}." if several else "."
         )
+    yield from _textbook(report)
+
+
+def _textbook(report: Report) -> Iterator[str]:
+    """What any accountant can repeat, beside what is promised."""
     crosscheck = report.crosscheck
     if crosscheck is not None and not _refused(report):
         known = [
@@ -292,10 +343,9 @@ def _to_whom(report: Report) -> Iterator[str]:
     yield report.adjacency
     if not _claimed(report):
         return
-    whole = "each record" if _by_record(report) else "all that one teacher was trained on"
     yield (
-        f"So what is protected is {whole}, against whoever sees what was released, whatever else "
-        "they know or compute."
+        f"So what is protected is {_protected(report)}, against whoever sees what was released, "
+        "whatever else they know or compute."
     )
     for group in report.groups:
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from typing import Final
 
@@ -16,6 +17,13 @@ _MOST: Final = 1e18
 def shown(value: float) -> str:
     """A number in at most six significant digits."""
     return f"{significant_up(Decimal(repr(float(value)))):g}"
+
+
+def tabled(value: float | None) -> str:
+    """A number as a table shows it, that may not be known, or be no bound."""
+    if value is None:
+        return "–"
+    return shown(value) if math.isfinite(value) else "unbounded"
 
 
 def nats(epsilon: float) -> str:

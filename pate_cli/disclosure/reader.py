@@ -25,7 +25,14 @@ from pate_cli.disclosure.guarantee import DRAWS
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
-from pate_cli.files.addresses import is_address, public_name, stored_content
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    stored_content,
+)
+from pate_cli.files.inputs import note, note_stream
 from pate_cli.files.sealed_json import content_of, named
 
 _LARGEST: Final = 1 << 26
@@ -58,13 +65,18 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
 
     Raises:
         ReportError: it cannot be read, or as for `parse_report`; the message names the file.
+        UsageError: it is an output of the command, too.
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
     name = os.fspath(path)
     if is_address(name):
+        with reachable(public_name(name), ReportError):
+            filesystem, inside = filesystem_of(name)
+        note("the report", (inside, filesystem))
         content = stored_content(name, most=_LARGEST, error=ReportError)
     else:
+        note("the report", (name, None))
         with named(path, ReportError):
             content = content_of(path, most=_LARGEST, error=ReportError)
     return parse_report(content, public_name(path))
@@ -73,6 +85,7 @@ def read_report(path: str | PathLike[str]) -> ReadReport:
 def _from_pipe() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise ReportError("cannot read standard input: it is closed")
+    note_stream("the report", sys.stdin)
     return sys.stdin.buffer.read(_LARGEST + 1)
 
 

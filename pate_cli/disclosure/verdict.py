@@ -47,6 +47,16 @@ def best_guess(epsilon: float, delta: float) -> float:
     return (1.0 + check_delta(delta) * other) / (1.0 + other)
 
 
+def percent_right(epsilon: float, delta: float) -> float:
+    """`best_guess` in percent, rounded up to one decimal: 100 where nothing is promised.
+
+    Raises:
+        ParameterError: a number out of range.
+    """
+    # Up, past what round-off may have taken from it.
+    return math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10
+
+
 def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> Verdict:
     """The word and its meaning; numbers are rounded up.
 
@@ -59,8 +69,7 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> Verdict:
             released-epsilon with either file first.
     """
     word = next((name for most, name in _BANDS if epsilon <= most), "hardly any")
-    # Up, past what round-off may have taken from it.
-    percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10
+    percent = percent_right(epsilon, delta)
     right, most = "is right", f"at most {percent:.1f}%"
     if percent >= 100.0:
         right, most = "may be right", "more than 99.9%"

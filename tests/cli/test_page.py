@@ -1,0 +1,91 @@
+"""`pate explain --html`: the page of a report as a file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+import pate_cli as pate_library
+
+NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
+
+
+@pytest.fixture
+def released(pate, votes, folder):
+    """A report."""
+    done = pate("aggregate", votes, *NOISE, "-o", "l.csv", "--report", "r.json")
+    assert done.exit_code == 0, done.stderr
+    return "r.json"
+
+
+def test_a_page_is_written_instead(pate, released):
+    told = pate("explain", released, "--html", "page.html")
+    assert (told.exit_code, told.stdout, told.stderr) == (0, "", "")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page == pate_library.explain(released).to_html()
+    assert json.loads(Path(released).read_text())["labels"]["sha256"] in page
+    assert stat.S_IMODE(Path("page.html").stat().st_mode) == 0o644
+
+
+def test_a_page_for_a_pipe(pate, released):
+    told = pate("explain", "-", "--html", "-", input=Path(released).read_bytes())
+    assert told.exit_code == 0
+    assert told.stdout == pate_library.explain(released).to_html()
+
+
+def test_a_page_that_is_there_is_kept(pate, refused, released):
+    Path("page.html").write_text("mine")
+    told = pate("explain", released, "--html", "page.html")
+    assert told.exit_code == 6
+    assert "page.html" in told.stderr
+    assert Path("page.html").read_text() == "mine"
+    assert pate("explain", released, "--html", "page.html", "--force").exit_code == 0
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("more", [(), ("--force",)])
+def test_the_report_is_never_replaced(pate, released, more):
+    before = Path(released).read_bytes()
+    Path("other.html").symlink_to(released)
+    for name in (released, f"./{released}", "other.html"):
+        told = pate("explain", released, "--html", name, *more)
+        assert told.exit_code == (2 if more else 6)
+        assert "is the report; give the output another name" in told.stderr or not more
+        assert Path(released).read_bytes() == before
+
+
+def test_a_report_at_an_address_is_never_replaced(pate, released):
+    before = Path(released).read_bytes()
+    address = Path(released).resolve().as_uri()
+    assert pate("explain", address, "--html", released, "--force").exit_code == 2
+    assert Path(released).read_bytes() == before
+    assert pate("explain", address, "--html", "page.html").exit_code == 0
+
+
+def test_no_page_of_what_is_no_report(pate, released, leftovers):
+    before = leftovers()
+    assert pate("explain", "l.csv", "--html", "page.html").exit_code == 3
+    assert pate("explain", "gone.json", "--html", "page.html").exit_code == 3
+    assert pate("explain", released, "--html", "gone/page.html").exit_code == 6
+    assert leftovers() == before
+
+
+@pytest.mark.parametrize("flag", ["--json", "--table"])
+def test_a_page_is_nothing_else(pate, refused, released, flag):
+    refused(
+        pate("explain", released, "--html", "page.html", flag),
+        2,
+        f"{flag} does not go with --html, which writes a page instead",
+    )
+    assert not Path("page.html").exists()
+
+
+def test_a_page_of_noise_from_a_seed_promises_nothing(pate, votes, folder):
+    pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
+    assert pate("explain", "s.json", "--html", "page.html").exit_code == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "Nothing is promised</h1>" in page
+    assert "Signature" not in page

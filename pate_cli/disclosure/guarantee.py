@@ -123,7 +123,7 @@ _NOT_PRIVATE = (
 
 UNRECORDED: Final = (
     "No record of earlier draws from these rounds was kept: they may not be charged, so no "
-    "statement holds. Leave out --no-spend."
+    "statement holds. Leave out --no-record."
 )
 
 
@@ -151,7 +151,7 @@ def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = Fa
     if not recorded:
         gaps.append(
             "earlier draws from these rounds, of which no record was kept, may not be charged; "
-            "leave out --no-spend"
+            "leave out --no-record"
         )
     return "; ".join(gaps) or None
 

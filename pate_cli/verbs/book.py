@@ -268,8 +268,13 @@ class Book:
             return True
         if self._run is None or not self._fresh:
             return False
-        with contextlib.suppress(OutputError, LedgerError), self._record() as record:
-            self._write(record.without(self._run))
+        with contextlib.suppress(OSError, OutputError, LedgerError), self._record() as record:
+            rest = record.without(self._run)
+            if rest.runs:
+                self._write(rest)
+            else:  # a file that is refused leaves nothing beside it
+                for path in self._places.paths:
+                    path.unlink(missing_ok=True)
             return True
         return False
 

@@ -240,10 +240,13 @@ def _places(read: _Read, asked: ReleaseWords) -> Places:
     if record is False:
         return Places()
     told = Places.of(None, record=record, ensemble=ensemble).paths
-    beside = [record_beside(path) for _, path in read.ledgers if path is not None]
-    kept = [Path(name) for ledger, _ in read.ledgers for name in ledger.records]
-    there = [path for path in (*kept, *beside) if path.is_file()]
-    paths = [*told, *read.records, *there] or beside
+    paths = [*told, *read.records]
+    for ledger, at in read.ledgers:
+        # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
+        # again from this ledger by itself.
+        beside = [] if at is None else [record_beside(at)]
+        there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
+        paths += there or beside
     return Places(tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1])
 
 

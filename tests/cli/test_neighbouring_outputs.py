@@ -49,8 +49,6 @@ def same_noise():
     """One secret for all runs: private, as `--seed` is not, so that reports say all they can."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
-        # Names of draws in a spend record.
-        patch.setattr("pate_cli.disclosure.ledger.random_name", lambda size: "0" * 2 * size)
         yield
 
 

@@ -1,4 +1,4 @@
-"""`pate release`: ledgers composed, one draw from each, every draw paid for."""
+"""`pate release`: one report of ledgers, reports and records, every draw of it paid for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import RunKind, SpendRecord
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
@@ -45,14 +46,36 @@ def released(pate):
 
 
 @pytest.fixture
-def forget(folder):
-    """Remove the records beside all ledgers, as if nothing had been released."""
+def record(votes):
+    """The record beside the votes, which every ledger of them names."""
+    return votes.with_name("votes.npy.spent.json")
+
+
+@pytest.fixture
+def forget(folder, record):
+    """Remove the records of the votes and beside all ledgers, as if nothing had been released."""
 
     def remove():
-        for record in folder.glob("*.spent.json"):
-            record.unlink()
+        for kept in (record, *folder.glob("*.spent.json")):
+            kept.unlink(missing_ok=True)
 
     return remove
+
+
+def draws_in(path):
+    """How many draws a record tells of."""
+    return sum(run.kind == RunKind.RELEASE for run in SpendRecord.read(path).runs)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def timeless(report):
+    """A report without what its draw alone has: the time, and a name that is random in a record."""
+    *runs, drawn = report["spent"]["runs"]
+    drawn = drawn | {"id": None, "time": None}
+    return report | {"time": None, "spent": report["spent"] | {"runs": [*runs, drawn]}}
 
 
 def draw_cost(shift):
@@ -92,7 +115,7 @@ def test_one_ledger_is_released_as_theory_says(kept, released, folder, kind, see
 
 @pytest.mark.parametrize("kind", ["upper", "unbiased"])
 def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
-    kept, released, folder, forget, kind
+    kept, released, folder, record, kind
 ):
     kept("a.json")
     kept("b.json", *KEEP, *STUDENT)
@@ -104,10 +127,11 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
     np.testing.assert_allclose(
         total.sensitivity[0], np.sum([part["sensitivity"][0] for part in parts], axis=0), rtol=1e-12
     )
+    nothing_drawn = record.read_bytes()
     both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 1)
-    forget()
+    record.write_bytes(nothing_drawn)
     turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 1)
-    assert both == turned
+    assert timeless(both) == timeless(turned)
     wanted = by_hand(paths, kind=kind, seed=1)
     assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12)) > 0.0
     assert both["mechanism"] == {"name": "composition", "rounds": 2}
@@ -123,14 +147,15 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
     held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
-    assert held == {"all-votes", "released-epsilon"}
+    assert held == {"all-votes", "released-epsilon", "total", "sum"}
     texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
     held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
-    assert held == {"all-votes", "this-file", "released-epsilon"}
+    # What a round costs by itself is known to the record of its run alone, so there is no sum.
+    assert held == {"all-votes", "this-file", "released-epsilon", "total"}
 
 
 def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
@@ -167,8 +192,10 @@ def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
 
 
 def unsealed(text):
-    """A ledger as versions wrote it that had no checksum."""
-    return text.replace('"schema_version": 2', '"schema_version": 1')
+    """A ledger as the version wrote it that had no checksum, and named no records."""
+    data = json.loads(text)
+    del data["records"]
+    return json.dumps(data | {"schema_version": 1})
 
 
 NO_LEDGER = (
@@ -186,8 +213,8 @@ DAMAGE = {
         "not a ledger: give a file that pate wrote with --ledger",
     ),
     "newer": (
-        lambda text: text.replace('"schema_version": 2', '"schema_version": 3'),
-        "the ledger has schema version 3, this tool reads 2; "
+        lambda text: text.replace('"schema_version": 3', '"schema_version": 4'),
+        "the ledger has schema version 4, this tool reads 3; "
         "use the version of pate that wrote it, or a newer one",
     ),
     "field": (
@@ -219,12 +246,21 @@ def test_a_missing_ledger_is_refused(pate, refused):
     refused(pate("release", "a.json"), 3, "cannot read a.json: No such file or directory")
 
 
-def test_a_report_is_no_ledger(kept, pate, refused, folder):
-    (folder / "r.json").write_text(json.dumps(kept("a.json")))
+def test_a_report_is_no_ledger(kept, pate, refused, released, folder):
+    """What it tells is released again; nothing of its votes can be drawn from it."""
+    whole = kept("a.json")
+    (folder / "r.json").write_text(json.dumps(whole))
+    for words in (["--release", "upper"], ["--release", "unbiased"], ["--again"]):
+        assert "a sanitized epsilon is of ledgers alone" in refused(
+            pate("release", "r.json", *words), 2
+        )
+    found = released("r.json")
+    assert found["epsilon"] == whole["epsilon"]
+    (folder / "no.json").write_text("{}")
     refused(
-        pate("release", "r.json"),
+        pate("release", "no.json"),
         3,
-        "r.json: not a ledger: give a file that pate wrote with --ledger",
+        "no.json: not a ledger: give a file that pate wrote with --ledger",
     )
 
 
@@ -241,7 +277,8 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
     words = ["a.json", *DRAW, "--spend", "spent.json", "--seed", 5]
     first = released(*words)
     record = folder / "spent.json"
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert mode_of(record) == 0o644
+    assert json.loads(record.read_text())["releasable"] is True
     before = record.read_bytes()
     refused(pate("release", *words), 7, AGAIN.format(1))
     refused(pate("release", *words, "--report", "r.json"), 7, AGAIN.format(1))
@@ -259,8 +296,8 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         assert earlier in following["guarantee"]["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
-    assert len(json.loads(record.read_text())["releases"]) == 3
+    assert mode_of(record) == 0o644
+    assert draws_in(record) == 3
 
 
 def test_a_round_in_common_is_enough(kept, pate, refused, released):
@@ -277,13 +314,13 @@ def held(report):
 
 
 def test_a_second_draw_is_refused_though_nothing_was_asked_for(
-    kept, pate, refused, released, folder
+    kept, pate, refused, released, folder, record
 ):
-    """The record is beside the ledger, whatever the flags."""
+    """The record is the one that the ledger names, whatever the flags."""
     kept("a.json")
     first = released("a.json", *DRAW)
-    record = folder / "a.json.spent.json"
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert mode_of(record) == 0o644
+    assert not (folder / "a.json.spent.json").exists()
     before = record.read_bytes()
     for words in ([], ["--spend", "s.json"], ["--release", "unbiased"], ["--force"]):
         refused(pate("release", "a.json", *DRAW, *words), 7, AGAIN.format(1))
@@ -292,13 +329,14 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     second = released("a.json", *DRAW, "--again")
     assert "1 earlier release from" in second["guarantee"]["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
-    assert len(json.loads(record.read_text())["releases"]) == 2
+    assert draws_in(record) == 2
 
 
-def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder):
-    """A draw from several is noted beside each, and one of the records is enough."""
+def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder, forget):
+    """Without a record of the votes a draw from several is noted beside each; one is enough."""
     for name in ("a", "b", "c"):
         kept(name)
+    forget()
     released("a", "b", *DRAW)
     texts = [(folder / f"{name}.spent.json").read_bytes() for name in "ab"]
     assert texts[0] == texts[1]
@@ -323,9 +361,19 @@ def test_another_name_of_a_ledger_has_no_record_of_its_own(kept, pate, refused, 
         refused(pate("release", name, *DRAW), 7, AGAIN.format(1))
 
 
-def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder):
-    """Copies of a ledger have records of their own, with draws of the same parameters."""
+def test_a_copy_of_a_ledger_has_the_record_of_its_votes(kept, pate, refused, released, folder):
     kept("a")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "copy").write_bytes((folder / "a").read_bytes())
+    released("a", *DRAW)
+    refused(pate("release", "sub/copy", *DRAW), 7, AGAIN.format(1))
+    refused(pate("release", "sub/copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+
+
+def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder, forget):
+    """Copies of a ledger without a record of its votes have their own, with draws alike."""
+    kept("a")
+    forget()
     (folder / "copy").write_bytes((folder / "a").read_bytes())
     released("a", *DRAW, "--spend", "s.json")
     refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
@@ -340,21 +388,25 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
     kept("a.json")
     before = leftovers()
     for kind in ("upper", "unbiased", "none"):
-        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-spend"]
+        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-record"]
         result = pate("release", *words)
         report = json.loads(result.stdout)
         assert (report["private"], report["sound"], held(report)) == (True, False, set())
         assert report["guarantee"]["summary"] == (
             "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
-            "not be charged; leave out --no-spend."
+            "not be charged; leave out --no-record."
         )
         assert f"pate: warning: {report['guarantee']['summary']}" in result.stderr.splitlines()
     assert leftovers() == before
-    assert held(released("a.json", *DRAW)) == {"all-votes", "this-file", "released-epsilon"}
+    one = {"all-votes", "this-file", "released-epsilon"}
+    assert held(released("a.json", *DRAW)) == one | {"total", "sum"}
 
 
-def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, folder, leftovers):
+def test_a_record_that_cannot_be_kept_stops_the_release(
+    kept, pate, refused, folder, leftovers, forget
+):
     kept("a.json")
+    forget()
     (folder / "a.json.spent.json").mkdir()
     result = pate("release", "a.json", *DRAW, "--report", "r.json")
     assert result.exit_code in (3, 6)
@@ -365,15 +417,26 @@ def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, fol
     refused(
         pate("release", "a.json", *DRAW),
         3,
-        f"{folder}/a.json.spent.json: not a record of releases: "
-        "give a file that pate wrote with --spend",
+        f"{folder}/a.json.spent.json: not a record: give a file that pate wrote with --spend",
     )
+    assert "r.json" not in leftovers()
+
+
+def test_a_damaged_record_of_the_votes_stops_the_release(kept, pate, refused, record, leftovers):
+    kept("a.json")
+    record.write_text(record.read_text().replace('"outcome": "labelled"', '"outcome": "refused"'))
+    refused(
+        pate("release", "a.json", *DRAW, "--report", "r.json"),
+        3,
+        f"{record}: the record is damaged: it is not as pate wrote it; restore it from a copy",
+    )
+    assert "r.json" not in leftovers()
 
 
 def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, released, folder):
     kept("a.json")
     fresh = released("a.json", "--release", "none", "--spend", "s.json")
-    assert json.loads((folder / "s.json").read_text())["releases"] == []
+    assert draws_in(folder / "s.json") == 0
     released("a.json", *DRAW, "--spend", "s.json")
     later = released("a.json", "--release", "none", "--spend", "s.json")
     assert later["data_independent"]["labels_epsilon"] == fresh["epsilon"]
@@ -381,7 +444,7 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
 
 
 NO_JSON = (
-    "not a record of releases, or a damaged one: it is not valid JSON; "
+    "not a record, or a damaged one: it is not valid JSON; "
     "give a file that pate wrote with --spend"
 )
 
@@ -394,15 +457,15 @@ NO_JSON = (
             b'{"kind": "pate-spend-record"',
             NO_JSON,
         ),
-        (b"{}", "not a record of releases: give a file that pate wrote with --spend"),
+        (b"{}", "not a record: give a file that pate wrote with --spend"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record of releases has schema version 9, this tool reads 3; "
+            "the record has schema version 9, this tool reads 4; "
             "use the version of pate that wrote it, or a newer one",
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
-            "the record of releases is damaged: releases must be a list; restore it from a copy",
+            "the record is damaged: runs.0.drawn_from must be a list; restore it from a copy",
         ),
     ],
 )
@@ -419,12 +482,12 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     refused(
         pate("release", "a.json", *DRAW, "--spend", "a.json", "--force"),
         3,
-        "a.json: not a record of releases: give a file that pate wrote with --spend",
+        "a.json: not a record: give a file that pate wrote with --spend",
     )
     refused(
         pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
         2,
-        "a.json is one of the ledgers; give the output another name",
+        "a.json is one of the files to be released; give the output another name",
     )
     assert (folder / "a.json").read_bytes() == before
 
@@ -437,35 +500,44 @@ def slow(*words, **rest):
     time.sleep(0.5)
     return before(*words, **rest)
 module.release = slow
-pathlib.Path("ready.{}").touch()
+pathlib.Path("ready.{mine}").touch()
 until = time.monotonic() + 30
-while time.monotonic() < until and not pathlib.Path("ready.{}").exists():
+while time.monotonic() < until and len(list(pathlib.Path().glob("ready.?"))) < {all}:
     time.sleep(0.01)
 """
 
 
-@pytest.mark.parametrize(("more", "record"), [([], "a.json.spent.json"), (["s.json"], "s.json")])
-def test_two_releases_at_once_draw_once(kept, patched, folder, more, record):
+@pytest.mark.parametrize("how", ["of the votes", "beside the ledger", "s.json"])
+@pytest.mark.parametrize("together", [2, 3])
+def test_releases_at_once_draw_once(kept, patched, folder, record, forget, how, together):
     kept("a.json")
-    words = ["release", "a.json", *DRAW, *(["--spend", *more] if more else []), "-q", "--report"]
+    if how == "beside the ledger":
+        forget()
+    place = {"of the votes": record, "s.json": folder / "s.json"}.get(
+        how, folder / "a.json.spent.json"
+    )
+    words = ["release", "a.json", *DRAW, *(["--spend", how] if how == "s.json" else []), "-q"]
     started = [
-        patched(RACE.format(mine, other), *words, f"r{mine}.json")
-        for mine, other in ((0, 1), (1, 0))
+        patched(RACE.format(mine=mine, all=together), *words, "--report", f"r{mine}.json")
+        for mine in range(together)
     ]
-    for process in started:
-        process.communicate(timeout=60)
-    assert sorted(process.returncode for process in started) == [0, 7]
+    said = [process.communicate(timeout=60)[1] for process in started]
+    assert sorted(process.returncode for process in started) == [0] + [7] * (together - 1)
+    assert sum(b"these rounds were released before, 1 time(s)" in line for line in said) == (
+        together - 1
+    )
     assert len(list(folder.glob("r?.json"))) == 1
-    assert len(json.loads((folder / record).read_text())["releases"]) == 1
+    assert draws_in(place) == 1
 
 
-def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
+def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, forget):
     """The same ledger with and without the draw that its own report spent."""
     kept("a.json", *KEEP[:-1], "upper")
     quiet = json.loads((folder / "a.json").read_text())
     assert len(quiet["rounds"][0]["draws"]) == 1
     quiet["rounds"][0]["draws"] = []
-    (folder / "quiet.json").write_text(json.dumps(quiet | {"schema_version": 1}))
+    (folder / "quiet.json").write_text(unsealed(json.dumps(quiet)))
+    forget()
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
     dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]
     price = draw_cost(SIGMA * -ndtri(1e-6))
@@ -476,6 +548,8 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     )
     assert "of their own" not in free.stderr
     assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
+    totals = [json.loads(run.stdout)["spent"]["epsilon"] for run in (spent, free)]
+    assert totals[0] > totals[1]
 
 
 def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
@@ -534,11 +608,17 @@ def test_a_smoothness_out_of_range_names_the_range(kept, pate, refused):
 
 def test_again_needs_a_record_and_as_published_the_paper(kept, pate, refused):
     kept("a.json")
-    for words in (["--again"], ["--spend", "s.json"]):
+    contradict = "{} and --no-record contradict each other; give one of them"
+    for words, message in (
+        (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
+        (["--spend", "s.json"], contradict.format("--spend")),
+        (["--ensemble", "e"], contradict.format("--ensemble")),
+        (["--budget", 9], "--budget needs a record; leave out --no-record"),
+    ):
         refused(
-            pate("release", "a.json", "--no-spend", *words),
+            pate("release", "a.json", "--no-record", *words),
             2,
-            f"{words[0]} goes with a record of earlier draws; leave out --no-spend",
+            message,
         )
     refused(
         pate("release", "a.json", "--as-published"),
@@ -554,7 +634,7 @@ def test_the_rule_chooses_what_is_not_given_and_sees_no_votes(kept, released, vo
     result = pate("aggregate", votes, "-o", "b.npy", "--ledger", "b.json", *KEEP)
     assert result.exit_code == 0
     fields = ("order", "beta", "sigma_release", "delta_failure")
-    one, two = (released(name)["sanitized"] for name in ("a.json", "b.json"))
+    one, two = (released(name, "--release", "upper")["sanitized"] for name in ("a.json", "b.json"))
     assert [one[field] for field in fields] == [two[field] for field in fields]
     assert one["order"] == ORDER
 

@@ -30,6 +30,7 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.inputs import note, watched
 from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
 
@@ -176,7 +177,8 @@ class Book:
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: a budget, and no record that could tell what is spent of it.
+            UsageError: a budget, and no record that could tell what is spent of it; an output in
+                the place of the record.
             LedgerError: the record is damaged, or runs in it protect others than this one does.
         """
         self._places = places
@@ -190,6 +192,7 @@ class Book:
         self._refuse = refuse
         self._priced: tuple[SpendRecord, Total] | None = None
         self._fresh = False
+        note("the record of what was spent", *((path, None) for path in places.paths))
         if places.paths or budget is not None:
             self._check(places.read() | self._beside)
 
@@ -323,7 +326,8 @@ class Book:
             yield self._places.read()
 
     def _write(self, record: SpendRecord) -> None:
-        with Outputs() as out:
+        # What is read is not replaced, but for the record itself, which was read as one.
+        with watched(), Outputs() as out:
             for path in self._places.paths:
                 out.reserve(path, replace=True)
             for path in self._places.paths:

@@ -175,7 +175,7 @@ def record() -> SpendRecord:
     return SpendRecord(
         (
             Run(
-                id="b" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=40,
+                id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=40,
                 asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
                 **ended,
             ),

@@ -193,8 +193,10 @@ class Book:
         self._priced: tuple[SpendRecord, Total] | None = None
         self._fresh = False
         note("the record of what was spent", *((path, None) for path in places.paths))
-        if places.paths or budget is not None:
+        if places.paths:
             self._check(places.read() | self._beside)
+        else:
+            self._beside.check_alike()
 
     def enter(self) -> None:
         """Note it as pending, for good: from now on the record tells of it, on disk.
@@ -298,8 +300,7 @@ class Book:
         """UnreachableError where this run and those of the record exceed the budget."""
         self._refuse(record)
         rest = record if self._run is None else record.without(self._run)
-        if self._run is not None:
-            rest.check_fits(self._run)
+        (record if self._run is None else record.with_run(self._run)).check_alike()
         total = self._total(record)
         if self._budget is None or total.epsilon <= self._budget + _ROUND_OFF:
             return total

@@ -92,9 +92,7 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     assert sorted(kinds) == sorted([RunKind.WORST_CASE, RunKind.RELEASE, *external])
     assert found["spent"]["epsilon"] <= found["spent"]["sum_epsilon"]
     assert pate("release", ledger, *draw).exit_code == 7
-    again = json.loads(
-        pate("release", ledger, *draw, "--again", "--export-rdp", "all.json").stdout
-    )
+    again = json.loads(pate("release", ledger, *draw, "--again", "--export-rdp", "all.json").stdout)
     jsonschema.validate(again, report_schema())
     (earlier,) = again["earlier_draws"]
     assert earlier["beta"] == found["sanitized"]["beta"]

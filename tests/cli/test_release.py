@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import stat
 
+import jsonschema
 import numpy as np
 import pytest
 from scipy.special import ndtri
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.noise import RunKey
+from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import RunKind, SpendRecord
+from pate_cli.disclosure.schema import report_schema
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
@@ -444,8 +447,7 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
 
 
 NO_JSON = (
-    "not a record, or a damaged one: it is not valid JSON; "
-    "give a file that pate wrote with --spend"
+    "not a record, or a damaged one: it is not valid JSON; give a file that pate wrote with --spend"
 )
 
 
@@ -659,3 +661,281 @@ def test_nothing_secret_is_printed(kept, pate, folder):
     for secret in (data["rdp"][0], data["ceiling"][0], *data["sensitivity"][0]):
         assert f"{secret:.6g}" not in seen
     assert "sensitivity" not in result.stdout
+
+
+# ---------------------------------------------------------------- accounts: records and reports
+
+
+PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
+CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
+
+
+@pytest.fixture
+def beside(folder):
+    """The words that add two external parts, a pair and a curve."""
+    (folder / "pair.json").write_text(json.dumps(PAIR))
+    (folder / "curve.json").write_text(json.dumps(CURVE))
+    return ["--external", "pair.json", "--external", "curve.json"]
+
+
+@pytest.fixture
+def ran(pate, votes, folder):
+    """Run `aggregate` with these words; the file of its report is named, and its content given."""
+
+    def run(name, *words, code=0):
+        result = pate("aggregate", votes, "-o", f"{name}.npy", "--report", f"{name}.json", *words)
+        assert result.exit_code == code, result.stderr
+        return json.loads((folder / f"{name}.json").read_text())
+
+    return run
+
+
+def kinds(report):
+    return [run["kind"] for run in report["spent"]["runs"]]
+
+
+def is_a_total_of(report, number):
+    """What a total says of itself, its headline and its statements."""
+    spent = report["spent"]
+    jsonschema.validate(report, report_schema())
+    assert len(spent["runs"]) == number
+    assert (report["private"], report["sound"]) == (True, True)
+    assert (report["epsilon_kind"], report["sanitized"]["release"]) == ("total", "none")
+    assert report["epsilon"] == round_up(spent["epsilon"])
+    assert report["delta"] == spent["delta"]
+    assert spent["epsilon"] <= spent["sum_epsilon"] or number == 1
+    assert {"all-votes", "total", "sum"} <= held(report)
+    assert not any(run["id"] in ("", None) for run in spent["runs"])
+    # The names of the holder's files stay in the record.
+    assert not any("votes" in run or "drawn_from" in run for run in spent["runs"])
+
+
+def test_a_record_and_external_parts_are_one_total(ran, pate, released, record, beside, folder):
+    ran("a", "--max-queries", 20)
+    alone = released(record)
+    is_a_total_of(alone, 1)
+    found = released(record, *beside)
+    is_a_total_of(found, 3)
+    assert kinds(found) == ["worst-case", "external", "external"]
+    assert found["epsilon"] > alone["epsilon"]
+    assert found["delta"] == 1.1e-5
+    assert [part["covers"] for part in found["external"]] == ["a histogram", None]
+    assert [part["stated"]["name"] for part in found["external"]] == ["pair.json", "curve.json"]
+    assert "external" in held(found)
+    assert len(SpendRecord.read(record).runs) == 3
+    (folder / "total.json").write_text(json.dumps(found))
+    told = pate("verify", "total.json", "--table", "--without-dp-accounting")
+    assert told.exit_code == 11, told.stdout
+    found["spent"]["runs"][1]["external"]["epsilon"] = 0.1
+    (folder / "total.json").write_text(json.dumps(found))
+    assert pate("verify", "total.json", "--without-dp-accounting").exit_code == 10
+
+
+@pytest.mark.parametrize("what", ["record", "ledger"])
+def test_the_same_external_parts_count_once(kept, released, record, beside, folder, what):
+    kept("a.json")
+    given = record if what == "record" else "a.json"
+    once = released(given, *beside)
+    entered = record.read_bytes()
+    # By another name as well: what it states is the same, and so is the part.
+    (folder / "copy").mkdir()
+    (folder / "copy" / "pair.json").write_text(json.dumps(PAIR, indent=9))
+    for more in (beside, beside[:2], [*beside, *beside], ["--external", "copy/pair.json"]):
+        twice = released(given, *more)
+        assert twice["spent"]["epsilon"] == once["spent"]["epsilon"]
+        assert twice["spent"]["delta"] == once["spent"]["delta"]
+        assert [run["id"] for run in twice["spent"]["runs"]] == [
+            run["id"] for run in once["spent"]["runs"]
+        ]
+    assert record.read_bytes() == entered
+    assert released(record)["epsilon"] == round_up(once["spent"]["epsilon"])
+
+
+def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refused, pate, folder):
+    first = ran("a", "--max-queries", 20, "--no-record")
+    second = ran("b", "--mechanism", "gnmax", "--max-queries", 9, "--no-record")
+    both = released("a.json", "b.json")
+    is_a_total_of(both, 2)
+    assert both["queries"] == 29
+    assert both["answers"] == first["answers"] + second["answers"]
+    assert {run["id"] for run in both["spent"]["runs"]} == {first["run"], second["run"]}
+    epsilons = [first["epsilon"], second["epsilon"]]
+    assert max(epsilons) < both["epsilon"] < sum(epsilons)
+    assert both["spent"]["sum_epsilon"] == pytest.approx(sum(epsilons), rel=1e-12)
+    assert not list(folder.glob("*.spent.json"))
+    again = released("a.json", "b.json", "a.json")
+    assert again["spent"] == both["spent"]
+    (folder / "both.json").write_text(json.dumps(both))
+    assert released("both.json", "b.json")["spent"] == both["spent"]
+    ran("seeded", "--seed", 1)
+    line = refused(pate("release", "a.json", "seeded.json"), 2)
+    assert "nothing is claimed for a run to be released" in line
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_ledger_and_the_report_of_a_target(kept, ran, released, forget, monkeypatch, passed):
+    monkeypatch.setattr(Noise, "comes_up", lambda self, log_chance: not passed)
+    words = ["--mechanism", "gnmax", "--sigma2", 12, "--max-queries", 9, "--target-epsilon", 1]
+    kept("a.ledger")
+    tested = ran("t", *words, code=0 if passed else 8)
+    total = released("a.ledger", "t.json")
+    is_a_total_of(total, 2)
+    assert kinds(total) == ["worst-case", "target"]
+    ended = ["labelled", "labelled" if passed else "refused"]
+    assert [run["outcome"] for run in total["spent"]["runs"]] == ended
+    assert total["spent"]["epsilon"] == tested["spent"]["epsilon"]
+    assert total["answers"] == tested["answers"] + total["rounds"][0]["answers"]
+    forget()
+    # Without a record: the same two runs, as the ledger and a report by itself tell of them.
+    alone = ran("alone", *words, "--no-record", code=0 if passed else 8)
+    apart = released("a.ledger", "alone.json")
+    assert sorted(kinds(apart)) == ["target", "worst-case"]
+    assert apart["epsilon"] == total["epsilon"]
+    assert alone["run"] in {run["id"] for run in apart["spent"]["runs"]}
+
+
+def test_a_refused_target_counts_what_its_refusal_costs(ran, released, record):
+    words = ["--max-queries", 20, "--mechanism", "permute-and-flip", "--target-epsilon", 0.3]
+    refusal = ran("t", *words, "--refusal-epsilon", 0.2, code=8)
+    assert refusal["tested"]["passed"] is False
+    for given in (record, "t.json"):
+        total = released(given)
+        (run,) = total["spent"]["runs"]
+        assert (run["outcome"], run["refusal_epsilon"]) == ("refused", 0.2)
+        assert total["epsilon"] == 0.2
+        assert total["data_independent"]["epsilon"] == 0.3
+        assert total["answers"] == 0
+
+
+def test_a_budget_that_a_release_would_exceed(
+    kept, pate, refused, released, record, beside, folder
+):
+    kept("a.json")
+    before = record.read_bytes()
+    for words in (["a.json", *DRAW], ["a.json", *beside], [record, *beside]):
+        line = refused(pate("release", *words, "--budget", 5, "--report", "r.json"), 5)
+        assert line.startswith("pate: the budget is 5, and ")
+        assert f" in {record} have spent " in line
+        assert "with this one it would be" in line
+        assert record.read_bytes() == before
+        assert not (folder / "r.json").exists()
+    assert released("a.json", *DRAW, "--budget", 9)["spent"]["epsilon"] <= 9
+    after = record.read_bytes()
+    refused(pate("release", record, "--budget", 5), 5)
+    assert record.read_bytes() == after
+
+
+def test_no_output_takes_the_place_of_the_record(kept, pate, refused, record, folder):
+    kept("a.json")
+    before = record.read_bytes()
+    taken = "{} is the record of what was spent; give the output another name"
+    for words in (["a.json"], ["a.json", *DRAW], [record]):
+        line = refused(pate("release", *words, "--report", record, "--force"), 2)
+        assert taken.format(record) in line
+        assert record.read_bytes() == before
+    line = refused(pate("release", "a.json", "--spend", "s.json", "--report", "s.json"), 2)
+    assert taken.format("s.json") in line
+    assert not (folder / "s.json").exists()
+
+
+def test_an_ensemble_has_its_record_in_a_folder_of_its_own(
+    kept, pate, refused, released, folder, forget, monkeypatch
+):
+    kept("a.json")
+    forget()
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    released("a.json", *DRAW, "--ensemble", "ward")
+    place = folder / "state" / "pate" / "ward.spent.json"
+    assert draws_in(place) == 1
+    refused(pate("release", "a.json", *DRAW, "--ensemble", "ward"), 7, AGAIN.format(1))
+    refused(pate("release", "a.json", *DRAW), 7, AGAIN.format(1))
+
+
+OLDER_DRAW = """{
+ "rounds": ["ROUND"],
+ "beta": 0.05,
+ "sigma_release": 10.0,
+ "shift": 3.0
+}"""
+OLDER_DRAW_NAMED = OLDER_DRAW.replace("{", '{ "id": "cccccccccccccccccccccccccccccccc",')
+OLDER_ATTEMPTS = """[
+ {"id": "dddddddddddddddddddddddddddddddd", "epsilon": 1.0, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "pending"},
+ {"id": "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", "epsilon": 0.5, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "refused"},
+ {"id": "ffffffffffffffffffffffffffffffff", "epsilon": 2.0, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "passed"}
+]"""
+OLDER = {
+    1: f'{{"kind": "pate-spend-record", "schema_version": 1, "releases": [{OLDER_DRAW}]}}',
+    2: '{"kind": "pate-spend-record", "schema_version": 2, '
+    f'"releases": [{OLDER_DRAW_NAMED}], "attempts": {OLDER_ATTEMPTS}}}',
+    3: '{"kind": "pate-spend-record", "schema_version": 3, '
+    f'"releases": [{OLDER_DRAW_NAMED}], "attempts": {OLDER_ATTEMPTS}, "checksum": "CHECKSUM"}}',
+}
+
+
+def older(version, done):
+    """The text of a record of an earlier version, in which something was drawn from this round."""
+    text = OLDER[version].replace("ROUND", done)
+    content = json.loads(text)
+    content.pop("checksum", None)
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return text.replace("CHECKSUM", hashlib.sha256(plain.encode()).hexdigest())
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_records_of_earlier_versions_still_count(kept, pate, refused, released, folder, version):
+    kept("a.json")
+    (done,) = Ledger.read(folder / "a.json").rounds
+    place = folder / "s.json"
+    place.write_text(older(version, done.id))
+    before = place.read_bytes()
+    runs = SpendRecord.read(place).runs
+    drawn, *tried = runs
+    assert (drawn.kind, drawn.outcome, drawn.drawn_from) == ("release", "released", (done.id,))
+    assert [run.kind for run in tried] == ["target"] * (0 if version == 1 else 3)
+    assert [run.outcome for run in tried] == ["pending", "refused", "labelled"][: len(tried)]
+    assert [run.cost for run in tried] == [1.0, 0.1, 2.0][: len(tried)]
+    # What was drawn then is charged now, and nothing more is drawn unasked.
+    refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+    assert place.read_bytes() == before
+    fresh = released("a.json", *DRAW, "--no-record", "--seed", 1)["data_independent"]["epsilon"]
+    again = released("a.json", *DRAW, "--spend", "s.json", "--again")
+    assert "1 earlier release from" in again["guarantee"]["covers"]
+    assert again["data_independent"]["epsilon"] > fresh
+    assert len(again["spent"]["runs"]) == len(runs) + 2
+    assert json.loads(place.read_text())["schema_version"] == 4
+    assert draws_in(place) == 2
+    refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
+    total = released(place)
+    assert total["epsilon"] == round_up(again["spent"]["epsilon"])
+
+
+def test_a_record_of_an_earlier_version_alone_does_not_say_what_was_drawn_from(
+    pate, refused, folder
+):
+    (folder / "s.json").write_text(older(3, "a" * 32))
+    assert "give their ledgers to pate release with this record" in refused(
+        pate("release", "s.json"), 3
+    )
+
+
+def test_what_no_total_can_be_made_of(kept, ran, pate, refused, folder):
+    """Nothing at all, and runs that do not protect the same."""
+    (folder / "empty.json").write_text(SpendRecord().to_json())
+    refused(pate("release", "empty.json"), 3)
+    ran("a", "--no-record")
+    ran("b", "--teachers-per-record", 2, "--no-record")
+    others = "runs charged for other --teachers-per-record or --groups"
+    for words in ([], ["--no-record"], ["--spend", "s.json"]):
+        assert others in refused(pate("release", "a.json", "b.json", *words), 3)
+    assert not (folder / "s.json").exists()
+    kept("k.ledger", *KEEP, "--teachers-per-record", 2, "--no-record")
+    assert others in refused(pate("release", "k.ledger", "a.json"), 3)
+    ran("c", "--spend", "s.json")
+    before = (folder / "s.json").read_bytes()
+    for kind in ("none", "upper"):
+        line = refused(pate("release", "k.ledger", "--spend", "s.json", "--release", kind), 3)
+        assert others in line
+    assert (folder / "s.json").read_bytes() == before

@@ -75,9 +75,7 @@ def test_curves_are_composed_as_dp_accounting_does():
     sgd = dp.rdp.RdpAccountant(orders)
     sgd.compose(dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.3)), 500)
     curve = tuple(float(value) for value in sgd._rdp)
-    known = replace(
-        stated("sgd", orders=tuple(orders.tolist()), rdp=curve), id="sgd"
-    )
+    known = replace(stated("sgd", orders=tuple(orders.tolist()), rdp=curve), id="sgd")
     runs = [labelled("a"), labelled("b", queries=100), labelled("c", GNMAX, queries=20), known]
     total = total_of(runs)
     assert total.method == "renyi"
@@ -125,7 +123,9 @@ def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
 )
 def test_more_runs_never_cost_less(targets, curves):
     runs = [labelled(f"l{number}") for number in range(curves)]
-    runs += [at_target(f"t{number}", *each[:1], refused=each[1]) for number, each in enumerate(targets)]
+    runs += [
+        at_target(f"t{number}", *each[:1], refused=each[1]) for number, each in enumerate(targets)
+    ]
     total = total_of(runs)
     if len(runs) > 1:
         less = total_of(runs[:-1])
@@ -142,7 +142,12 @@ def test_what_is_published_names_neither_files_nor_rounds():
 
 
 def test_the_account_does_not_depend_on_the_order_of_runs():
-    runs = [labelled("a"), at_target("b", 0.5), labelled("c", GNMAX), at_target("d", 0.7, refused=True)]
+    runs = [
+        labelled("a"),
+        at_target("b", 0.5),
+        labelled("c", GNMAX),
+        at_target("d", 0.7, refused=True),
+    ]
     totals = {total_of(list(order)).epsilon for order in itertools.permutations(runs)}
     assert max(totals) - min(totals) < 1e-9
 

@@ -400,7 +400,8 @@ def _of_account(
     for run in account.runs:
         if not run.claimed:
             raise UsageError(f"nothing is claimed for run {run.id}, so nothing of a total with it")
-    terms = AccountTerms(account.runs)
+    # A record tells of draws from a ledger; a ledger does not.
+    terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.round for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")

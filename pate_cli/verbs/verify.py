@@ -310,7 +310,7 @@ def _again(report: Report) -> Report:
     if total:
         if report.spent is None or not report.spent.runs:
             raise UsageError("a total of no runs")
-        account = AccountTerms(report.spent.runs)
+        account = AccountTerms(report.spent.runs, recorded=DRAWS not in report.unsettled)
         found = door.report(
             rounds, account, account.headline, private=report.private, warnings=warned
         )

@@ -794,6 +794,22 @@ def test_a_ledger_and_the_report_of_a_target(kept, ran, released, forget, monkey
     assert alone["run"] in {run["id"] for run in apart["spent"]["runs"]}
 
 
+def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, released, folder):
+    """What was drawn from it nobody knows, as where it is released by itself."""
+    kept("a.ledger")
+    ran("b", "--max-queries", 9, "--no-record")
+    total = released("a.ledger", "b.json", "--no-record")
+    assert len(total["spent"]["runs"]) == 2
+    jsonschema.validate(total, report_schema())
+    assert (total["private"], total["sound"], held(total)) == (True, False, set())
+    assert total["guarantee"]["summary"].startswith("Nothing is claimed: earlier draws from these")
+    (folder / "total.json").write_text(json.dumps(total))
+    told = pate("verify", "total.json", "--table", "--without-dp-accounting")
+    failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED: ")]
+    assert failed == [f"FAILED: promise: {total['guarantee']['summary']}"]
+    assert held(released("b.json", "--no-record")) >= {"all-votes", "total", "sum"}
+
+
 def test_a_refused_target_counts_what_its_refusal_costs(ran, released, record):
     words = ["--max-queries", 20, "--mechanism", "permute-and-flip", "--target-epsilon", 0.3]
     refusal = ran("t", *words, "--refusal-epsilon", 0.2, code=8)

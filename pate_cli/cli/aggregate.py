@@ -215,6 +215,7 @@ class _CommandLine:
             output.note(f"joins the record {public_name(found)}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
+            self.report.refuse_unclaimed(file.read_off)
             with output.progress("aggregating", rows) as advance:
                 try:
                     done = pate.aggregate(

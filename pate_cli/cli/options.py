@@ -12,7 +12,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ from pate_cli.core.words import (
 from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
+    from pate_cli.core.words import PublicFact
     from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
@@ -803,6 +804,13 @@ class ReportOptions:
                 f"--export-rdp does not go with {composed or '--target-epsilon'}: what is "
                 "guaranteed is an (epsilon, delta)"
             )
+
+    def refuse_unclaimed(self, read_off: Sequence[PublicFact]) -> None:
+        """UsageError for the curve of a run for which nothing will be claimed, so before it."""
+        if self.export_rdp is not None and read_off:
+            from pate_cli.disclosure.guarantee import read_off_warning
+
+            raise UsageError(f"nothing is claimed: {read_off_warning(read_off[0])}")
 
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""

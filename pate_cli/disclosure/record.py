@@ -259,16 +259,15 @@ class SpendRecord:
         """The run of this id."""
         return next((run for run in self.runs if run.id == name), None)
 
-    def check_fits(self, run: Run) -> None:
-        """LedgerError where a run protects others than runs of the record do."""
-        for known in self.runs:
-            theirs, mine = known.neighbours, run.neighbours
-            if None not in (theirs, mine) and theirs != mine:
-                raise LedgerError(
-                    "the record holds runs charged for other `teachers_per_record` or `groups`, "
-                    "with which this one has no common neighbours; charge all runs alike, or give "
-                    "these teachers a record of their own"
-                )
+    def check_alike(self) -> None:
+        """LedgerError where some runs protect others than the rest do: they have no total."""
+        known = [run.neighbours for run in self.runs if run.neighbours is not None]
+        if any(theirs != known[0] for theirs in known):
+            raise LedgerError(
+                "the record holds runs charged for other `teachers_per_record` or `groups`, "
+                "with which this one has no common neighbours; charge all runs alike, or give "
+                "these teachers a record of their own"
+            )
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
         """Releases that drew from a round of this ledger, but for what rounds drew themselves."""
@@ -300,7 +299,6 @@ class SpendRecord:
                 claimed=ledger.private and not done.read_off,
                 **(draws[0] if draws else {}),
             )
-            self.check_fits(run)
             fresh.append(run)
             fresh += [
                 Run(
@@ -313,7 +311,9 @@ class SpendRecord:
                 )
                 for number, draw in enumerate(draws[1:])
             ]
-        return SpendRecord((*self.runs, *fresh))
+        both = SpendRecord((*self.runs, *fresh))
+        both.check_alike()
+        return both
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """What either tells of; a run of both counts once, and as ended if either says so."""

@@ -284,9 +284,11 @@ class AccountTerms(Terms):
 
     Attributes:
         runs: in order.
+        recorded: whether draws from ledgers that are told of are known to be all among them.
     """
 
     runs: tuple[Run, ...]
+    recorded: bool = True
 
     compared = False  # a textbook knows nothing of tests
 

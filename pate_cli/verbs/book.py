@@ -31,6 +31,7 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.inputs import note, watched
 from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
 
@@ -179,7 +180,8 @@ class Book:
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: a budget, and no record that could tell what is spent of it.
+            UsageError: a budget, and no record that could tell what is spent of it; an output in
+                the place of the record.
             LedgerError: the record is damaged, or runs in it protect others than this one does.
         """
         self._places = places
@@ -193,8 +195,11 @@ class Book:
         self._refuse = refuse
         self._priced: tuple[SpendRecord, Total] | None = None
         self._fresh = False
-        if places.paths or budget is not None:
+        note("the record of what was spent", *((path, None) for path in places.paths))
+        if places.paths:
             self._check(places.read() | self._beside)
+        else:
+            self._beside.check_alike()
 
     def enter(self) -> None:
         """Note it as pending, for good: from now on the record tells of it, on disk.
@@ -271,8 +276,13 @@ class Book:
             return True
         if self._run is None or not self._fresh:
             return False
-        with contextlib.suppress(OutputError, LedgerError), self._record() as record:
-            self._write(record.without(self._run))
+        with contextlib.suppress(OSError, OutputError, LedgerError), self._record() as record:
+            rest = record.without(self._run)
+            if rest.runs:
+                self._write(rest)
+            else:  # a file that is refused leaves nothing beside it
+                for path in self._places.paths:
+                    path.unlink(missing_ok=True)
             return True
         return False
 
@@ -293,8 +303,7 @@ class Book:
         """UnreachableError where this run and those of the record exceed the budget."""
         self._refuse(record)
         rest = record if self._run is None else record.without(self._run)
-        if self._run is not None:
-            rest.check_fits(self._run)
+        (record if self._run is None else record.with_run(self._run)).check_alike()
         total = self._total(record)
         if self._budget is None or total.epsilon <= self._budget + _ROUND_OFF:
             return total
@@ -321,7 +330,8 @@ class Book:
             yield self._places.read()
 
     def _write(self, record: SpendRecord) -> None:
-        with Outputs() as out:
+        # What is read is not replaced, but for the record itself, which was read as one.
+        with watched(), Outputs() as out:
             for path in self._places.paths:
                 out.reserve(path, replace=True)
             for path in self._places.paths:

@@ -242,10 +242,13 @@ def _places(read: _Read, asked: ReleaseWords) -> Places:
     if record is False:
         return Places()
     told = Places.of(None, record=record, ensemble=ensemble).paths
-    beside = [record_beside(path) for _, path in read.ledgers if path is not None]
-    kept = [Path(name) for ledger, _ in read.ledgers for name in ledger.records]
-    there = [path for path in (*kept, *beside) if path.is_file()]
-    paths = [*told, *read.records, *there] or beside
+    paths = [*told, *read.records]
+    for ledger, at in read.ledgers:
+        # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
+        # again from this ledger by itself.
+        beside = [] if at is None else [record_beside(at)]
+        there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
+        paths += there or beside
     return Places(tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1])
 
 
@@ -399,7 +402,8 @@ def _of_account(
     for run in account.runs:
         if not run.claimed:
             raise UsageError(f"nothing is claimed for run {run.id}, so nothing of a total with it")
-    terms = AccountTerms(account.runs)
+    # A record tells of draws from a ledger; a ledger does not.
+    terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.round for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")

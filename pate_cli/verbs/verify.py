@@ -321,7 +321,7 @@ def _again(report: Report) -> Report:
     if total:
         if report.spent is None or not report.spent.runs:
             raise UsageError("a total of no runs")
-        account = AccountTerms(report.spent.runs)
+        account = AccountTerms(report.spent.runs, recorded=DRAWS not in report.unsettled)
         found = door.report(
             rounds, account, account.headline, private=report.private, warnings=warned
         )
@@ -436,14 +436,13 @@ def _near(stated: float, computed: float, *, room: float) -> bool:
 
 
 def _plan(report: Report, *, delta: float) -> ReleasePlan:
-    """The plan of the release; any numbers will do where nothing is drawn."""
+    """The plan of the release; where nothing is drawn any numbers will do but for the order.
+
+    External parts say what they cost at that of the ledgers.
+    """
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    stated = next((part["order"] for part in report.external), None)
-    order, beta, sigma = (
-        drawn.order or stated or 2.0,
-        drawn.beta or 1e-3,
-        drawn.sigma_release or 1.0,
-    )
+    beside = next((part["order"] for part in report.external if part["order"]), 2.0)
+    order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     plan = ReleasePlan(kind, delta, order, beta, sigma)
     # The only release whose headline need not be the smaller number.
     as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pate_cli
-from pate_cli.disclosure.ledger import SpendRecord
+from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.schema import report_schema
 
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
@@ -70,9 +70,10 @@ def test_where_a_fact_was_read_off_the_votes_nothing_is_claimed(pate, refused, f
     assert pate(*words, "--classes", 3).exit_code == 0
 
 
-def test_everything_on_the_same_records_is_one_total(pate, ledger, folder):
+def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder):
     files = ["--external", "pair.json", "--external", "curve.json"]
-    result = pate("release", ledger, *files)
+    draw = ["--release", "upper"]
+    result = pate("release", ledger, *files, *draw)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     jsonschema.validate(found, report_schema())
@@ -82,11 +83,16 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, folder):
     assert [part["covers"] for part in found["external"]] == ["a histogram", None]
     assert found["external"][0]["rdp"] < 0.5 == found["external"][0]["epsilon"]
     assert found["guarantee"]["summary"].startswith("In total, with 2 external parts, epsilon = ")
-    # The record of what was drawn is as without them, and the draw cannot be had again.
-    record = SpendRecord.read(folder / "ledger.spent.json")
-    assert len(record.releases) == 1
-    assert pate("release", ledger).exit_code == 7
-    again = json.loads(pate("release", ledger, "--again", "--export-rdp", "all.json").stdout)
+    assert found["external"][0]["stated"] == PAIR | {"name": "pair.json"}
+    assert found["external"][1]["stated"] == CURVE | {"name": "curve.json"}
+    # The record tells of them, too; the draw cannot be had again.
+    record = SpendRecord.read(votes.with_name("votes.npy.spent.json"))
+    kinds = [run.kind for run in record.runs]
+    external = [RunKind.EXTERNAL] * 2
+    assert sorted(kinds) == sorted([RunKind.WORST_CASE, RunKind.RELEASE, *external])
+    assert found["spent"]["epsilon"] <= found["spent"]["sum_epsilon"]
+    assert pate("release", ledger, *draw).exit_code == 7
+    again = json.loads(pate("release", ledger, *draw, "--again", "--export-rdp", "all.json").stdout)
     jsonschema.validate(again, report_schema())
     (earlier,) = again["earlier_draws"]
     assert earlier["beta"] == found["sanitized"]["beta"]
@@ -118,9 +124,10 @@ def test_what_is_read_is_not_replaced(pate, ledger, refused):
     assert "pair.json" in refused(pate("release", ledger, *words), 2)
 
 
-def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger):
+@pytest.mark.parametrize("kind", ["upper", "none"])
+def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger, kind):
     words = ["--external", "pair.json", "--external", "curve.json", "--report", "total.json"]
-    assert pate("release", ledger, *words).exit_code == 0
+    assert pate("release", ledger, "--release", kind, *words).exit_code == 0
     told = pate("verify", "total.json", "--table", "--without-dp-accounting")
     assert told.exit_code == 11, told.stdout
     assert "not checkable: external parts: they are as files state them" in told.stdout
@@ -136,7 +143,15 @@ def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger):
         ("queries",),
         ("data_independent", "epsilon"),
         ("data_independent", "labels_epsilon"),
-        ("sanitized", "release_rdp"),
+        *([("sanitized", "release_rdp")] if kind == "upper" else []),
+        ("external", 0, "stated", "epsilon"),
+        ("external", 0, "stated", "delta"),
+        ("external", 1, "stated", "rdp", 1),
+        ("spent", "epsilon"),
+        ("spent", "delta"),
+        ("spent", "sum_epsilon"),
+        ("spent", "runs", 0, "asked", "queries"),
+        ("spent", "runs", -1, "delta"),
         ("crosscheck", "delta"),
         ("crosscheck", "exact_epsilon"),
         ("rounds", 0, "mechanism", "sigma2"),

@@ -138,7 +138,7 @@ def test_the_record_and_the_labels(kept, npy):
     Path("hard.json").hardlink_to("record.json")
     target = ["--target-epsilon", 7, "--spend", "record.json"]
     words = [*target, "-o", "l.npy", "--report", "hard.json", *NOISE]
-    kept("aggregate", "v.npy", *words, output="hard.json", what="the record of attempts")
+    kept("aggregate", "v.npy", *words, output="hard.json", what="the record of what was spent")
 
 
 def test_ledgers(pate, kept, npy):
@@ -146,7 +146,7 @@ def test_ledgers(pate, kept, npy):
     assert made.exit_code == 0, made.stderr
     Path("hard.json").hardlink_to("a.json")
     words = ["--report", "hard.json", "--force"]
-    kept("release", "a.json", *words, output="hard.json", what="one of the ledgers")
+    kept("release", "a.json", *words, output="hard.json", what="one of the files to be released")
 
 
 def test_what_becomes_an_input_during_the_run_is_seen_at_the_rename(pate, npy, monkeypatch):

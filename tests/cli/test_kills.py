@@ -16,7 +16,8 @@ import warnings
 import numpy as np
 
 from pate_cli import __main__ as program
-from pate_cli.disclosure.ledger import Ledger, SpendRecord
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import Outcome, RunKind, SpendRecord
 from pate_cli.run import passes
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
@@ -109,6 +110,11 @@ def timed(line, folder):
     return time.monotonic() - began
 
 
+def draws_in(record):
+    """The draws that it tells of; those that never ended, too."""
+    return [run for run in SpendRecord.read(record).runs if run.kind == RunKind.RELEASE]
+
+
 def hidden(folder):
     return [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
@@ -177,18 +183,26 @@ def test_a_record_never_forgets_a_draw(votes, tmp_path, folder, pate):
     assert pate(*line).exit_code == 0
     length = timed(line, folder)
     chance = np.random.default_rng(SEED)
-    record, report = folder / "a.json.spent.json", folder / "report.json"
+    record, report = votes.with_name("votes.npy.spent.json"), folder / "report.json"
     for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
-        before, published = len(SpendRecord.read(record).releases), identity(report)
+        before, published = len(draws_in(record)), identity(report)
         left = set(hidden(folder))  # by those that were killed
         code, said = stopped(line, folder, number, **moment(chance, length, run, record))
-        after = len(SpendRecord.read(record).releases)
+        after = len(draws_in(record))
         json.loads(report.read_text())
         assert after in (before, before + 1)
-        assert identity(report) == published or after == before + 1
+        left_it = identity(report) != published
+        # Entered before it is drawn: it counts, whether or not anybody has seen it.
+        if left_it:
+            assert after == before + 1
+            assert draws_in(record)[-1].outcome is Outcome.RELEASED
+        said, counts, where = said.partition("; the run at epsilon ")
+        if counts:
+            assert after == before + 1
+            assert where.endswith(f" stays in {record} and counts\n")
+            said += "\n"
         if number != signal.SIGKILL:
-            check_said(code, number, said, ["report"] * (after - before))
-            assert (identity(report) != published) == (after == before + 1)
+            check_said(code, number, said, ["report"] * left_it)
             assert set(hidden(folder)) <= left
     assert ended(started(line, folder)) == 0
     assert [name for name in hidden(folder) if "unfinished" in name] == []
@@ -239,13 +253,16 @@ def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder,
     made = ["-o", "labels.npy", "--report", "r.json", "--ledger", "a.json", *RELEASE]
     assert pate("aggregate", votes, *made, *GNMAX).exit_code == 0
     line = ["release", "a.json", *RELEASE, "--quiet"]
-    assert pate(*line, "--no-spend").exit_code == 0
+    assert pate(*line, "--no-record").exit_code == 0
+    record = votes.with_name("votes.npy.spent.json")
+    nothing_drawn = record.read_bytes()
     for race in range(RACES):
-        (folder / "a.json.spent.json").unlink(missing_ok=True)
+        record.write_bytes(nothing_drawn)
         go = tmp_path / f"go{race}"
         names = [f"r{race}.{runner}.json" for runner in range(3)]
         runs = [started([*line, "--report", name], folder, until=go) for name in names]
         go.touch()
         assert sorted(map(ended, runs)) == [0, 7, 7]
         assert len([name for name in names if (folder / name).exists()]) == 1
-        assert len(SpendRecord.read(folder / "a.json.spent.json").releases) == 1
+        (drawn,) = draws_in(record)
+        assert drawn.outcome is Outcome.RELEASED

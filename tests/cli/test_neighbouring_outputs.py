@@ -11,6 +11,7 @@ import getpass
 import io
 import json
 import os
+import re
 import socket
 import stat
 import tempfile
@@ -44,13 +45,23 @@ IDS = [f"q{7 * row % QUERIES}" for row in range(QUERIES)]
 PUBLIC = ["--teachers", TEACHERS, "--classes", CLASSES, "--workers", 1]
 
 
+KEYS: list[RunKey] = []
+"""Of the commands on one vote file so far: no two have one, and so one name, in a record."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def same_noise():
-    """One secret for all runs: private, as `--seed` is not, so that reports say all they can."""
+    """The same secrets for all files: private, as a seed is not, so that reports say all they can.
+
+    Each is known by its place in `KEYS`.
+    """
+
+    def fresh(cls):
+        KEYS.append(cls(bytes([len(KEYS), *range(1, 32)])))
+        return KEYS[-1]
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
-        # Names of draws in a spend record.
-        patch.setattr("pate_cli.disclosure.ledger.random_name", lambda size: "0" * 2 * size)
+        patch.setattr(RunKey, "fresh", classmethod(fresh))
         yield
 
 
@@ -214,12 +225,14 @@ class Left:
         return self.files["report.json"][1].decode()
 
 
+RECORD = ".spent.json"
 SECRET = {"ledger"}
 """Files that are not for publishing; that they are there at all, and their mode, is no secret."""
 
 
 def left_by(labels, write: Callable, *lines, name="votes"):
     """The last of these commands on the votes, in a folder of its own; VOTES stands for them."""
+    KEYS.clear()
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         path = Path(place, f"{name}.npy" if "npy" in write.__name__ else name)
         layout = write(labels, path)
@@ -235,7 +248,8 @@ def left_by(labels, write: Callable, *lines, name="votes"):
             for at, (mode, content) in _files(Path(place)).items()
             if at not in given
         }
-        return Left(result.exit_code, result.stdout, result.stderr, files)
+        said = result.stderr.replace(os.path.realpath(place), "PLACE")
+        return Left(result.exit_code, result.stdout, said, files)
 
 
 def _files(folder):
@@ -253,6 +267,14 @@ FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
 # A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
 # from it and public numbers, which `follows_from_the_draw` checks.
 FROM_DRAW = {"sanitized.epsilon", "epsilon", "epsilon_kind", "guarantee.summary"}
+
+
+_RUN_ANSWERS = re.compile(r"(spent\.)?runs\.\d+\.answers")
+
+
+def from_labels(path):
+    """Whether it is computed from labels alone: in a report, or in a record of several."""
+    return path in FROM_LABELS or _RUN_ANSWERS.fullmatch(path) is not None
 
 
 def flat(value, path=""):
@@ -283,8 +305,10 @@ def same_reports(one, two):
     """Byte by byte, but for what is paid for."""
     here, there = json.loads(one), json.loads(two)
     drawn = here["sanitized"]["release"] != "none"
-    allowed = FROM_LABELS | (FROM_DRAW if drawn else set())
-    paid = {path: leaf for path, leaf in flat(there).items() if path in allowed}
+    allowed = FROM_DRAW if drawn else set()
+    paid = {
+        path: leaf for path, leaf in flat(there).items() if path in allowed or from_labels(path)
+    }
     assert json.dumps(changed(here, paid), indent=2) + "\n" == two
     for report in (here, there):
         if drawn:
@@ -340,6 +364,13 @@ def same_label_files(name, one, two):
     return set(np.flatnonzero(labels != its_labels).tolist())
 
 
+def same_records(one, two):
+    """A record is for all: it tells how many labels there were, and of the votes nothing."""
+    here, there = ({**json.loads(text), "checksum": None} for text in (one, two))
+    paid = {path: leaf for path, leaf in flat(there).items() if from_labels(path)}
+    assert changed(here, paid) == there
+
+
 def same_success(one, two):
     """The marker of a folder holds sizes and digests of its parts, which are labels."""
     texts = [json.loads(content) for content in (one, two)]
@@ -363,6 +394,8 @@ def differ_only_in_what_is_paid_for(one, two):
             same_reports(content.decode(), its_content.decode())
         elif name.endswith("_SUCCESS"):
             same_success(content, its_content)
+        elif name.endswith(RECORD):
+            same_records(content, its_content)
         elif "labels" in name:
             rows |= same_label_files(name, content, its_content)
         else:
@@ -528,7 +561,7 @@ def test_every_mechanism_and_release(way, student):
 
 @pytest.mark.parametrize("kind", ["upper", "unbiased", "none"])
 def test_release_from_a_ledger(kind):
-    """The record beside the ledger is the same to the byte: it holds nothing of the votes."""
+    """The record holds nothing of the votes, and its file is the same."""
     keep = [*CHEAP, "--order", 4, "--release", "none", "--ledger", "ledger", *TO_FILES]
     draw = ["release", "ledger", "--release", kind]
     before, after = (left_by(labels, npy_counts, keep, draw) for labels in (VOTES, EVERYWHERE))
@@ -543,6 +576,14 @@ def test_release_from_a_ledger(kind):
 # --- names, places, hosts --------------------------------------------------------------------
 
 
+def published(run):
+    return {at: found for at, found in run.files.items() if not at.endswith(RECORD)}
+
+
+def all_but(files, others):
+    return {at: found for at, found in files.items() if at not in others}
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -554,12 +595,21 @@ def test_release_from_a_ledger(kind):
     ids=["files", "folder", "upper", "dry"],
 )
 def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
-    """Not in labels, their metadata or the report; nor does anything else of where it ran."""
+    """Not in labels, their metadata or the report; nor does anything else of where it ran.
+
+    The record has the name of the votes, as the one thing that is its holder's to show.
+    """
     one = left_by(VOTES, long_form, words, name="ward-17-patients")
     for name in ("USER", "LOGNAME", "HOSTNAME", "HOME", "TZ"):
         monkeypatch.setenv(name, "elsewhere")
     two = left_by(VOTES, long_form, words, name="others")
-    assert one.files == two.files
+    assert published(one) == published(two)
+    records = [list(all_but(run.files, published(run)).values()) for run in (one, two)]
+    assert len(records[0]) == (0 if "--dry-run" in words else 1)
+    for (_, its), (_, others) in zip(*records, strict=True):
+        one_told, two_told = ({**json.loads(text), "checksum": None} for text in (its, others))
+        assert flat(one_told)["runs.0.votes"] == "ward-17-patients"
+        assert changed(one_told, {"runs.0.votes": "others"}) == two_told
     told = [socket.gethostname(), "ward-17", "elsewhere", tempfile.gettempdir(), str(Path.home())]
     with contextlib.suppress(KeyError, OSError):
         told.append(getpass.getuser())

@@ -1,18 +1,22 @@
-"""`pate release`: ledgers composed, one draw from each, every draw paid for."""
+"""`pate release`: one report of ledgers, reports and records, every draw of it paid for."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import stat
 
+import jsonschema
 import numpy as np
 import pytest
 from scipy.special import ndtri
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.noise import RunKey
+from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import RunKind, SpendRecord
+from pate_cli.disclosure.schema import report_schema
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
@@ -45,14 +49,36 @@ def released(pate):
 
 
 @pytest.fixture
-def forget(folder):
-    """Remove the records beside all ledgers, as if nothing had been released."""
+def record(votes):
+    """The record beside the votes, which every ledger of them names."""
+    return votes.with_name("votes.npy.spent.json")
+
+
+@pytest.fixture
+def forget(folder, record):
+    """Remove the records of the votes and beside all ledgers, as if nothing had been released."""
 
     def remove():
-        for record in folder.glob("*.spent.json"):
-            record.unlink()
+        for kept in (record, *folder.glob("*.spent.json")):
+            kept.unlink(missing_ok=True)
 
     return remove
+
+
+def draws_in(path):
+    """How many draws a record tells of."""
+    return sum(run.kind == RunKind.RELEASE for run in SpendRecord.read(path).runs)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def timeless(report):
+    """A report without what its draw alone has: the time, and a name that is random in a record."""
+    *runs, drawn = report["spent"]["runs"]
+    drawn = drawn | {"id": None, "time": None}
+    return report | {"time": None, "spent": report["spent"] | {"runs": [*runs, drawn]}}
 
 
 def draw_cost(shift):
@@ -92,7 +118,7 @@ def test_one_ledger_is_released_as_theory_says(kept, released, folder, kind, see
 
 @pytest.mark.parametrize("kind", ["upper", "unbiased"])
 def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
-    kept, released, folder, forget, kind
+    kept, released, folder, record, kind
 ):
     kept("a.json")
     kept("b.json", *KEEP, *STUDENT)
@@ -104,10 +130,11 @@ def test_two_rounds_are_composed_and_the_second_may_look_at_the_first(
     np.testing.assert_allclose(
         total.sensitivity[0], np.sum([part["sensitivity"][0] for part in parts], axis=0), rtol=1e-12
     )
+    nothing_drawn = record.read_bytes()
     both = released("a.json", "b.json", *DRAW, "--release", kind, "--seed", 1)
-    forget()
+    record.write_bytes(nothing_drawn)
     turned = released("b.json", "a.json", *DRAW, "--release", kind, "--seed", 1)
-    assert both == turned
+    assert timeless(both) == timeless(turned)
     wanted = by_hand(paths, kind=kind, seed=1)
     assert both["sanitized"]["epsilon"] == round_up(wanted * (1.0 - 1e-12)) > 0.0
     assert both["mechanism"] == {"name": "composition", "rounds": 2}
@@ -123,14 +150,15 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
     held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
-    assert held == {"all-votes", "released-epsilon"}
+    assert held == {"all-votes", "released-epsilon", "total", "sum"}
     texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
     held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
-    assert held == {"all-votes", "this-file", "released-epsilon"}
+    # What a round costs by itself is known to the record of its run alone, so there is no sum.
+    assert held == {"all-votes", "this-file", "released-epsilon", "total"}
 
 
 def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
@@ -167,8 +195,10 @@ def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
 
 
 def unsealed(text):
-    """A ledger as versions wrote it that had no checksum."""
-    return text.replace('"schema_version": 2', '"schema_version": 1')
+    """A ledger as the version wrote it that had no checksum, and named no records."""
+    data = json.loads(text)
+    del data["records"]
+    return json.dumps(data | {"schema_version": 1})
 
 
 NO_LEDGER = (
@@ -186,8 +216,8 @@ DAMAGE = {
         "not a ledger: give a file that pate wrote with --ledger",
     ),
     "newer": (
-        lambda text: text.replace('"schema_version": 2', '"schema_version": 3'),
-        "the ledger has schema version 3, this tool reads 2; "
+        lambda text: text.replace('"schema_version": 3', '"schema_version": 4'),
+        "the ledger has schema version 4, this tool reads 3; "
         "use the version of pate that wrote it, or a newer one",
     ),
     "field": (
@@ -219,12 +249,21 @@ def test_a_missing_ledger_is_refused(pate, refused):
     refused(pate("release", "a.json"), 3, "cannot read a.json: No such file or directory")
 
 
-def test_a_report_is_no_ledger(kept, pate, refused, folder):
-    (folder / "r.json").write_text(json.dumps(kept("a.json")))
+def test_a_report_is_no_ledger(kept, pate, refused, released, folder):
+    """What it tells is released again; nothing of its votes can be drawn from it."""
+    whole = kept("a.json")
+    (folder / "r.json").write_text(json.dumps(whole))
+    for words in (["--release", "upper"], ["--release", "unbiased"], ["--again"]):
+        assert "a sanitized epsilon is of ledgers alone" in refused(
+            pate("release", "r.json", *words), 2
+        )
+    found = released("r.json")
+    assert found["epsilon"] == whole["epsilon"]
+    (folder / "no.json").write_text("{}")
     refused(
-        pate("release", "r.json"),
+        pate("release", "no.json"),
         3,
-        "r.json: not a ledger: give a file that pate wrote with --ledger",
+        "no.json: not a ledger: give a file that pate wrote with --ledger",
     )
 
 
@@ -241,7 +280,8 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
     words = ["a.json", *DRAW, "--spend", "spent.json", "--seed", 5]
     first = released(*words)
     record = folder / "spent.json"
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert mode_of(record) == 0o644
+    assert json.loads(record.read_text())["releasable"] is True
     before = record.read_bytes()
     refused(pate("release", *words), 7, AGAIN.format(1))
     refused(pate("release", *words, "--report", "r.json"), 7, AGAIN.format(1))
@@ -259,8 +299,8 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         assert earlier in following["guarantee"]["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
-    assert len(json.loads(record.read_text())["releases"]) == 3
+    assert mode_of(record) == 0o644
+    assert draws_in(record) == 3
 
 
 def test_a_round_in_common_is_enough(kept, pate, refused, released):
@@ -277,13 +317,13 @@ def held(report):
 
 
 def test_a_second_draw_is_refused_though_nothing_was_asked_for(
-    kept, pate, refused, released, folder
+    kept, pate, refused, released, folder, record
 ):
-    """The record is beside the ledger, whatever the flags."""
+    """The record is the one that the ledger names, whatever the flags."""
     kept("a.json")
     first = released("a.json", *DRAW)
-    record = folder / "a.json.spent.json"
-    assert stat.S_IMODE(record.stat().st_mode) == 0o600
+    assert mode_of(record) == 0o644
+    assert not (folder / "a.json.spent.json").exists()
     before = record.read_bytes()
     for words in ([], ["--spend", "s.json"], ["--release", "unbiased"], ["--force"]):
         refused(pate("release", "a.json", *DRAW, *words), 7, AGAIN.format(1))
@@ -292,13 +332,14 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     second = released("a.json", *DRAW, "--again")
     assert "1 earlier release from" in second["guarantee"]["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
-    assert len(json.loads(record.read_text())["releases"]) == 2
+    assert draws_in(record) == 2
 
 
-def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder):
-    """A draw from several is noted beside each, and one of the records is enough."""
+def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder, forget):
+    """Without a record of the votes a draw from several is noted beside each; one is enough."""
     for name in ("a", "b", "c"):
         kept(name)
+    forget()
     released("a", "b", *DRAW)
     texts = [(folder / f"{name}.spent.json").read_bytes() for name in "ab"]
     assert texts[0] == texts[1]
@@ -323,9 +364,19 @@ def test_another_name_of_a_ledger_has_no_record_of_its_own(kept, pate, refused, 
         refused(pate("release", name, *DRAW), 7, AGAIN.format(1))
 
 
-def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder):
-    """Copies of a ledger have records of their own, with draws of the same parameters."""
+def test_a_copy_of_a_ledger_has_the_record_of_its_votes(kept, pate, refused, released, folder):
     kept("a")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "copy").write_bytes((folder / "a").read_bytes())
+    released("a", *DRAW)
+    refused(pate("release", "sub/copy", *DRAW), 7, AGAIN.format(1))
+    refused(pate("release", "sub/copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+
+
+def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder, forget):
+    """Copies of a ledger without a record of its votes have their own, with draws alike."""
+    kept("a")
+    forget()
     (folder / "copy").write_bytes((folder / "a").read_bytes())
     released("a", *DRAW, "--spend", "s.json")
     refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
@@ -340,21 +391,25 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
     kept("a.json")
     before = leftovers()
     for kind in ("upper", "unbiased", "none"):
-        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-spend"]
+        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-record"]
         result = pate("release", *words)
         report = json.loads(result.stdout)
         assert (report["private"], report["sound"], held(report)) == (True, False, set())
         assert report["guarantee"]["summary"] == (
             "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
-            "not be charged; leave out --no-spend."
+            "not be charged; leave out --no-record."
         )
         assert f"pate: warning: {report['guarantee']['summary']}" in result.stderr.splitlines()
     assert leftovers() == before
-    assert held(released("a.json", *DRAW)) == {"all-votes", "this-file", "released-epsilon"}
+    one = {"all-votes", "this-file", "released-epsilon"}
+    assert held(released("a.json", *DRAW)) == one | {"total", "sum"}
 
 
-def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, folder, leftovers):
+def test_a_record_that_cannot_be_kept_stops_the_release(
+    kept, pate, refused, folder, leftovers, forget
+):
     kept("a.json")
+    forget()
     (folder / "a.json.spent.json").mkdir()
     result = pate("release", "a.json", *DRAW, "--report", "r.json")
     assert result.exit_code in (3, 6)
@@ -365,15 +420,26 @@ def test_a_record_that_cannot_be_kept_stops_the_release(kept, pate, refused, fol
     refused(
         pate("release", "a.json", *DRAW),
         3,
-        f"{folder}/a.json.spent.json: not a record of releases: "
-        "give a file that pate wrote with --spend",
+        f"{folder}/a.json.spent.json: not a record: give a file that pate wrote with --spend",
     )
+    assert "r.json" not in leftovers()
+
+
+def test_a_damaged_record_of_the_votes_stops_the_release(kept, pate, refused, record, leftovers):
+    kept("a.json")
+    record.write_text(record.read_text().replace('"outcome": "labelled"', '"outcome": "refused"'))
+    refused(
+        pate("release", "a.json", *DRAW, "--report", "r.json"),
+        3,
+        f"{record}: the record is damaged: it is not as pate wrote it; restore it from a copy",
+    )
+    assert "r.json" not in leftovers()
 
 
 def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, released, folder):
     kept("a.json")
     fresh = released("a.json", "--release", "none", "--spend", "s.json")
-    assert json.loads((folder / "s.json").read_text())["releases"] == []
+    assert draws_in(folder / "s.json") == 0
     released("a.json", *DRAW, "--spend", "s.json")
     later = released("a.json", "--release", "none", "--spend", "s.json")
     assert later["data_independent"]["labels_epsilon"] == fresh["epsilon"]
@@ -381,8 +447,7 @@ def test_releasing_no_draw_is_free_and_still_pays_for_earlier_ones(kept, release
 
 
 NO_JSON = (
-    "not a record of releases, or a damaged one: it is not valid JSON; "
-    "give a file that pate wrote with --spend"
+    "not a record, or a damaged one: it is not valid JSON; give a file that pate wrote with --spend"
 )
 
 
@@ -394,15 +459,15 @@ NO_JSON = (
             b'{"kind": "pate-spend-record"',
             NO_JSON,
         ),
-        (b"{}", "not a record of releases: give a file that pate wrote with --spend"),
+        (b"{}", "not a record: give a file that pate wrote with --spend"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record of releases has schema version 9, this tool reads 3; "
+            "the record has schema version 9, this tool reads 4; "
             "use the version of pate that wrote it, or a newer one",
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
-            "the record of releases is damaged: releases must be a list; restore it from a copy",
+            "the record is damaged: runs.0.drawn_from must be a list; restore it from a copy",
         ),
     ],
 )
@@ -419,12 +484,12 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     refused(
         pate("release", "a.json", *DRAW, "--spend", "a.json", "--force"),
         3,
-        "a.json: not a record of releases: give a file that pate wrote with --spend",
+        "a.json: not a record: give a file that pate wrote with --spend",
     )
     refused(
         pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
         2,
-        "a.json is one of the ledgers; give the output another name",
+        "a.json is one of the files to be released; give the output another name",
     )
     assert (folder / "a.json").read_bytes() == before
 
@@ -437,35 +502,44 @@ def slow(*words, **rest):
     time.sleep(0.5)
     return before(*words, **rest)
 module.release = slow
-pathlib.Path("ready.{}").touch()
+pathlib.Path("ready.{mine}").touch()
 until = time.monotonic() + 30
-while time.monotonic() < until and not pathlib.Path("ready.{}").exists():
+while time.monotonic() < until and len(list(pathlib.Path().glob("ready.?"))) < {all}:
     time.sleep(0.01)
 """
 
 
-@pytest.mark.parametrize(("more", "record"), [([], "a.json.spent.json"), (["s.json"], "s.json")])
-def test_two_releases_at_once_draw_once(kept, patched, folder, more, record):
+@pytest.mark.parametrize("how", ["of the votes", "beside the ledger", "s.json"])
+@pytest.mark.parametrize("together", [2, 3])
+def test_releases_at_once_draw_once(kept, patched, folder, record, forget, how, together):
     kept("a.json")
-    words = ["release", "a.json", *DRAW, *(["--spend", *more] if more else []), "-q", "--report"]
+    if how == "beside the ledger":
+        forget()
+    place = {"of the votes": record, "s.json": folder / "s.json"}.get(
+        how, folder / "a.json.spent.json"
+    )
+    words = ["release", "a.json", *DRAW, *(["--spend", how] if how == "s.json" else []), "-q"]
     started = [
-        patched(RACE.format(mine, other), *words, f"r{mine}.json")
-        for mine, other in ((0, 1), (1, 0))
+        patched(RACE.format(mine=mine, all=together), *words, "--report", f"r{mine}.json")
+        for mine in range(together)
     ]
-    for process in started:
-        process.communicate(timeout=60)
-    assert sorted(process.returncode for process in started) == [0, 7]
+    said = [process.communicate(timeout=60)[1] for process in started]
+    assert sorted(process.returncode for process in started) == [0] + [7] * (together - 1)
+    assert sum(b"these rounds were released before, 1 time(s)" in line for line in said) == (
+        together - 1
+    )
     assert len(list(folder.glob("r?.json"))) == 1
-    assert len(json.loads((folder / record).read_text())["releases"]) == 1
+    assert draws_in(place) == 1
 
 
-def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
+def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, forget):
     """The same ledger with and without the draw that its own report spent."""
     kept("a.json", *KEEP[:-1], "upper")
     quiet = json.loads((folder / "a.json").read_text())
     assert len(quiet["rounds"][0]["draws"]) == 1
     quiet["rounds"][0]["draws"] = []
-    (folder / "quiet.json").write_text(json.dumps(quiet | {"schema_version": 1}))
+    (folder / "quiet.json").write_text(unsealed(json.dumps(quiet)))
+    forget()
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
     dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]
     price = draw_cost(SIGMA * -ndtri(1e-6))
@@ -476,6 +550,8 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder):
     )
     assert "of their own" not in free.stderr
     assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
+    totals = [json.loads(run.stdout)["spent"]["epsilon"] for run in (spent, free)]
+    assert totals[0] > totals[1]
 
 
 def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
@@ -534,11 +610,17 @@ def test_a_smoothness_out_of_range_names_the_range(kept, pate, refused):
 
 def test_again_needs_a_record_and_as_published_the_paper(kept, pate, refused):
     kept("a.json")
-    for words in (["--again"], ["--spend", "s.json"]):
+    contradict = "{} and --no-record contradict each other; give one of them"
+    for words, message in (
+        (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
+        (["--spend", "s.json"], contradict.format("--spend")),
+        (["--ensemble", "e"], contradict.format("--ensemble")),
+        (["--budget", 9], "--budget needs a record; leave out --no-record"),
+    ):
         refused(
-            pate("release", "a.json", "--no-spend", *words),
+            pate("release", "a.json", "--no-record", *words),
             2,
-            f"{words[0]} goes with a record of earlier draws; leave out --no-spend",
+            message,
         )
     refused(
         pate("release", "a.json", "--as-published"),
@@ -554,7 +636,7 @@ def test_the_rule_chooses_what_is_not_given_and_sees_no_votes(kept, released, vo
     result = pate("aggregate", votes, "-o", "b.npy", "--ledger", "b.json", *KEEP)
     assert result.exit_code == 0
     fields = ("order", "beta", "sigma_release", "delta_failure")
-    one, two = (released(name)["sanitized"] for name in ("a.json", "b.json"))
+    one, two = (released(name, "--release", "upper")["sanitized"] for name in ("a.json", "b.json"))
     assert [one[field] for field in fields] == [two[field] for field in fields]
     assert one["order"] == ORDER
 
@@ -579,3 +661,297 @@ def test_nothing_secret_is_printed(kept, pate, folder):
     for secret in (data["rdp"][0], data["ceiling"][0], *data["sensitivity"][0]):
         assert f"{secret:.6g}" not in seen
     assert "sensitivity" not in result.stdout
+
+
+# ---------------------------------------------------------------- accounts: records and reports
+
+
+PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
+CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
+
+
+@pytest.fixture
+def beside(folder):
+    """The words that add two external parts, a pair and a curve."""
+    (folder / "pair.json").write_text(json.dumps(PAIR))
+    (folder / "curve.json").write_text(json.dumps(CURVE))
+    return ["--external", "pair.json", "--external", "curve.json"]
+
+
+@pytest.fixture
+def ran(pate, votes, folder):
+    """Run `aggregate` with these words; the file of its report is named, and its content given."""
+
+    def run(name, *words, code=0):
+        result = pate("aggregate", votes, "-o", f"{name}.npy", "--report", f"{name}.json", *words)
+        assert result.exit_code == code, result.stderr
+        return json.loads((folder / f"{name}.json").read_text())
+
+    return run
+
+
+def kinds(report):
+    return [run["kind"] for run in report["spent"]["runs"]]
+
+
+def is_a_total_of(report, number):
+    """What a total says of itself, its headline and its statements."""
+    spent = report["spent"]
+    jsonschema.validate(report, report_schema())
+    assert len(spent["runs"]) == number
+    assert (report["private"], report["sound"]) == (True, True)
+    assert (report["epsilon_kind"], report["sanitized"]["release"]) == ("total", "none")
+    assert report["epsilon"] == round_up(spent["epsilon"])
+    assert report["delta"] == spent["delta"]
+    assert spent["epsilon"] <= spent["sum_epsilon"] or number == 1
+    assert {"all-votes", "total", "sum"} <= held(report)
+    assert not any(run["id"] in ("", None) for run in spent["runs"])
+    # The names of the holder's files stay in the record.
+    assert not any("votes" in run or "drawn_from" in run for run in spent["runs"])
+
+
+def test_a_record_and_external_parts_are_one_total(ran, pate, released, record, beside, folder):
+    ran("a", "--max-queries", 20)
+    alone = released(record)
+    is_a_total_of(alone, 1)
+    found = released(record, *beside)
+    is_a_total_of(found, 3)
+    assert kinds(found) == ["worst-case", "external", "external"]
+    assert found["epsilon"] > alone["epsilon"]
+    assert found["delta"] == 1.1e-5
+    assert [part["covers"] for part in found["external"]] == ["a histogram", None]
+    assert [part["stated"]["name"] for part in found["external"]] == ["pair.json", "curve.json"]
+    assert "external" in held(found)
+    assert len(SpendRecord.read(record).runs) == 3
+    (folder / "total.json").write_text(json.dumps(found))
+    told = pate("verify", "total.json", "--table", "--without-dp-accounting")
+    assert told.exit_code == 11, told.stdout
+    found["spent"]["runs"][1]["external"]["epsilon"] = 0.1
+    (folder / "total.json").write_text(json.dumps(found))
+    assert pate("verify", "total.json", "--without-dp-accounting").exit_code == 10
+
+
+@pytest.mark.parametrize("what", ["record", "ledger"])
+def test_the_same_external_parts_count_once(kept, released, record, beside, folder, what):
+    kept("a.json")
+    given = record if what == "record" else "a.json"
+    once = released(given, *beside)
+    entered = record.read_bytes()
+    # By another name as well: what it states is the same, and so is the part.
+    (folder / "copy").mkdir()
+    (folder / "copy" / "pair.json").write_text(json.dumps(PAIR, indent=9))
+    for more in (beside, beside[:2], [*beside, *beside], ["--external", "copy/pair.json"]):
+        twice = released(given, *more)
+        assert twice["spent"]["epsilon"] == once["spent"]["epsilon"]
+        assert twice["spent"]["delta"] == once["spent"]["delta"]
+        assert [run["id"] for run in twice["spent"]["runs"]] == [
+            run["id"] for run in once["spent"]["runs"]
+        ]
+    assert record.read_bytes() == entered
+    assert released(record)["epsilon"] == round_up(once["spent"]["epsilon"])
+
+
+def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refused, pate, folder):
+    first = ran("a", "--max-queries", 20, "--no-record")
+    second = ran("b", "--mechanism", "gnmax", "--max-queries", 9, "--no-record")
+    both = released("a.json", "b.json")
+    is_a_total_of(both, 2)
+    assert both["queries"] == 29
+    assert both["answers"] == first["answers"] + second["answers"]
+    assert {run["id"] for run in both["spent"]["runs"]} == {first["run"], second["run"]}
+    epsilons = [first["epsilon"], second["epsilon"]]
+    assert max(epsilons) < both["epsilon"] < sum(epsilons)
+    assert both["spent"]["sum_epsilon"] == pytest.approx(sum(epsilons), rel=1e-12)
+    assert not list(folder.glob("*.spent.json"))
+    again = released("a.json", "b.json", "a.json")
+    assert again["spent"] == both["spent"]
+    (folder / "both.json").write_text(json.dumps(both))
+    assert released("both.json", "b.json")["spent"] == both["spent"]
+    ran("seeded", "--seed", 1)
+    line = refused(pate("release", "a.json", "seeded.json"), 2)
+    assert "nothing is claimed for a run to be released" in line
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_ledger_and_the_report_of_a_target(kept, ran, released, forget, monkeypatch, passed):
+    monkeypatch.setattr(Noise, "comes_up", lambda self, log_chance: not passed)
+    words = ["--mechanism", "gnmax", "--sigma2", 12, "--max-queries", 9, "--target-epsilon", 1]
+    kept("a.ledger")
+    tested = ran("t", *words, code=0 if passed else 8)
+    total = released("a.ledger", "t.json")
+    is_a_total_of(total, 2)
+    assert kinds(total) == ["worst-case", "target"]
+    ended = ["labelled", "labelled" if passed else "refused"]
+    assert [run["outcome"] for run in total["spent"]["runs"]] == ended
+    assert total["spent"]["epsilon"] == tested["spent"]["epsilon"]
+    assert total["answers"] == tested["answers"] + total["rounds"][0]["answers"]
+    forget()
+    # Without a record: the same two runs, as the ledger and a report by itself tell of them.
+    alone = ran("alone", *words, "--no-record", code=0 if passed else 8)
+    apart = released("a.ledger", "alone.json")
+    assert sorted(kinds(apart)) == ["target", "worst-case"]
+    assert apart["epsilon"] == total["epsilon"]
+    assert alone["run"] in {run["id"] for run in apart["spent"]["runs"]}
+
+
+def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, released, folder):
+    """What was drawn from it nobody knows, as where it is released by itself."""
+    kept("a.ledger")
+    ran("b", "--max-queries", 9, "--no-record")
+    total = released("a.ledger", "b.json", "--no-record")
+    assert len(total["spent"]["runs"]) == 2
+    jsonschema.validate(total, report_schema())
+    assert (total["private"], total["sound"], held(total)) == (True, False, set())
+    assert total["guarantee"]["summary"].startswith("Nothing is claimed: earlier draws from these")
+    (folder / "total.json").write_text(json.dumps(total))
+    told = pate("verify", "total.json", "--table", "--without-dp-accounting")
+    failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED: ")]
+    assert failed == [f"FAILED: promise: {total['guarantee']['summary']}"]
+    assert held(released("b.json", "--no-record")) >= {"all-votes", "total", "sum"}
+
+
+def test_a_refused_target_counts_what_its_refusal_costs(ran, released, record):
+    words = ["--max-queries", 20, "--mechanism", "permute-and-flip", "--target-epsilon", 0.3]
+    refusal = ran("t", *words, "--refusal-epsilon", 0.2, code=8)
+    assert refusal["tested"]["passed"] is False
+    for given in (record, "t.json"):
+        total = released(given)
+        (run,) = total["spent"]["runs"]
+        assert (run["outcome"], run["refusal_epsilon"]) == ("refused", 0.2)
+        assert total["epsilon"] == 0.2
+        assert total["data_independent"]["epsilon"] == 0.3
+        assert total["answers"] == 0
+
+
+def test_a_budget_that_a_release_would_exceed(
+    kept, pate, refused, released, record, beside, folder
+):
+    kept("a.json")
+    before = record.read_bytes()
+    for words in (["a.json", *DRAW], ["a.json", *beside], [record, *beside]):
+        line = refused(pate("release", *words, "--budget", 5, "--report", "r.json"), 5)
+        assert line.startswith("pate: the budget is 5, and ")
+        assert f" in {record} have spent " in line
+        assert "with this one it would be" in line
+        assert record.read_bytes() == before
+        assert not (folder / "r.json").exists()
+    assert released("a.json", *DRAW, "--budget", 9)["spent"]["epsilon"] <= 9
+    after = record.read_bytes()
+    refused(pate("release", record, "--budget", 5), 5)
+    assert record.read_bytes() == after
+
+
+def test_no_output_takes_the_place_of_the_record(kept, pate, refused, record, folder):
+    kept("a.json")
+    before = record.read_bytes()
+    taken = "{} is the record of what was spent; give the output another name"
+    for words in (["a.json"], ["a.json", *DRAW], [record]):
+        line = refused(pate("release", *words, "--report", record, "--force"), 2)
+        assert taken.format(record) in line
+        assert record.read_bytes() == before
+    line = refused(pate("release", "a.json", "--spend", "s.json", "--report", "s.json"), 2)
+    assert taken.format("s.json") in line
+    assert not (folder / "s.json").exists()
+
+
+def test_an_ensemble_has_its_record_in_a_folder_of_its_own(
+    kept, pate, refused, released, folder, forget, monkeypatch
+):
+    kept("a.json")
+    forget()
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    released("a.json", *DRAW, "--ensemble", "ward")
+    place = folder / "state" / "pate" / "ward.spent.json"
+    assert draws_in(place) == 1
+    refused(pate("release", "a.json", *DRAW, "--ensemble", "ward"), 7, AGAIN.format(1))
+    refused(pate("release", "a.json", *DRAW), 7, AGAIN.format(1))
+
+
+OLDER_DRAW = """{
+ "rounds": ["ROUND"],
+ "beta": 0.05,
+ "sigma_release": 10.0,
+ "shift": 3.0
+}"""
+OLDER_DRAW_NAMED = OLDER_DRAW.replace("{", '{ "id": "cccccccccccccccccccccccccccccccc",')
+OLDER_ATTEMPTS = """[
+ {"id": "dddddddddddddddddddddddddddddddd", "epsilon": 1.0, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "pending"},
+ {"id": "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee", "epsilon": 0.5, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "refused"},
+ {"id": "ffffffffffffffffffffffffffffffff", "epsilon": 2.0, "delta": 1e-06,
+  "refusal_epsilon": 0.1, "outcome": "passed"}
+]"""
+OLDER = {
+    1: f'{{"kind": "pate-spend-record", "schema_version": 1, "releases": [{OLDER_DRAW}]}}',
+    2: '{"kind": "pate-spend-record", "schema_version": 2, '
+    f'"releases": [{OLDER_DRAW_NAMED}], "attempts": {OLDER_ATTEMPTS}}}',
+    3: '{"kind": "pate-spend-record", "schema_version": 3, '
+    f'"releases": [{OLDER_DRAW_NAMED}], "attempts": {OLDER_ATTEMPTS}, "checksum": "CHECKSUM"}}',
+}
+
+
+def older(version, done):
+    """The text of a record of an earlier version, in which something was drawn from this round."""
+    text = OLDER[version].replace("ROUND", done)
+    content = json.loads(text)
+    content.pop("checksum", None)
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return text.replace("CHECKSUM", hashlib.sha256(plain.encode()).hexdigest())
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_records_of_earlier_versions_still_count(kept, pate, refused, released, folder, version):
+    kept("a.json")
+    (done,) = Ledger.read(folder / "a.json").rounds
+    place = folder / "s.json"
+    place.write_text(older(version, done.id))
+    before = place.read_bytes()
+    runs = SpendRecord.read(place).runs
+    drawn, *tried = runs
+    assert (drawn.kind, drawn.outcome, drawn.drawn_from) == ("release", "released", (done.id,))
+    assert [run.kind for run in tried] == ["target"] * (0 if version == 1 else 3)
+    assert [run.outcome for run in tried] == ["pending", "refused", "labelled"][: len(tried)]
+    assert [run.cost for run in tried] == [1.0, 0.1, 2.0][: len(tried)]
+    # What was drawn then is charged now, and nothing more is drawn unasked.
+    refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
+    assert place.read_bytes() == before
+    fresh = released("a.json", *DRAW, "--no-record", "--seed", 1)["data_independent"]["epsilon"]
+    again = released("a.json", *DRAW, "--spend", "s.json", "--again")
+    assert "1 earlier release from" in again["guarantee"]["covers"]
+    assert again["data_independent"]["epsilon"] > fresh
+    assert len(again["spent"]["runs"]) == len(runs) + 2
+    assert json.loads(place.read_text())["schema_version"] == 4
+    assert draws_in(place) == 2
+    refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
+    total = released(place)
+    assert total["epsilon"] == round_up(again["spent"]["epsilon"])
+
+
+def test_a_record_of_an_earlier_version_alone_does_not_say_what_was_drawn_from(
+    pate, refused, folder
+):
+    (folder / "s.json").write_text(older(3, "a" * 32))
+    assert "give their ledgers to pate release with this record" in refused(
+        pate("release", "s.json"), 3
+    )
+
+
+def test_what_no_total_can_be_made_of(kept, ran, pate, refused, folder):
+    """Nothing at all, and runs that do not protect the same."""
+    (folder / "empty.json").write_text(SpendRecord().to_json())
+    refused(pate("release", "empty.json"), 3)
+    ran("a", "--no-record")
+    ran("b", "--teachers-per-record", 2, "--no-record")
+    others = "runs charged for other --teachers-per-record or --groups"
+    for words in ([], ["--no-record"], ["--spend", "s.json"]):
+        assert others in refused(pate("release", "a.json", "b.json", *words), 3)
+    assert not (folder / "s.json").exists()
+    kept("k.ledger", *KEEP, "--teachers-per-record", 2, "--no-record")
+    assert others in refused(pate("release", "k.ledger", "a.json"), 3)
+    ran("c", "--spend", "s.json")
+    before = (folder / "s.json").read_bytes()
+    for kind in ("none", "upper"):
+        line = refused(pate("release", "k.ledger", "--spend", "s.json", "--release", kind), 3)
+        assert others in line
+    assert (folder / "s.json").read_bytes() == before

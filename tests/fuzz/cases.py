@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import threading
@@ -19,10 +20,13 @@ from numpy.random import Generator
 
 from fuzz import odd
 from fuzz.damage import odd_json, struck
-from fuzz.whole import WHOLE, whole
+from fuzz.whole import WHOLE, ledger, whole
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, Voting
-from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import SpendRecord, record_beside
+from pate_cli.verbs.release import release
+from pate_cli.verbs.spent import spent
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions
@@ -127,9 +131,18 @@ def _read_ledger(name: str, _rng: Generator) -> None:
 
 
 def _read_record(name: str, _rng: Generator) -> None:
-    found = SpendRecord.read(name)
-    _ = found.spent
+    """Beside the ledger of what was drawn from, without which one of earlier versions says less."""
+    found = SpendRecord.read(name).with_rounds(ledger())
     (found | found).to_json()
+    bill = spent(found)
+    json.dumps(bill.to_dict(), allow_nan=False)
+    list(bill.rows())
+    release([name, ledger()], record=False, release="none").report.to_json()
+
+
+def _read_released(name: str, _rng: Generator) -> None:
+    """A file of any kind that is released; nothing is drawn, nor kept."""
+    release(name, record=False, release="none").report.to_json()
 
 
 READERS: dict[str, Callable[[str, Generator], object]] = {
@@ -140,6 +153,7 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
     "names": _read_names,
     "ledger": _read_ledger,
     "record": _read_record,
+    "report": _read_released,
 }
 _BESIDE = ("student", "truth", "queries", "groups")
 
@@ -279,14 +293,19 @@ def _read_options(_name: str, rng: Generator) -> None:
         counts = np.random.default_rng(5).multinomial(100, [0.8, 0.1, 0.1], size=20)
         np.save("v.npy", counts)
         Path("led.json").write_bytes(whole("ledger"))
-    verbs = {
-        "aggregate": ["v.npy", "--dry-run"],
-        "cost": ["v.npy"],
-        "smooth-sensitivity": ["v.npy"],
-        "release": ["led.json"],
-    }
-    verb = list(verbs)[rng.integers(0, len(verbs))]
-    given = [verb, *verbs[verb]]
+        Path("rep.json").write_bytes(whole("report"))
+    # What earlier ones have drawn and entered.
+    Path("led.json.spent.json").unlink(missing_ok=True)
+    Path("rec.json").write_bytes(whole("record"))
+    lines = (
+        ["aggregate", "v.npy", "--dry-run"],
+        ["cost", "v.npy"],
+        ["smooth-sensitivity", "v.npy"],
+        ["release", "led.json"],
+        ["release", "rec.json", "rep.json", "led.json"],
+        ["spent", "rec.json"],
+    )
+    given = list(lines[rng.integers(0, len(lines))])
     for _ in range(int(rng.integers(1, 5))):
         if rng.integers(0, 3):
             option = _NUMERIC[rng.integers(0, len(_NUMERIC))]
@@ -362,7 +381,9 @@ CASES: dict[str, Case] = {
         for kind in ("odd headers", "odd arrays", "odd parquet", "odd csv")
     },
     "ledger, fields": Case(partial(_odd_state, "ledger", 2), _read_ledger),
-    "record, fields": Case(partial(_odd_state, "record", 3), _read_record),
+    "record, fields": Case(partial(_odd_state, "record", 4), _read_record),
+    "record, older, fields": Case(partial(_odd_state, "record, older", 3), _read_record),
+    "report, fields": Case(partial(_odd_state, "report", 7), _read_released),
     "names of no file": Case(None, _read_thing),
     "options": Case(None, _read_options),
 }

@@ -17,22 +17,17 @@ import pytest
 
 import pate_cli as pate
 import reports
+from fuzz.whole import older_record, record
+from fuzz.whole import report as whole_report
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact, Voting
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import External, read_part
-from pate_cli.disclosure.ledger import (
-    Attempt,
-    Draw,
-    Ledger,
-    Outcome,
-    PastRelease,
-    Round,
-    SpendRecord,
-)
+from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
@@ -102,7 +97,7 @@ def one_line(error, name):
     assert len(text) <= 600, name
 
 
-# ---------------------------------------------------------------- ledgers and records of releases
+# ---------------------------------------------------------------- ledgers and records
 
 
 def ledger():
@@ -185,23 +180,50 @@ def test_a_ledger(whole, write, use, tmp_path):
         )
 
 
+def use_record(found):
+    (found | found).touching(ledger())
+    found.with_rounds(ledger()).to_json()
+    bill = pate.spent(found)
+    json.dumps(bill.to_dict(), allow_nan=False)
+    assert len(list(bill.rows())) == len(found.runs)
+    json.loads(pate.release(found, record=False).report.to_json())
+
+
+@pytest.mark.parametrize("kind", list(RunKind))
+def test_a_record(kind, tmp_path):
+    """A run of every kind, damaged one at a time, beside whole ones of the others."""
+    data = json.loads(record().to_json())
+    at = [run["kind"] for run in data["runs"]].index(kind)
+    data["runs"].insert(0, data["runs"].pop(at))
+    assert check(
+        damaged(data),
+        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, sealed(altered)),
+        use_record,
+        LedgerError,
+    )
+
+
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_record_of_releases(version, tmp_path):
-    past = PastRelease.of(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
-    tried = Attempt("d" * 32, 1.0, 1e-6, 0.1, Outcome.PENDING)
-    data = json.loads(SpendRecord((past,), (tried,)).to_json())
+    data = json.loads(older_record())
+    if version == 1:
+        del data["attempts"]
     write = sealed if version == 3 else functools.partial(unsealed, version=version)
-    whole = ledger()
-
-    def use(found):
-        _ = found.spent
-        found.attempted(tried).to_json()
-        (found | found).touching(whole)
-
     assert check(
         damaged(data),
         lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, write(altered)),
-        use,
+        use_record,
+        LedgerError,
+    )
+
+
+def test_a_report_that_is_released(tmp_path):
+    """With a record, which need not know of it, and by itself."""
+    data = json.loads(whole_report().to_json())
+    assert check(
+        damaged(data),
+        lambda altered: from_file(tmp_path / "r.json", str, json.dumps(altered).encode()),
+        lambda path: pate.release([path, record()], record=False).report.to_json(),
         LedgerError,
     )
 

@@ -24,7 +24,8 @@ from pate_cli.core.errors import (
     VoteError,
     quoted,
 )
-from pate_cli.disclosure.ledger import Ledger, SpendRecord, record_beside
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-from pate_cli.disclosure.ledger import (
-    Attempt,
-    Draw,
-    Ledger,
-    Outcome,
-    PastRelease,
-    Round,
-    SpendRecord,
-)
+import pate_cli
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.record import Asked, Outcome, Run, RunKind, SpendRecord
+from pate_cli.disclosure.report import Report
 
 MARK = 47_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -144,8 +145,12 @@ def _groups() -> Any:
 # What runs leave behind. Costs, which are secrets, are all MARK.
 
 
+_MECHANISM = {"name": "gnmax", "sigma2": 20.0, "teachers": 100, "classes": 3}
+_TIME = "2026-01-02T03:04:05Z"
+
+
 def ledger() -> Ledger:
-    mechanism = {"name": "gnmax", "sigma2": 20.0, "teachers": 100, "classes": 3}
+    mechanism = _MECHANISM
     rounds = tuple(
         Round(f"{name * 32}", mechanism, 100, 50, 40, draws=(Draw(0.02, 9.0, 3.0),))
         for name in "ab"
@@ -163,8 +168,54 @@ def ledger() -> Ledger:
 
 
 def record() -> SpendRecord:
-    past = PastRelease.of(("a" * 32,), Draw(0.05, 10.0, 3.0), "c" * 32)
-    return SpendRecord((past,), (Attempt("d" * 32, 1.0, 1e-6, 0.1, Outcome.PENDING),))
+    """A run of every kind."""
+    asked = Asked(_MECHANISM, 100, 50, "a" * 32)
+    stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
+    ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
+    return SpendRecord(
+        (
+            Run(
+                id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=40,
+                asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
+                **ended,
+            ),
+            Run(
+                id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
+                drawn_from=("a" * 32,), **Draw(0.05, 10.0, 3.0).facts(),
+            ),
+            Run(
+                id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,
+                epsilon=1.0, delta=1e-6, refusal_epsilon=0.1,
+            ),
+            Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
+            Run(
+                id=stated.digest, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=_TIME,
+                epsilon=0.7, delta=1e-5, external=stated,
+            ),
+        )
+    )  # fmt: skip
+
+
+def older_record() -> bytes:
+    """One of version 3, which told of draws and targets alone."""
+    draw = {"id": "c" * 32, "rounds": ["a" * 32], "beta": 0.05, "sigma_release": 10.0, "shift": 3.0}
+    target = {"epsilon": 1.0, "delta": 1e-6, "refusal_epsilon": 0.1}
+    attempts = [
+        {"id": name * 32, **target, "outcome": outcome}
+        for name, outcome in (("d", "pending"), ("e", "refused"), ("f", "passed"))
+    ]
+    content = {"kind": "pate-spend-record", "schema_version": 3}
+    content |= {"releases": [draw], "attempts": attempts}
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**content, "checksum": hashlib.sha256(plain.encode()).hexdigest()}).encode()
+
+
+def report() -> Report:
+    """Private by its own account, or nothing of it could be released."""
+    told: dict[str, Any] = {"layout": "counts", "sigma2": 40.0, "seed": 1}
+    with patch.object(RunKey, "private", property(lambda _: True)):
+        found = pate_cli.aggregate(votes(), "gnmax", **told).report
+    return replace(found, time=_TIME)
 
 
 WHOLE: dict[str, Callable[[], bytes]] = {
@@ -204,6 +255,8 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "names": lambda: "\n".join((*_NAMES, "fish")).encode(),
     "ledger": lambda: ledger().to_json().encode(),
     "record": lambda: record().to_json().encode(),
+    "record, older": older_record,
+    "report": lambda: report().to_json().encode(),
 }
 """Every kind of file, by the name of its case."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 import pate_cli
+from fuzz.damage import checksum
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
@@ -206,8 +206,7 @@ def older_record() -> bytes:
     ]
     content = {"kind": "pate-spend-record", "schema_version": 3}
     content |= {"releases": [draw], "attempts": attempts}
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps({**content, "checksum": hashlib.sha256(plain.encode()).hexdigest()}).encode()
+    return json.dumps({**content, "checksum": checksum(content)}).encode()
 
 
 def report() -> Report:

@@ -73,8 +73,9 @@ def test_rounds_and_their_release(votes):
          "--report", "report.json", "--order", 8, "--release", "none")  # fmt: skip
     assert not Path("run").exists()
     assert len(Path("labels.csv").read_text().splitlines()) == 61
-    done("release", "a.ledger")
-    again = CliRunner().invoke(app, ["release", "a.ledger"], prog_name="pate")
+    done("release", "a.ledger", "--release", "upper")
+    words = ["release", "a.ledger", "--release", "upper"]
+    again = CliRunner().invoke(app, words, prog_name="pate")
     assert again.exit_code == 7  # the record is kept and read without a lock, too
 
 

@@ -204,11 +204,15 @@ def test_a_quote_bounds_every_run(counts, done):
     assert done.report.to_dict()["data_independent"]["epsilon"] == pytest.approx(quoted.epsilon)
 
 
-def test_a_second_draw_needs_again(done):
-    first = pate.release(done.ledger, order=done.ledger.orders[0], seed=1)
+def test_a_second_draw_needs_again(done, tmp_path):
+    asked = {
+        "order": done.ledger.orders[0], "release": "upper", "record": tmp_path / "record",
+    }  # fmt: skip
+    first = pate.release(done.ledger, **asked)
     with pytest.raises(SpentError, match="`again`"):
-        pate.release(done.ledger, record=first.record, seed=2)
-    second = pate.release(done.ledger, record=first.record, again=True, seed=2)
+        pate.release(done.ledger, **asked)
+    second = pate.release(done.ledger, again=True, **asked)
+    assert len(second.record.runs) == 3
     assert second.report.epsilon > 0.0
     # Both draws are charged: the price of the second holds for the pair.
     assert second.report.to_dict() != first.report.to_dict()
@@ -256,7 +260,7 @@ NAMES = [*sorted(PUBLIC), "Cost", "Compared", "Accuracy", "Sensitivity"]
 def test_a_result_in_every_form(results, name, tmp_path):
     result = results[name]
     assert isinstance(result, Result)
-    assert result.releasable is (name in PUBLIC)
+    assert result.secret is (name not in PUBLIC)
     assert ("SECRET" in repr(result)) is (name not in PUBLIC)
     facts = json.loads(result.to_json())
     assert facts == json.loads(json.dumps(result.to_dict(), allow_nan=False))

@@ -298,7 +298,7 @@ class _CommandLine:
     def _records(self) -> list[str]:
         """Where all runs are told of, as short as it can be said from here."""
         paths = map(os.fspath, self.asked["record"].paths)
-        return [min(os.path.relpath(path), path, key=len) for path in paths]
+        return [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
 
     def _note_account(self, report: Report) -> None:
         """What the record holds, once there is more in it than this run; or that there is none."""

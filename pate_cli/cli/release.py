@@ -19,7 +19,6 @@ from pate_cli.cli.options import (
 from pate_cli.cli.summary import Handling, print_report
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.beside import stem_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,8 @@ def release(
         raise UsageError("--again goes with a record of earlier draws; leave out --no-record")
     if external and report.export_rdp is not None:
         raise UsageError("--export-rdp does not go with --external, whose parts are curves already")
-    report_path = report.place(f"{stem_of(given[0])}.report.json")
+    first = Path(public_name(given[0])).stem.removesuffix(".spent") or "release"
+    report_path = report.place(f"{first}.report.json")
     with output.outputs() as out:
         report.reserve(out, report_path)
         done = pate.release(

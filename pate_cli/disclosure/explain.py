@@ -120,9 +120,9 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
 
     Use it before a report is published, or to understand somebody else's.
 
-        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
-        >>> [section.title for section in pate.explain(done.report).sections]
-        ['What was done', 'Promised', 'To whom', 'To be published', 'Exactly']
+        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
+        >>> [section.title for section in pate.explain(done.report).sections][:4]
+        ['What was done', 'Promised', 'To whom', 'It rests on']
         >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
 
     Args:

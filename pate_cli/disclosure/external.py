@@ -133,10 +133,10 @@ class ExternalCurve(_OtherMechanism):
         ... )
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
-        >>> pate.release(labelled.ledger, seed=2).report.data_independent.epsilon
-        1.0838
-        >>> pate.release(labelled.ledger, external=[model], seed=2).report.data_independent.epsilon
-        1.8765
+        >>> pate.release(labelled.ledger).report.epsilon
+        0.7967
+        >>> pate.release(labelled.ledger, external=[model]).report.epsilon
+        1.7665
 
     Attributes:
         curve: by order, for its own adjacency.
@@ -186,9 +186,8 @@ class ExternalPair(_OtherMechanism):
         >>> model = pate.ExternalPair(stated=(1.0, 1e-6), adjacency=Adjacency.REPLACE_ONE)
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
-        >>> report = pate.release(labelled.ledger, external=[model], seed=2).report
-        >>> report.data_independent.epsilon
-        2.0617
+        >>> pate.release(labelled.ledger, external=[model]).report.epsilon
+        1.7801
 
     Attributes:
         stated: (ε, δ) for its own adjacency, ε ≥ 0 in nats, 0 ≤ δ < 1.

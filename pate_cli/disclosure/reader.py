@@ -119,6 +119,8 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if not isinstance(data.get("releasable"), bool) or "guarantee" not in data:
         raise ReportError(f"{name} is no report: {_OURS}")
     damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
+    if data.get("private") is True and data["releasable"] is False:
+        raise damaged.of("it is releasable, or not private")
     version = data.get("schema_version")
     if type(version) is not int or not _OLDEST <= version <= SCHEMA_VERSION:
         raise ReportError(

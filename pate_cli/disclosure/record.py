@@ -287,7 +287,8 @@ class SpendRecord:
             )
             run = Run(
                 epsilon=round_up(alone.epsilon),
-                id=done.id,
+                # The name of a round is its ledger's alone, and this one may be published.
+                id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
                 kind=RunKind.WORST_CASE,
                 outcome=Outcome.LABELLED,
                 time=None,
@@ -302,7 +303,7 @@ class SpendRecord:
             fresh.append(run)
             fresh += [
                 Run(
-                    id=f"{done.id}-{number}",
+                    id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
                     kind=RunKind.RELEASE,
                     outcome=Outcome.RELEASED,
                     time=None,

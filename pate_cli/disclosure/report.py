@@ -317,10 +317,10 @@ class Report(Result):
         """Made to be published; not with noise from a seed, for which nothing is promised."""
         return self.private
 
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__}: {self.headline()}>"  # it is no secret, whatever it is worth
-        )
+    @property
+    def secret(self) -> bool:
+        """No report is, whatever it is worth."""
+        return False
 
     def headline(self) -> str:
         """ε, δ and how many answers they pay for."""

@@ -31,6 +31,11 @@ class Result(ABC):
         """False for what describes the votes; its files are its owner's alone."""
         return False
 
+    @property
+    def secret(self) -> bool:
+        """True for what is its owner's alone; what is not to be published need not be."""
+        return not self.releasable
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Facts, ready for JSON, in a stable order of keys."""
@@ -81,7 +86,7 @@ class Result(ABC):
             UsageError: another suffix.
         """
         with Outputs(force=force) as out:
-            out.reserve(path, mode=0o644 if self.releasable else 0o600)
+            out.reserve(path, mode=0o600 if self.secret else 0o644)
             with out.open(path) as file:
                 self.write(file, public_name(os.fspath(path)))
 
@@ -99,7 +104,7 @@ class Result(ABC):
             file.write(encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path))))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.headline()}{'' if self.releasable else '; SECRET'}>"
+        return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
     def preview(self) -> Iterable[tuple[object, ...]]:
         """A few rows of cells for a notebook, below the headline."""
@@ -107,7 +112,7 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
-        rows = "".join(map(_html_row, self.preview())) if self.releasable else ""
+        rows = "".join(map(_html_row, self.preview())) if not self.secret else ""
         table = f"<table>{rows}</table>" if rows else ""
         return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p>{table}"
 

@@ -119,7 +119,8 @@ def record_of(ensemble: str) -> Path:
     """
     if not _ENSEMBLE.fullmatch(ensemble):
         raise UsageError(
-            f"`ensemble` is a name of letters, digits, '.', '_' and '-', got {quoted(ensemble)}"
+            "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
+            "letter or a digit"
         )
     return _state_folder() / f"{ensemble}.spent.json"
 

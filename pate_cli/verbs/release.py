@@ -38,7 +38,7 @@ from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import prior_of_round, worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
-from pate_cli.files.addresses import is_address
+from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
@@ -167,8 +167,10 @@ class _Read:
 
 def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
-    if is_address(str(path)) or str(path) == "-":
+    name = os.fspath(path)
+    if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(path).report
+    refuse_address(path)
     with named(path):
         content = content_of(path)
     try:

@@ -71,7 +71,8 @@ def test_what_is_not_claimed_is_not_explained_away(pate, votes, released):
     pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
     found = explain("s.json")
     assert "It rests on" not in titles(found)
-    assert "Neither the labels nor this report as a promise" in words(found)
+    assert titles(found) == ["Nothing is promised"]
+    assert "Publish neither the labels nor this report" in words(found)
     assert "e^" not in words(found)
 
 
@@ -119,7 +120,7 @@ def test_what_nobody_can_check_is_exit_11(pate, votes, folder):
     for name in ("t.json", "t.csv"):
         assert Path(name).exists()
     told = pate("verify", "t.json", "t.csv", "--table", "--without-dp-accounting")
-    left = "earlier attempts, labels by parameters"
+    left = "labels by parameters"
     assert told.stdout.splitlines()[-1] == f"verdict: holds but for what is listed: {left}"
     assert (told.exit_code, told.stderr) == (11, f"pate: holds but for what is listed: {left}\n")
     piped = json.loads(pate("verify", "t.json", "t.csv").stdout)

@@ -46,7 +46,7 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
         assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}, for all votes"
         assert "of the runs with so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
-    assert rows["keep secret"] == "the votes, round.one, round.one.spent.json"
+    assert rows["keep secret"] == "the votes, round.one"
 
 
 def test_the_worst_case_of_several_rounds_has_its_premise(screen, votes, folder):

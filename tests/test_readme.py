@@ -11,6 +11,8 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 
@@ -187,13 +189,18 @@ def _exit_codes(kind=PateError):
 
 
 def test_the_rounds_of_the_text_can_be_composed(tmp_path):
-    lines = re.findall(r"```sh\n(.*?)```", TEXT["report.md"], re.DOTALL)[0]
+    account, lines = re.findall(r"```sh\n(.*?)```", TEXT["report.md"], re.DOTALL)[:2]
     for seed, name in enumerate(("monday.npy", "tuesday.npy")):
         counts, _ = SyntheticEnsemble(teachers=40, classes=4, queries=60).draw(seed)
         np.save(tmp_path / name, counts)
     _shell(lines, tmp_path)
     report = json.loads((tmp_path / "report.json").read_text())
     assert [one["queries"] for one in report["rounds"]] == [60, 60]
+    columns = {f"class_{j}": counts[:, j] for j in range(4)}
+    pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
+    _shell(account.replace("--budget 2", "--budget 200"), tmp_path)
+    record = json.loads((tmp_path / "votes.parquet.spent.json").read_text())
+    assert len(record["runs"]) == 2
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 
 

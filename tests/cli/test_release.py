@@ -157,8 +157,7 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
     held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
-    # What a round costs by itself is known to the record of its run alone, so there is no sum.
-    assert held == {"all-votes", "this-file", "released-epsilon", "total"}
+    assert held == {"all-votes", "this-file", "released-epsilon", "total", "sum"}
 
 
 def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers):
@@ -831,7 +830,7 @@ def test_a_budget_that_a_release_would_exceed(
     for words in (["a.json", *DRAW], ["a.json", *beside], [record, *beside]):
         line = refused(pate("release", *words, "--budget", 5, "--report", "r.json"), 5)
         assert line.startswith("pate: the budget is 5, and ")
-        assert f" in {record} have spent " in line
+        assert f" in {record} spent " in line
         assert "with this one it would be" in line
         assert record.read_bytes() == before
         assert not (folder / "r.json").exists()

@@ -23,7 +23,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.record import Asked, Outcome, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
 
 MARK = 47_118
@@ -169,7 +169,7 @@ def ledger() -> Ledger:
 
 def record() -> SpendRecord:
     """A run of every kind."""
-    asked = Asked(_MECHANISM, 100, 50, "a" * 32)
+    asked = RowsAsked(_MECHANISM, 100, 50, "a" * 32)
     stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     return SpendRecord(

@@ -15,7 +15,7 @@ from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
-from pate_cli.reproduction.vote_folder import FileVotes, RowsAsked
+from pate_cli.reproduction.vote_folder import Asked, FileVotes
 from pate_cli.run.accounts import TightAccount
 from pate_cli.run.passes import CountsPasses
 from runs import aggregated
@@ -28,7 +28,7 @@ def asked(draw):
     def build(*, queries=150, seed=1, scores=None):
         counts = draw(teachers=120, classes=5, queries=queries, seed=seed)
         votes = FileVotes("votes.npy", counts, 120, None, None)
-        return RowsAsked(votes, PARAMETERS, scores)
+        return Asked(votes, PARAMETERS, scores)
 
     return build
 
@@ -77,7 +77,7 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw):
     counts = draw(teachers=20, classes=3, queries=30)
     parameters = {"threshold": 16.0, "sigma1": 12.0, "sigma2": 4.0}
     votes = FileVotes("votes.npy", counts, 20, None, None)
-    figures = offered([RowsAsked(votes, parameters, None)], delta=1e-5)
+    figures = offered([Asked(votes, parameters, None)], delta=1e-5)
     mechanism = ConfidentGNMax(teachers=20, classes=3, **parameters)
     assert list(figures.targets) == [Bound.TWO_TAIL, Bound.CONDITIONAL]
     two_tail, conditional = figures.targets.values()
@@ -96,7 +96,7 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw):
 def test_the_slow_bound_is_tried_where_a_run_takes_it_by_itself(draw, monkeypatch):
     counts = draw(teachers=20, classes=3, queries=30)
     parameters = {"threshold": 16.0, "sigma1": 12.0, "sigma2": 4.0}
-    asked = RowsAsked(FileVotes("votes.npy", counts, 20, None, None), parameters, None)
+    asked = Asked(FileVotes("votes.npy", counts, 20, None, None), parameters, None)
     seen = []
 
     def never(bound, mechanism, *, rows, orders):
@@ -118,7 +118,7 @@ def test_two_rounds_are_charged_once_each(asked):
     assert both.targets == {}
     # The two rounds are the one run of all their rows.
     counts = np.concatenate([first.votes.counts, second.votes.counts])
-    whole = RowsAsked(FileVotes("votes.npy", counts, 120, None, None), PARAMETERS, None)
+    whole = Asked(FileVotes("votes.npy", counts, 120, None, None), PARAMETERS, None)
     together = offered([whole], delta=1e-5, quick=True)
     assert both.upper.plan == together.upper.plan
     assert both.upper.mean == pytest.approx(together.upper.mean, rel=1e-9)

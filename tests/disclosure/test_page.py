@@ -168,7 +168,9 @@ def test_a_page_is_in_order_for_whoever_hears_it(kind):
             assert set(dict(attrs)["aria-labelledby"].split()) <= set(names)
 
 
-@pytest.mark.parametrize("kind", [*(set(reports.KINDS) - set(reports.NO_PROMISE)), "external"])
+@pytest.mark.parametrize(
+    "kind", [*sorted(set(reports.KINDS) - set(reports.NO_PROMISE)), "external"]
+)
 def test_a_promise_is_told_in_the_words_of_explain(kind):
     report = replace(made(kind), labels=LabelFile("csv", 5310, SHA256, None))
     page = read(report)

@@ -230,9 +230,9 @@ class SpendRecord:
     Keep it with the votes. `aggregate(record=...)` and `release` enter what they publish, and
     `SpendRecord.read` reads it.
 
-        >>> given = {"max_queries": 100, "record": "year.spent.json"}
-        >>> done = pate.aggregate("sample_votes/demo.parquet", **given)
-        >>> again = pate.aggregate("sample_votes/demo.parquet", **given)
+        >>> given = {"layout": "counts", "record": "year.spent.json"}
+        >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
+        >>> again = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
         >>> len(pate.SpendRecord.read("year.spent.json").runs)
         2
 

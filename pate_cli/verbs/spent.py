@@ -128,10 +128,10 @@ def spent(
 ) -> Bill:
     """All runs on the votes of some teachers, what each published, and what they cost together.
 
-        >>> given = {"max_queries": 100, "record": "year.spent.json"}
-        >>> done = pate.aggregate("sample_votes/demo.parquet", **given)
-        >>> pate.spent("year.spent.json", reports=[done.report])
-        <Bill: 1 run, epsilon 0.7967 at delta 1e-05 together>
+        >>> given = {"layout": "counts", "record": "account.spent.json"}
+        >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
+        >>> pate.spent("account.spent.json", reports=[done.report])
+        <Bill: 1 run, epsilon 1.6495 at delta 1e-05 together>
 
     Args:
         record: the record or its file; or votes that have one beside them.

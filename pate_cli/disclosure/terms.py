@@ -26,7 +26,11 @@ from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.report import DataIndependent, GroupGuarantee, Sanitized, Tested
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Total, total_of
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.worst_case import (
+    DataIndependentCost,
+    Spending,
+    data_independent_cost,
+)
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes import Group
 
@@ -147,14 +151,7 @@ class ScoredTerms(Terms):
             everything = data_independent_cost(
                 self.spent, delta=self.own_delta, plan=plan, prior=prior, external=external
             )
-        return DataIndependent(
-            epsilon=round_up(everything.epsilon),
-            order=everything.order,
-            method=everything.method,
-            labels_epsilon=round_up(labels.epsilon),
-            labels_order=labels.order,
-            labels_method=labels.method,
-        )
+        return _rounded(everything, labels)
 
     @property
     def headline(self) -> Headline:
@@ -190,6 +187,19 @@ class ScoredTerms(Terms):
         """Priced for so many votes."""
         spent = [replace(each, mechanism=each.mechanism.moving(votes)) for each in self.spent]
         return replace(self, spent=spent).public.epsilon
+
+
+def _rounded(
+    everything: DataIndependentCost | Total, labels: DataIndependentCost | Total
+) -> DataIndependent:
+    return DataIndependent(
+        epsilon=round_up(everything.epsilon),
+        order=everything.order,
+        method=everything.method,
+        labels_epsilon=round_up(labels.epsilon),
+        labels_order=labels.order,
+        labels_method=labels.method,
+    )
 
 
 @dataclass(frozen=True)
@@ -317,14 +327,7 @@ class AccountTerms(Terms):
             if run.asked is not None
         ]
         labels = total_of(asked) if asked else everything
-        return DataIndependent(
-            epsilon=round_up(everything.epsilon),
-            order=everything.order,
-            method=everything.method,
-            labels_epsilon=round_up(labels.epsilon),
-            labels_order=labels.order,
-            labels_method=labels.method,
-        )
+        return _rounded(everything, labels)
 
     @cached_property
     def _total(self) -> Total:

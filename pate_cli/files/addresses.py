@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import PateError, UsageError
@@ -25,7 +25,10 @@ def is_address(text: str) -> bool:
     return _URI.match(text) is not None
 
 
-def refuse_address(path: str | os.PathLike[str]) -> None:
+_NO_MODE: Final = "an object store has no file mode, which keeps a secret"
+
+
+def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
     """UsageError for what must stay on disk, and is named by the address of a store."""
     name = os.fspath(path)
     found = _STORE.match(name)
@@ -33,10 +36,7 @@ def refuse_address(path: str | os.PathLike[str]) -> None:
     if found is None or Path(found[0]).exists():
         return
     shown = public_name(f"{found[1]}://{name[found.end() :].lstrip('/')}")
-    raise UsageError(
-        f"{shown} must be on disk: an object store has no file mode, which keeps a secret; "
-        "name a path"
-    )
+    raise UsageError(f"{shown} must be on disk: {why}; name a path")
 
 
 def public_name(path: str | os.PathLike[str]) -> str:

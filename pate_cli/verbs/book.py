@@ -86,7 +86,7 @@ class Places:
             raise UsageError("`record` and `ensemble` both name the record; give one of them")
         told = None
         if record is not None:
-            refuse_address(record)
+            refuse_address(record, "runs at once take turns at a record, by a lock")
             told = Path(record)
         elif ensemble is not None:
             told = record_of(ensemble)
@@ -227,7 +227,7 @@ class Book:
                 if record != kept:
                     self._write(record)
         except OutputError as error:
-            error.add_note("the record goes there; `record`, `ensemble` or no record change that")
+            error.add_note("the record of what was spent lies there; name another place for it")
             raise
 
     @contextlib.contextmanager

@@ -118,4 +118,7 @@ def release(
 
 
 def _is_ledger(name: str) -> bool:
-    return b'"pate-ledger"' in Path(name).read_bytes()[:200]
+    from pate_cli.files.sealed_json import content_of
+
+    path = Path(name)  # or a pipe, or the address of a report
+    return path.is_file() and b'"pate-ledger"' in content_of(path, most=200)

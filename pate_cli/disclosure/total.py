@@ -117,7 +117,7 @@ def _together(runs: Sequence[Run]) -> dict[str, Any]:
     spent, draws, parts = _spendings(curved), _draws(curved), _curves(curved)
     external = External(tuple(parts))
     largest = max((run.delta for run in curved if run.delta is not None), default=0.0)
-    delta = max(largest, least_delta(spent, delta=largest, external=external) if spent else 0.0)
+    delta = max(largest, least_delta(spent, delta=largest, external=external))
     if delta <= 0.0:
         raise LedgerError("no run says at which delta the curves are to be converted")
     total = _below_one(delta_sum([delta, *added]))
@@ -192,7 +192,7 @@ def _stated_delta(run: Run) -> float:
 
 
 def _spendings(runs: Sequence[Run]) -> list[Spending]:
-    """What was asked, rows that were told of alike asked again."""
+    """What was asked; LedgerError for a draw from rounds that are not among it."""
     known = {run.asked.round for run in runs if run.asked is not None}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(

@@ -84,7 +84,9 @@ def aggregate(
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked)
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]), place)
-        book = Book(places, _run_of(request, account, key, began), budget=promise["budget"])
+        # What a record would tell of a run takes time, and nobody asks without one.
+        entry = _run_of(request, account, key, began) if places.paths else None
+        book = Book(places, entry, budget=promise["budget"])
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         if target is not None:
             # Whether a file holds votes is told for nothing, and nothing that follows fails by

@@ -213,3 +213,10 @@ def test_a_record_comes_back_as_it_was():
     runs = (labelled("a", votes="v.npy"), at_target("b", 0.5), stated("c", epsilon=0.2, delta=0.0))
     record = SpendRecord(runs)
     assert SpendRecord.from_json(record.to_json()) == record
+
+
+def test_a_curve_is_not_converted_below_the_delta_that_it_asks_for():
+    """Beside targets alone, whose delta is no curve's, that is the delta of the conversion."""
+    curve = {"orders": (2.0, 32.0), "rdp": (0.01, 0.16), "least_delta": 1e-7}
+    known = replace(stated("f", **curve), delta=1e-9)
+    assert total_of([at_target("a", 0.5), known]).delta == 1.01e-5

@@ -41,6 +41,7 @@ _ORDERS = 8
 # Of 2 log(1/δ)/ε, the scale of the best order: the first order and the ratio of last to first.
 _LEAST_SHARE, _RANGE = 0.2, 6.0
 _LEAST_ORDER = 1.25
+_SHAPE = "a profile must hold numbers ≥ 0, a row for each of the orders"
 
 
 @dataclass(frozen=True)
@@ -95,29 +96,56 @@ def passing_coin(
         ParameterError: a number out of range, or a profile that is negative, NaN or of another
             shape.
     """
+    curve = np.asarray(profile, dtype=np.float64)
+    if curve.ndim != 2:
+        raise ParameterError(_SHAPE)
+    log_pass, log_refuse = _recursion(
+        curve, orders=orders, epsilon=epsilon, delta=delta, refusal_epsilon=refusal_epsilon
+    )
+    return Coin(float(log_pass), float(log_refuse))
+
+
+def passing_chances(
+    profiles: Floats, *, orders: Floats, epsilon: float, delta: float, refusal_epsilon: float
+) -> Floats:
+    """p(D) of many profiles at once, [...]; profiles [..., orders, distances], as `passing_coin`.
+
+    SECRET unless the profiles are of no votes.
+    """
+    log_pass, _ = _recursion(
+        np.asarray(profiles, dtype=np.float64),
+        orders=orders,
+        epsilon=epsilon,
+        delta=delta,
+        refusal_epsilon=refusal_epsilon,
+    )
+    return np.exp(log_pass)
+
+
+def _recursion(
+    profiles: Floats, *, orders: Floats, epsilon: float, delta: float, refusal_epsilon: float
+) -> tuple[Floats, Floats]:
+    """log p and log (1 − p) of every profile, by the recursion above."""
     orders, delta = check_orders(orders), check_delta(delta)
     check_positive("epsilon", epsilon)
     if not 0.0 < refusal_epsilon <= epsilon:
         raise ParameterError(
             f"`refusal_epsilon` must be above 0 and at most the target, got {refusal_epsilon}"
         )
-    curve = np.asarray(profile, dtype=np.float64)
-    if curve.ndim != 2 or len(curve) != orders.size or not np.all(curve >= 0.0):
-        raise ParameterError(
-            f"a profile must hold numbers ≥ 0, a row for each of {orders.size} orders"
-        )
+    if profiles.shape[-2] != orders.size or not np.all(profiles >= 0.0):
+        raise ParameterError(_SHAPE)
     room = epsilon - conversion_cost(orders, delta=delta)
     share = 1.0 - 1.0 / orders
     least = math.log(delta)
-    log_pass, log_refuse = least, math.log1p(-delta)
-    for costs in curve.T[::-1]:
-        reached = float(np.max(share * (log_pass + room - costs)))
-        by_cost = max(least, min(0.0, reached))
+    log_pass = np.full(profiles.shape[:-2], least)
+    log_refuse = np.full(profiles.shape[:-2], math.log1p(-delta))
+    for distance in range(profiles.shape[-1] - 1, -1, -1):
+        reached = share * (log_pass[..., None] + room - profiles[..., distance])
+        by_cost = np.clip(np.max(reached, axis=-1), least, 0.0)
         log_refuse = log_refuse - refusal_epsilon
-        by_refusal = math.log1p(-math.exp(log_refuse))
-        if by_cost < by_refusal:
-            log_pass = by_cost
-            log_refuse = math.log(-math.expm1(by_cost))
-        else:
-            log_pass = by_refusal
-    return Coin(log_pass, log_refuse)
+        by_refusal = np.log1p(-np.exp(log_refuse))
+        dearer = by_cost < by_refusal
+        log_pass = np.where(dearer, by_cost, by_refusal)
+        # Where it is not dearer, the cost may be a certainty, whose other side has no logarithm.
+        log_refuse = np.where(dearer, np.log(-np.expm1(np.minimum(by_cost, -1e-300))), log_refuse)
+    return log_pass, log_refuse

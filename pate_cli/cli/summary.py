@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,13 +113,24 @@ def _quoted(quote: Quote) -> _Rows:
     yield "epsilon", f"{nats(quote.epsilon)} at delta {shown(quote.delta)}, {reading}"
     yield from _guessed(quote.prior)
     if quote.target is not None and quote.target.needed:
-        chance, refusal = quote.target.reference_chance, shown(quote.target.refusal_epsilon)
-        passes = f"made-up teachers would pass with probability {chance:.3f}"
-        yield "target", f"tested: {passes}; a refusal costs {refusal}"
+        refusal = shown(quote.target.refusal_epsilon)
+        yield "target", f"tested: {_passing(quote.target.chances)}; a refusal costs {refusal}"
     if quote.sound:
         yield "privacy", _worth(quote.epsilon, quote.delta)
     else:
         yield "privacy", "not proved: what the warning names was read off the votes"
+
+
+def _passing(chances: Mapping[str, Any] | None) -> str:
+    """The chance of passing over made-up ensembles, worst and best by name."""
+    if chances is None:
+        return "nothing"
+    worst, best = (
+        f"{end['chance']:.3f} ({end['agreement']:.0%} of them right on average, queries "
+        f"{end['queries']})"
+        for end in (chances["worst"], chances["best"])
+    )
+    return f"made-up teachers would pass with probability {worst} to {best}"
 
 
 def _guessed(prior: PublicPrior | None) -> _Rows:

@@ -7,6 +7,7 @@ that `release` sanitized. It holds no reference to a ledger and cannot be made f
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -369,7 +370,8 @@ class Outlook:
     Attributes:
         target, delta, refusal_epsilon, orders, distances: as in `Tested`.
         needed: whether the labels could cost more than the target, so that a coin is drawn.
-        reference_chance: how likely a made-up ensemble of this shape would pass.
+        chances: how likely made-up ensembles of this shape would pass: their mean, and the worst
+            and the best with what they are like; None where nothing is tested.
     """
 
     target: float
@@ -378,7 +380,7 @@ class Outlook:
     orders: tuple[float, ...]
     distances: int
     needed: bool
-    reference_chance: float
+    chances: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, repr=False)

@@ -67,6 +67,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
+    MechanismName.CONFIDENT: ("threshold", "sigma1", "sigma2"),
+    MechanismName.GNMAX: ("sigma2",),
+}
+"""What the rule of a target settles, of the aggregators that it knows (`planning.rule`)."""
+
+
 @dataclass(frozen=True)
 class MechanismChoice:
     """A mechanism by name, with some of its parameters; defaults in proportion for the others.
@@ -128,6 +135,12 @@ class MechanismChoice:
     def complete(self) -> bool:
         """Whether every input that has no default is given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Threshold and noise that nobody gave, of the aggregators that a rule has settings for."""
+        names = RULED.get(self.name, ())
+        return tuple(name for name in names if name not in self.given)
 
     @property
     def takes_prior(self) -> bool:

@@ -35,12 +35,13 @@ from pate_cli.disclosure.profile import (
 )
 from pate_cli.disclosure.record import RunKind
 from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
-from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.planning.outlook import forecast
 from pate_cli.run.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.vote_file import PLAIN, Facts
@@ -361,7 +362,7 @@ class TargetAccount(PublicAccount):
         )
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price for all votes, and how likely a made-up ensemble would pass."""
+        """The price for all votes, and how likely made-up ensembles would pass."""
         plan = self.plan
         outlook = Outlook(
             target=plan.epsilon,
@@ -370,12 +371,14 @@ class TargetAccount(PublicAccount):
             orders=self._tested.orders,
             distances=plan.distances,
             needed=self.needed,
-            reference_chance=(
-                Reference(self._scored).chance(plan, queries) if self.needed else 1.0
-            ),
+            chances=self._chances(queries) if self.needed else None,
         )
         price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
+
+    def _chances(self, queries: int) -> Mapping[str, Any]:
+        found = forecast(self._scored, self.plan, bound=self._bound, queries=queries)
+        return found.named()
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
         """By the target, where it is tested."""

@@ -7,24 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Objective
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.planning.sample import VoteSample, capped_mean
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
-from pate_cli.tuning.sample import VoteSample, capped_mean
-from pate_cli.tuning.settings import Setting
 
 _ROWS = 80
 _CAP_STEPS = np.linspace(-4.0, 6.0, 201)
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
 # Orders either side of the best by the guess that are priced exactly for a choice.
 _AROUND = 3
-_PLURALITIES = 41
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,14 +214,8 @@ class CappedPricing:
         slope = self._sample.teachers_per_record**2 * _ORDERS / np.pi
         mechanism = self._sample.confident(setting)
         asking, answering = slope / mechanism.sigma1**2, 2.0 * slope / mechanism.sigma2**2
-        teachers = self._sample.most_votes
-        votes = np.linspace(teachers / 2.0, teachers, _PLURALITIES)
-        test = (votes - mechanism.threshold) / mechanism.sigma1
-        margin = (2.0 * votes - teachers) / (setting.sigma2 * np.sqrt(2.0))
-        # The coins' divergences are at most those of fair ones, and answers are paid for if given.
-        selecting, given = _fairness(test) / mechanism.sigma1**2, 2.0 / mechanism.sigma2**2
-        whole = float((selecting + ndtr(test) * _fairness(margin) * given).max())
-        return _Costs(self._conversion, asking, answering, slope * whole)
+        whole = self._sample.guessed_ceiling(setting, _ORDERS)
+        return _Costs(self._conversion, asking, answering, whole)
 
     def _priced_near(self, setting: Setting, target: float) -> _Costs:
         """Exact costs around the order at which the guess affords the largest μ²."""
@@ -270,12 +262,6 @@ class CappedPricing:
             expected=expected,
             exact=exact,
         )
-
-
-def _fairness(x: Floats) -> Floats:
-    """The Fisher information of a coin Φ(x) in x, beside that of a fair one."""
-    log_density = -0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
-    return np.exp(2.0 * log_density - log_ndtr(x) - log_ndtr(-x)) * np.pi / 2.0
 
 
 def _spread(low: int, high: int) -> Ints:

@@ -13,13 +13,15 @@ from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.tuning.sample import VoteSample
-from pate_cli.tuning.settings import Setting
+from pate_cli.planning.pairs import PairTable
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
 
 # No distances that hardly ever matter.
 _FEW_DISTANCES = np.arange(40)
 # Few orders in all, so that settings share their tables.
 _LADDER, _STRIDE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 10.0, 15.0, 22.0, 32.0, 48.0]), 2
+_WIDE = np.array([1.5, 3.0, 6.5, 15.0, 32.0])
 
 
 class Estimates(Protocol):
@@ -157,3 +159,38 @@ class LatticeEstimates:
             tables = [tested.cost_table(order, COARSE).argmax for order in missing]
         for order, table in zip(missing, tables, strict=True):
             known[setting.sigma2, order] = table
+
+
+class PairEstimates:
+    """Those of the conditional bound, by two counts a query. SECRET."""
+
+    ladder, wide = _WIDE, _WIDE
+
+    def __init__(self, sample: VoteSample, *, scale: float) -> None:
+        """Whatever is found is for so many times the rows.
+
+        Raises:
+            UsageError: there is no such bound for such votes.
+        """
+        self._sample, self._scale = sample, scale
+        no_votes = np.zeros((1, sample.classes), dtype=np.int64)
+        sample.mechanism(Setting(None, None, 1.0)).vote_states(no_votes)
+        self._tables: dict[float, PairTable] = {}
+
+    def orders(self, plan: TargetPlan, *, settled: bool) -> Floats:
+        """Those of a run that decide, if the target is right."""
+        del settled
+        return plan.decisive_orders
+
+    def prices(self, setting: Setting, orders: Floats) -> Prices:
+        """What the rows cost at a setting."""
+        del orders
+        table = self._tables.get(setting.sigma2)
+        if table is None:
+            table = self._tables[setting.sigma2] = PairTable.of(self._sample, setting.sigma2)
+        return Prices(
+            table.place,
+            lambda order: table.within(setting, order),
+            distances=table.distances,
+            scale=self._scale,
+        )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
-from pate_cli.tuning.sample import Yield
+from pate_cli.planning.sample import Yield
 
 # How constraints that are missed weigh against a factor e in the value.
 _AGREEMENT_WEIGHT, _FACTOR_WEIGHT = 10.0, 3.0

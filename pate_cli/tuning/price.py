@@ -12,9 +12,9 @@ from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.best import SPREADS
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.planning.sample import Yield
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.sample import Yield
-from pate_cli.tuning.settings import Setting
 
 _GROWTH_STEPS = 6
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms.amounts import Amount
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
 from pate_cli.tuning.result import PriorTried, Tuned
-from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.search import Search
-from pate_cli.tuning.settings import Grid, Setting
+from pate_cli.tuning.settings import Grid
 
 Progress = Callable[[int], None]
 

@@ -15,10 +15,11 @@ from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
-from pate_cli.tuning.sample import VoteSample
-from pate_cli.tuning.settings import Grid, Setting
+from pate_cli.tuning.settings import Grid
 
 # Chance that a normal deviate is at most two standard deviations above its mean, rounded down.
 _ONE_SIDED = 0.977

@@ -12,11 +12,11 @@ from pate_cli.core.checks import check_delta, check_scale
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.planning.sample import reference_sample
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.price import Costed
 from pate_cli.tuning.result import aggregate_command, number, release_parameters
-from pate_cli.tuning.sample import reference_sample
 from pate_cli.tuning.sanitized import priced_release
-from pate_cli.tuning.settings import Setting
 
 _BETA_ORDER = 0.25
 

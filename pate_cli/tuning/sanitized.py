@@ -23,10 +23,10 @@ from pate_cli.disclosure.best import SPREADS, BestRelease, best_release, candida
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentTable
+from pate_cli.planning.sample import VoteSample, Yield
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed, Filled, fill_budget
-from pate_cli.tuning.sample import VoteSample, Yield
-from pate_cli.tuning.settings import Setting
 
 # Orders are tried on a ladder of λ − 1.
 _RUNG = 1.12

@@ -18,13 +18,14 @@ import numpy as np
 
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import Bound, MechanismName, ReleaseKind
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
 from pate_cli.tuning.capped import CappedPricing
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed, Pricing
 from pate_cli.tuning.result import Tuned, cost_shares
-from pate_cli.tuning.sample import VoteSample
 from pate_cli.tuning.sanitized import SanitizedPricing
-from pate_cli.tuning.settings import Grid, Place, Setting
+from pate_cli.tuning.settings import Grid, Place
 from pate_cli.tuning.tested import TestedPricing
 
 FINALISTS = 5

@@ -13,10 +13,8 @@ import numpy as np
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.amounts import Amount
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.planning.setting import Setting
 
 Place: TypeAlias = tuple[int, int, int]
 """Where on the axes of T, σ1 and σ2 a setting is; −1 on the first two without a test."""
@@ -29,43 +27,6 @@ _SIGMAS2 = (0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4)
 _DIGITS = 3
 _MOST_POINTS = 1_000_000
 _RANGE = re.compile(r"([^:]+):([^:]+):([^:]+)")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One choice of T (votes), σ1 > 0 (votes) and σ2 > 0 (votes).
-
-    Without a test T and σ1 are None: every query is answered. `prior_weight` is B of a public
-    prior, 0 without one.
-    """
-
-    threshold: float | None
-    sigma1: float | None
-    sigma2: float
-    prior_weight: int = 0
-
-    def __post_init__(self) -> None:
-        if (self.threshold is None) is not (self.sigma1 is None):
-            raise ParameterError("a test needs both its threshold and its sigma1")
-
-    @property
-    def name(self) -> MechanismName:
-        """What runs it."""
-        return MechanismName.GNMAX if self.threshold is None else MechanismName.CONFIDENT
-
-    def tested(self, argmax: GNMax) -> ConfidentGNMax:
-        """The aggregator whose second step this is; TypeError for a setting without a test."""
-        if self.threshold is None or self.sigma1 is None:
-            raise TypeError("the setting has no test")
-        return ConfidentGNMax(
-            teachers=argmax.teachers,
-            classes=argmax.classes,
-            threshold=self.threshold,
-            sigma1=self.sigma1,
-            sigma2=argmax.sigma2,
-            teachers_per_record=argmax.teachers_per_record,
-            prior_weight=argmax.prior_weight,
-        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.tuning.sample import Guesses, VoteSample, made_up_sample, reference_sample
+from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample, reference_sample
 from pate_cli.votes import VoteFile, open_votes
 from pate_cli.votes.beside.prior import Prior, prior_of
 from pate_cli.votes.beside.truth import Truth, truth_of

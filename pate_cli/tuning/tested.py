@@ -21,13 +21,12 @@ from pate_cli.disclosure.profile import (
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
 from pate_cli.pricing.prospect import Chances, smallest_target
-from pate_cli.tuning.estimates import Estimates, LatticeEstimates, Prices
+from pate_cli.tuning.estimates import Estimates, LatticeEstimates, PairEstimates, Prices
 from pate_cli.tuning.goal import Goal
-from pate_cli.tuning.pairs import PairEstimates
 from pate_cli.tuning.price import Costed
-from pate_cli.tuning.sample import VoteSample
-from pate_cli.tuning.settings import Setting
 
 _MOST_ROWS = 10_000
 # Where the least target is sought, the first guess is so many times what the labels cost.

@@ -86,9 +86,11 @@ def cost(
     elif refusal is not None:
         raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
     with requested(votes, mechanism, asked) as request:
+        if plan is not None:
+            request = request.by_rule(
+                plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
+            )
         scored = request.scored
-        if plan is not None and asked["max_queries"] is None:
-            request = request.by_rule(plan)
         wanted, charged = _orders(orders, analysis), analysis_of(analysis).cost
         summary = measure_cost(request.passes, scored, orders=wanted, delta=delta, analysis=charged)
         rows = None

@@ -14,13 +14,14 @@ from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName, ReleaseKind
+from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.rule import check_given, choose_plan
-from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.amounts import Amount
+from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
@@ -111,12 +112,32 @@ class Request:
                 "floating-point noise adds to delta is no longer negligible"
             )
 
-    def by_rule(self, plan: TargetPlan) -> Request:
-        """The same with as many rows as the public rule asks at a target, of whole queries."""
-        rows, each = Reference(self.scored).rows(plan, self.queries), self.file.rows_per_query
+    def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
+        """The same with the settings and rows that nobody asked for, by the public rule.
+
+        Rows are those of whole queries.
+        """
+        asked = self.queries if rows_given else None
+        rows, choice = self.queries, self.choice
+        if isinstance(choice, MechanismChoice) and choice.left_open:
+            chosen = settings_for(
+                ensembles_for(self.scored),
+                plan,
+                bound=bound,
+                available=self.queries,
+                asked=asked,
+                given=in_votes(choice.given, self.file.teachers),
+                tested=choice.name is MechanismName.CONFIDENT,
+            )
+            rows, values = chosen.queries, chosen.setting.parameters
+            choice = replace(choice, given={**values, **choice.given})
+        elif not rows_given:
+            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
+        each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
-        return replace(self, file=file, queries=rows, max_answers=min(self.max_answers, rows))
+        cap = min(self.max_answers, rows)
+        return replace(self, file=file, choice=choice, queries=rows, max_answers=cap)
 
     @functools.cached_property
     def passes(self) -> FilePasses:

@@ -311,7 +311,7 @@ class _Target:
             raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
 
     def account(self, request: Request, *, rows_given: bool) -> tuple[Request, Account]:
-        """How the run is charged, on as many rows as the public rule says if none were given.
+        """How the run is charged; settings and rows that were left open are the public rule's.
 
         Raises:
             UnreachableError: the target is out of reach, or a composition exceeds it.
@@ -332,8 +332,7 @@ class _Target:
                     f"all votes, above the target {plan.epsilon:g}"
                 )
             return request, composed
-        if not rows_given:
-            request = request.by_rule(plan)
+        request = request.by_rule(plan, bound=self.bound, rows_given=rows_given)
         request.check_delta()
         return request, TargetAccount(
             request.scored,

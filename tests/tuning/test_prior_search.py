@@ -10,8 +10,8 @@ import pytest
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
+from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample
 from pate_cli.tuning import Goal, Grid, PriorSearch, PriorWeights, Search, Setting, Ways
-from pate_cli.tuning.sample import Guesses, VoteSample, made_up_sample
 from pate_cli.verbs.tune import tune
 from pate_cli.votes.beside.prior import Prior
 

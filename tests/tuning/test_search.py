@@ -17,12 +17,12 @@ from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.planning.sample import capped_mean
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.run.accounts import TightAccount
 from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
-from pate_cli.tuning.sample import capped_mean
 from runs import aggregated
 
 DELTA = 1e-5

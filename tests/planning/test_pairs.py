@@ -1,4 +1,4 @@
-"""`pate_cli.tuning.pairs`: the choice by two counts is near what a run would charge."""
+"""`pate_cli.planning.pairs`: the choice by two counts is near what a run would charge."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, states_for
-from pate_cli.tuning import Setting, VoteSample, pairs
-from pate_cli.tuning.pairs import PairEstimates
+from pate_cli.planning import pairs
+from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.setting import Setting
+from pate_cli.tuning.estimates import PairEstimates
 
 ORDERS = np.array([4.0, 9.0])
 

@@ -26,11 +26,13 @@ from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.tuning.settings import Setting
+from pate_cli.planning.setting import Setting
 from pate_cli.votes.beside.prior import Prior, with_votes
 
 # Of the trapezoid rule for the chance that a class wins, and numbers looked at in one go.
 _STEP, _BLOCK = 0.1, 2_000_000
+# Pluralities among which the dearest is sought.
+_PLURALITIES = 41
 _NODES = _STEP * np.arange(-80, 81)
 
 
@@ -158,6 +160,13 @@ class VoteSample:
         return replace(self, counts=counts, prior_weight=weight, alone=alone)
 
     @cached_property
+    def two_largest(self) -> tuple[Floats, Floats]:
+        """The largest count and the next, [queries] each (votes)."""
+        counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
+        two = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)[:, :2]
+        return two[:, 0], two[:, 1] if two.shape[1] == 2 else np.zeros(len(two))
+
+    @cached_property
     def plurality(self) -> Floats:
         """max_j n_j, [queries] (votes)."""
         return plurality(self.counts).astype(np.float64)
@@ -197,6 +206,20 @@ class VoteSample:
             teachers_per_record=self.teachers_per_record,
             prior_weight=self.prior_weight,
         )
+
+    def guessed_ceiling(self, setting: Setting, orders: Floats) -> Floats:
+        """About what a row costs whatever its votes, [orders], nats: a guess, for a choice.
+
+        The divergences of coins are at most those of fair ones, which cost λ/(πσ1²) for a test and
+        2λ/(πσ2²) for an answer, and answers are paid for if given.
+        """
+        most, fair = float(self.most_votes), 2.0 / setting.sigma2**2
+        votes = np.linspace(most / 2.0, most, _PLURALITIES)
+        whole = fairness((2.0 * votes - most) / (setting.sigma2 * np.sqrt(2.0))) * fair
+        if setting.threshold is not None and setting.sigma1 is not None:
+            test = (votes - setting.threshold) / setting.sigma1
+            whole = fairness(test) / setting.sigma1**2 + ndtr(test) * whole
+        return np.asarray(self.teachers_per_record**2 * orders / np.pi * whole.max())
 
     def answer_chance(self, setting: Setting) -> Floats:
         """Pr[answer] per query, [queries]."""
@@ -273,6 +296,12 @@ def _chance_to_win(counts: Histograms, labels: Ints, *, sigma: float) -> Floats:
         logs += unvoted[:, None] * log_ndtr(own[:, None] / sigma + _NODES)
         found[rows] = np.exp(logs - 0.5 * _NODES**2).sum(axis=1) * _STEP / np.sqrt(2.0 * np.pi)
     return found
+
+
+def fairness(x: Floats) -> Floats:
+    """The Fisher information of a coin Φ(x) in x, beside that of a fair one."""
+    log_density = -0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
+    return np.exp(2.0 * log_density - log_ndtr(x) - log_ndtr(-x)) * np.pi / 2.0
 
 
 def capped_mean(mean: Floats, sd: Floats, cap: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""`pate_cli.tuning.sample`: what labels a setting is expected to give."""
+"""`pate_cli.planning.sample`: what labels a setting is expected to give."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
+from pate_cli.planning.sample import capped_mean, made_up_sample, reference_sample
 from pate_cli.tuning import Setting, VoteSample
-from pate_cli.tuning.sample import capped_mean, made_up_sample, reference_sample
 
 
 def test_expected_yields_are_those_of_many_runs(drawn):

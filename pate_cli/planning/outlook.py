@@ -1,0 +1,125 @@
+"""What a target would meet among made-up teachers, for any mechanism with a Rényi cost. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from pate_cli.core.arrays import Ints
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.profile import settled_bound
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.planning.chances import RowCosts
+from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement, Ensembles
+from pate_cli.planning.forecast import Forecast
+from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, choose, looked, spread
+from pate_cli.planning.setting import Setting
+
+_ROWS = 40
+
+
+def ensembles_for(
+    mechanism: ScoredMechanism,
+    agreement: Agreement | None = None,
+    *,
+    prior_accuracy: float = PRIOR_ACCURACY,
+) -> Ensembles:
+    """Made-up queries of a mechanism's shape."""
+    return Ensembles.made_up(
+        teachers=mechanism.teachers,
+        classes=mechanism.classes,
+        agreement=agreement or Agreement(),
+        teachers_per_record=mechanism.teachers_per_record,
+        prior_weight=mechanism.prior_weight,
+        prior_accuracy=prior_accuracy,
+    )
+
+
+def forecast(
+    mechanism: ScoredMechanism, plan: TargetPlan, *, bound: Bound, queries: int
+) -> Forecast:
+    """How so many rows would fare."""
+    ensembles = ensembles_for(mechanism)
+    return _look(ensembles, mechanism, plan, bound, np.array([queries])).forecast(ensembles, 0)
+
+
+def settings_for(
+    ensembles: Ensembles,
+    plan: TargetPlan,
+    *,
+    bound: Bound = Bound.AUTO,
+    available: int = MOST_ROWS,
+    asked: int | None = None,
+    given: Mapping[str, float] | None = None,
+    tested: bool = True,
+) -> Chosen:
+    """`rule.choose` under the bound that a run will use.
+
+    Args:
+        ensembles, plan, available, asked, given, tested: as there.
+        bound: as a run is asked for; `auto` is settled by what comes out.
+    """
+    sample, orders = ensembles.sample, plan.orders
+
+    def chosen(by: Bound) -> Chosen:
+        return choose(
+            ensembles, plan, bound=by, available=available, asked=asked, given=given, tested=tested
+        )
+
+    def settled(setting: Setting, rows: int) -> Bound:
+        return settled_bound(bound, sample.mechanism(setting), rows=rows, orders=orders)
+
+    any_setting = Setting(None, None, float(sample.most_votes))
+    if settled(any_setting, 1) is Bound.CONDITIONAL:
+        found = chosen(Bound.CONDITIONAL)
+        if settled(found.setting, found.queries) is Bound.CONDITIONAL:
+            return found
+    found = chosen(Bound.TWO_TAIL)
+    # Pairs are a rough guess here: the rows by the bound itself.
+    rows = spread(1, available, _ROWS) if asked is None else np.array([asked])
+    mechanism = sample.mechanism(found.setting)
+    exact = _look(ensembles, mechanism, plan, Bound.TWO_TAIL, rows)
+    place = exact.best_place()
+    return replace(found, queries=int(exact.rows[place]), forecast=exact.forecast(ensembles, place))
+
+
+def likely_rows(
+    mechanism: ScoredMechanism, plan: TargetPlan, *, bound: Bound, available: int
+) -> int:
+    """How many rows to ask where the settings are settled: at least one."""
+    found = _look(ensembles_for(mechanism), mechanism, plan, bound, spread(1, available, _ROWS))
+    return int(found.rows[found.best_place()])
+
+
+def _look(
+    ensembles: Ensembles, mechanism: ScoredMechanism, plan: TargetPlan, bound: Bound, rows: Ints
+) -> Looked:
+    setting = setting_of(mechanism)
+    bound = settled_bound(bound, mechanism, rows=int(rows.max()), orders=plan.orders)
+    if setting is not None and bound is Bound.CONDITIONAL:
+        ceiling = mechanism.worst_rdp(queries=1, answers=1, orders=plan.decisive_orders)
+        costs = RowCosts.by_pairs(ensembles, setting, plan, bound=bound, ceiling=ceiling)
+    else:
+        costs = RowCosts.by_lattice(ensembles, mechanism, plan)
+    chances = costs.chances(plan, rows)
+    if setting is not None:
+        return looked(ensembles, setting, chances, rows)
+    # How many rows others answer is not known here: all alike, and all equal to the plurality.
+    ones = np.ones(ensembles.number)
+    return Looked(rows, chances, ones, ones)
+
+
+def setting_of(mechanism: ScoredMechanism) -> Setting | None:
+    """T, σ1 and σ2 of a mechanism that has no more to it; None of others."""
+    if type(mechanism) is ConfidentGNMax:
+        return Setting(
+            mechanism.threshold, mechanism.sigma1, mechanism.sigma2, mechanism.prior_weight
+        )
+    if type(mechanism) is GNMax:
+        return Setting(None, None, mechanism.sigma2, mechanism.prior_weight)
+    return None

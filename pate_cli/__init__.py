@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pate_cli.verbs.measure import cost as cost
     from pate_cli.verbs.measure import growth as growth
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
+    from pate_cli.verbs.plan import plan as plan
     from pate_cli.verbs.release import release as release
     from pate_cli.verbs.spend import aggregate as aggregate
     from pate_cli.verbs.spend import quote as quote
@@ -78,6 +79,7 @@ _HOMES = {
     "explain": "disclosure.explain",
     "growth": "verbs.measure",
     "open_votes": "votes",
+    "plan": "verbs.plan",
     "quote": "verbs.spend",
     "rdp_curve": "disclosure.exchange",
     "release": "verbs.release",

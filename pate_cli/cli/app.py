@@ -17,6 +17,7 @@ from pate_cli.cli.demo import demo
 from pate_cli.cli.explain import explain
 from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
+from pate_cli.cli.plan import plan
 from pate_cli.cli.release import release
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.cli.spent import spent
@@ -186,6 +187,7 @@ def _root(
 
 for _name, _command, _told in (
     ("aggregate", aggregate, "Votes in; labels and report out."),
+    ("plan", plan, "Before the first vote: how many answers, with how many teachers."),
     ("tune", tune, "Which settings reach a target or a number of answers."),
     ("release", release, "One report for several runs: ledgers, reports, records."),
     ("spent", spent, "All runs of a record, and what they cost together."),

@@ -290,7 +290,8 @@ def _winners_epsilon(winner: dict[str, Any], delta: float) -> str:
     if winner["release"] == "target":
         return (
             f"{epsilon} at delta {delta:g}, for all votes, as a stated target: the labels pass "
-            f"with probability {_floored(winner['pass_probability'])}, by which the answers here "
+            f"with probability {'about ' if winner['pass_probability_estimated'] else ''}"
+            f"{_floored(winner['pass_probability'])}, by which the answers here "
             f"count; a refusal costs {winner['refusal_epsilon']:.4f}"
         )
     drawn = f"{winner['epsilon_mean']:.4f} on average over the draw (sd {winner['epsilon_sd']:.4f})"
@@ -311,7 +312,7 @@ def _floored(share: float) -> str:
 
 
 _WAYS = {
-    "none": "--data-independent",
+    "none": "--release none",
     "upper": "--release upper",
     "unbiased": "--release unbiased",
     "target": "--release target",
@@ -331,10 +332,6 @@ def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
             f"without the release (--release none) the same labels have epsilon {labels:.4f} for "
             "all votes"
         )
-        if not lines[1:]:
-            lines[-1] += "; tune with --data-independent"
-    if result["goal"]["target_epsilon"] is not None and winner["release"] != "target":
-        lines.append("not tried: --release target, a tested target, for all votes; often more")
     return lines
 
 
@@ -399,7 +396,51 @@ def print_rule(result: dict[str, Any]) -> None:
     )
     console.print("\n" + result["command"] + "\n", soft_wrap=True, highlight=False, markup=False)
     console.print(f"To find settings that meet {target:g} on any votes, if there are some:")
-    console.print("\n" + result["tune_command"], soft_wrap=True, highlight=False, markup=False)
+    console.print("\n" + result["plan_command"], soft_wrap=True, highlight=False, markup=False)
+
+
+def print_plan(result: dict[str, Any]) -> None:
+    """`pate plan` for a person."""
+    console = printer()
+    asked, settings = result["asked"], result["settings"]
+    if result["frankly"]:
+        console.print(f"[bold red]{result['frankly']}[/]", highlight=False)
+    whole = settings["queries"] if asked["labels"] == 1 else settings["rows"]
+    rows = f"{whole} queries"
+    if asked["labels"] > 1:
+        rows = f"{settings['queries']} queries of {asked['labels']} labels, {whole} rows"
+    console.print(
+        f"[bold]{result['teachers']}[/] teachers, epsilon [bold]{result['target_epsilon']:g}[/] at "
+        f"delta {result['delta']:g}: about [bold]{math.floor(result['answers'])}[/] answers of "
+        f"{rows}",
+        highlight=False,
+    )
+    table = TableGrid(
+        "By how often a teacher is right, on average over made-up ensembles",
+        ["right", "answers", "equal the plurality", "pass", "the worst pass"],
+    )
+    for row in result["by_agreement"]:
+        table.add_row(
+            f"{row['agreement']:.3g}",
+            f"{row['answers']:.1f}",
+            f"{row['equal_to_plurality']:.1%}",
+            _floored(row["pass_probability"]),
+            _floored(row["worst_pass_probability"]),
+        )
+    console.print(table)
+    worst = result["pass_probability"]["worst"]
+    console.print(
+        f"worst: they pass with probability {_floored(worst['chance'])} where "
+        f"{worst['agreement']:.0%} are right and queries are {worst['queries']}; a refusal costs "
+        f"{settings['refusal_epsilon']:g}. Without the test these rows have epsilon "
+        f"{result['untested_epsilon']:.4f} for all votes",
+        highlight=False,
+    )
+    for row in result["needed"]:
+        value = row[result["found"]]
+        needed = "out of reach" if value is None else f"about {value:g} {result['found']}"
+        console.print(f"if they are right {row['agreement']:.1%} of the time: {needed}")
+    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
 
 
 def print_bill(bill: Bill) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _WARNING = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
-    "votes leaks what the choice says; tune on public votes, --synthetic or --data-independent"
+    "votes leaks what the choice says; pate plan looks at none"
 )
 
 _VALUES = "in votes, or as in 80% of the teachers: a,b,c or low:high:count."
@@ -118,13 +118,6 @@ _safe = in_panel(DATA)
 class SafeOptions:
     """Ways to tune without private votes, and what is known about votes beside their file."""
 
-    data_independent: Annotated[
-        bool,
-        _safe(
-            "--data-independent",
-            help="epsilon for all votes, met always by a cap on answers; needs no VOTES.",
-        ),
-    ] = False
     synthetic: Annotated[
         str | None,
         _safe(
@@ -169,6 +162,10 @@ class FrontOptions(ViewOptions):
             "--plot", help="Also draw the Pareto front (.pdf, .png, .svg); needs pate-cli[plot]."
         ),
     ] = None
+    front: Annotated[
+        bool,
+        _search("--front", help="Also find the Pareto front of answers, agreement and epsilon."),
+    ] = False
 
 
 _prior = in_panel(PRIOR)
@@ -207,8 +204,7 @@ def tune(
         str | None,
         typer.Argument(
             metavar="[VOTES]",
-            help="Votes as in pate aggregate; none with --synthetic, --rule-of-thumb, or "
-            "--data-independent and a shape.",
+            help="Votes as in pate aggregate; none with --synthetic or --rule-of-thumb.",
             show_default=False,
         ),
     ] = None,
@@ -224,9 +220,9 @@ def tune(
 ) -> None:
     """Find threshold, noise and release parameters for a goal. NOT releasable if VOTES are private.
 
-    Searches settings of confident, and with --release target of gnmax, jointly with the number of
-    queries and the release; prints the winner, its `pate aggregate` line and the Pareto front of
-    answers, agreement and epsilon.
+    Searches settings of confident, and of gnmax where a target is tested, jointly with the number
+    of queries; prints the winner and its `pate aggregate` line. Before there are votes pate plan
+    answers, and its answers may be published.
     """
     import pate_cli as pate
     from pate_cli.pricing import plots
@@ -244,6 +240,7 @@ def tune(
         **dataclasses.asdict(safe),
         "max_queries": reading.max_queries,
         "teachers_per_record": teachers_per_record,
+        "front": view.front or view.plot is not None,
     }
     del asked["rule_of_thumb"]
     codes: list[int] = []
@@ -254,10 +251,8 @@ def tune(
 
     with output.outputs() as out:
         view.reserve(out, mode=0o600 if secret else 0o644)
-        if votes is None and safe.synthetic is not None:
-            output.note("made-up votes: with other votes a sanitized epsilon differs")
-        elif votes is None:
-            output.note("no votes: answers and agreement are those of made-up ones")
+        if votes is None:
+            output.note("made-up votes: with others answers, agreement and chances differ")
         with contextlib.ExitStack() as stack:
             file = None
             if votes is None:
@@ -297,7 +292,6 @@ def _refuse_beside_a_rule(
     given = {
         "VOTES": votes,
         "--synthetic": safe.synthetic,
-        "--data-independent": safe.data_independent or None,
         "--public-votes": safe.public_votes or None,
         "--max-queries": reading.max_queries,
         "--layout": reading.layout,

@@ -8,6 +8,8 @@ from pate_cli.disclosure.verdict import VACUOUS
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
 _OVERRULED: Final = 0.9
+# Good settings may leave three unanimous queries of four without an answer, but not nearly all.
+_ANSWERED: Final = 0.1
 _REMEDY: Final = "Ask fewer queries, find settings with pate tune, or train more teachers."
 
 
@@ -46,7 +48,7 @@ def _cautions(mechanism: Mechanism, delta: float) -> list[str]:
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f", {weight} of them the prior's," if weight else "")
     answered, right = mechanism.unanimous()
-    reached, certain = answered >= 0.5, right >= (1.0 + 1.0 / classes) / 2.0
+    reached, certain = answered >= _ANSWERED, right >= (1.0 + 1.0 / classes) / 2.0
     if not reached:
         composed = isinstance(mechanism, ComposedMechanism)
         remedy = "raise --query-epsilon" if composed else "lower --threshold"
@@ -76,7 +78,7 @@ def _guesses(mechanism: Mechanism, *, reached: bool, certain: bool) -> list[str]
     votes, weight = mechanism.teachers, mechanism.prior_weight
     answered, right = mechanism.overruled()
     found = []
-    if reached and answered < 0.5:
+    if reached and answered < _ANSWERED:
         found.append(
             f"Only guesses are confirmed: a query on which all {votes} votes of the teachers are "
             f"against its guess is answered with probability {answered:.2g} only. "

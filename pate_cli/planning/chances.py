@@ -22,7 +22,7 @@ from pate_cli.planning.setting import Setting
 REFERENCE_SEED = 20180224
 
 # So many stretches of an ensemble's queries stand for as many runs of fewer rows.
-_STRETCHES = 3
+_STRETCHES = 2
 # What the quick price of pairs is below the cost of a run, for a choice: under the conditional
 # bound, and under the two-tail one, where records have one vote and where they have several.
 _CONDITIONAL, _TWO_TAIL, _TWO_TAIL_SHARED = 1.04, 1.4, 2.2
@@ -80,7 +80,9 @@ class RowCosts:
             orders,
             costs[..., table.place].reshape(*costs.shape[:2], ensembles.number, ensembles.each),
             table.distances,
-            sample.guessed_ceiling(setting, orders) if ceiling is None else ceiling,
+            _above(sample.classes) * sample.guessed_ceiling(setting, orders)
+            if ceiling is None
+            else ceiling,
         )
 
     @classmethod
@@ -109,7 +111,7 @@ class RowCosts:
         ]
         place, start, stop, scale = (np.array(column) for column in zip(*stretches, strict=True))
         ceiling = np.outer(self.ceiling, rows)
-        profiles = self._at_every_distance((total[..., stop] - total[..., start]) * scale)
+        profiles = at_every_distance((total[..., stop] - total[..., start]) * scale, self.distances)
         profiles = np.minimum(profiles, ceiling[:, None, None, place])
         passing = plan.chances(np.moveaxis(profiles, (0, 1), (-2, -1)), self.orders)
         weight = np.equal.outer(place, np.arange(rows.size)) / np.bincount(place)
@@ -118,14 +120,21 @@ class RowCosts:
         sure = np.any(ceiling <= room[:, None], axis=0)
         return np.where(sure, 1.0, passing @ weight)
 
-    def _at_every_distance(self, profiles: Floats) -> Floats:
-        """[orders, distances, …] at d = 0 … DISTANCES − 1; past the furthest as there."""
-        every = np.arange(DISTANCES, dtype=np.float64)
-        left = np.searchsorted(self.distances, every, "right") - 1
-        right = np.minimum(left + 1, self.distances.size - 1)
-        width = np.maximum(self.distances[right] - self.distances[left], 1.0)
-        share = np.clip((every - self.distances[left]) / width, 0.0, 1.0)[:, None, None]
-        return profiles[:, left] * (1.0 - share) + profiles[:, right] * share
+
+def at_every_distance(costs: Floats, distances: Floats) -> Floats:
+    """Costs [orders, distances, …] at d = 0 … DISTANCES − 1: straight lines, flat past the last."""
+    every = np.arange(DISTANCES, dtype=np.float64)
+    left = np.searchsorted(distances, every, "right") - 1
+    right = np.minimum(left + 1, distances.size - 1)
+    width = np.maximum(distances[right] - distances[left], 1.0)
+    share = np.clip((every - distances[left]) / width, 0.0, 1.0)
+    share = share.reshape(-1, *(1,) * (costs.ndim - 2))
+    return costs[:, left] * (1.0 - share) + costs[:, right] * share
+
+
+def _above(classes: int) -> float:
+    """How far the worst vote is above a guess that knows two classes only."""
+    return 1.15 if classes == 2 else 1.4
 
 
 def _stretches(rows: int, each: int) -> list[tuple[int, int]]:

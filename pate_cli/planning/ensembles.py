@@ -72,7 +72,7 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Ensembles:
-    """Queries of several made-up ensembles of one shape, one after the other. Public.
+    """Queries of several made-up ensembles of one shape, one after the other. Public if they are.
 
     Attributes:
         sample: all their queries.
@@ -109,8 +109,6 @@ class Ensembles:
             prior_weight: B.
             prior_accuracy: how often the prior is right, in [0, 1].
         """
-        if not 0.0 <= prior_accuracy <= 1.0:
-            raise ParameterError(f"`prior_accuracy` must be in [0, 1], got {prior_accuracy}")
         levels = agreement.levels
         each = _ROWS // (len(levels) * len(KINDS))
         random = np.random.default_rng(_SEED)
@@ -136,6 +134,11 @@ class Ensembles:
             tuple(kind for _, kind, _ in drawn),
             each,
         )
+
+    @classmethod
+    def of(cls, sample: VoteSample) -> Self:
+        """Votes that are there, as the one ensemble: SECRET as they are."""
+        return cls(sample, (math.nan,), ("as they are",), sample.queries)
 
     @property
     def number(self) -> int:

@@ -17,7 +17,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.chances import RowCosts
 from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement, Ensembles
 from pate_cli.planning.forecast import Forecast
-from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, choose, looked, spread
+from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, ceiling_of, choose, looked, spread
 from pate_cli.planning.setting import Setting
 
 _ROWS = 40
@@ -57,18 +57,27 @@ def settings_for(
     asked: int | None = None,
     given: Mapping[str, float] | None = None,
     tested: bool = True,
+    start: Setting | None = None,
 ) -> Chosen:
     """`rule.choose` under the bound that a run will use.
 
     Args:
         ensembles, plan, available, asked, given, tested: as there.
+        start: as there, for a quick look: the price of pairs will do whatever the bound.
         bound: as a run is asked for; `auto` is settled by what comes out.
     """
     sample, orders = ensembles.sample, plan.orders
 
     def chosen(by: Bound) -> Chosen:
         return choose(
-            ensembles, plan, bound=by, available=available, asked=asked, given=given, tested=tested
+            ensembles,
+            plan,
+            bound=by,
+            available=available,
+            asked=asked,
+            given=given,
+            tested=tested,
+            start=start,
         )
 
     def settled(setting: Setting, rows: int) -> Bound:
@@ -77,9 +86,11 @@ def settings_for(
     any_setting = Setting(None, None, float(sample.most_votes))
     if settled(any_setting, 1) is Bound.CONDITIONAL:
         found = chosen(Bound.CONDITIONAL)
-        if settled(found.setting, found.queries) is Bound.CONDITIONAL:
+        if start is not None or settled(found.setting, found.queries) is Bound.CONDITIONAL:
             return found
     found = chosen(Bound.TWO_TAIL)
+    if start is not None:
+        return found
     # Pairs are a rough guess here: the rows by the bound itself.
     rows = spread(1, available, _ROWS) if asked is None else np.array([asked])
     mechanism = sample.mechanism(found.setting)
@@ -102,7 +113,7 @@ def _look(
     setting = setting_of(mechanism)
     bound = settled_bound(bound, mechanism, rows=int(rows.max()), orders=plan.orders)
     if setting is not None and bound is Bound.CONDITIONAL:
-        ceiling = mechanism.worst_rdp(queries=1, answers=1, orders=plan.decisive_orders)
+        ceiling = ceiling_of(mechanism, plan)
         costs = RowCosts.by_pairs(ensembles, setting, plan, bound=bound, ceiling=ceiling)
     else:
         costs = RowCosts.by_lattice(ensembles, mechanism, plan)

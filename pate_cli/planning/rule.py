@@ -26,12 +26,13 @@ import numpy as np
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.chances import RowCosts
 from pate_cli.planning.ensembles import Ensembles
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.pairs import PairTable
 from pate_cli.planning.sample import VoteSample
-from pate_cli.planning.setting import Setting
+from pate_cli.planning.setting import Setting, three_digits
 
 # (T, σ1, σ2) as shares of the teachers, in the order in which they were picked.
 _CANDIDATES: Final = (
@@ -51,12 +52,11 @@ _CANDIDATES: Final = (
 # σ2 alone, without a test.
 _UNTESTED: Final = (0.05, 0.08, 0.11, 0.15, 0.2, 0.27, 0.36)
 _STEPS: Final = {"threshold": 1.15, "sigma1": 1.3, "sigma2": 1.15}
-_MOST_STEPS = 4
+_MOST_STEPS = 3
 _REFUSED, _AGREE, _EACH_AGREES = 0.05, 0.9, 0.8
 # How much of a share of the answers a share above or below those limits costs.
 _PENALTY = 5.0
-_COARSE, _CLOSE, _SPAN = 22, 12, 1.7
-_DIGITS = 3
+_CLOSE, _SPAN = 10, 1.6
 MOST_ROWS: Final = 1_000_000
 
 
@@ -150,6 +150,16 @@ class _Lookout:
         return looked(self.ensembles, setting, costs.chances(self.plan, rows), rows)
 
 
+def ceiling_of(mechanism: ScoredMechanism, plan: TargetPlan) -> Floats:
+    """What a row costs whatever its votes at the orders that decide, [orders], nats.
+
+    At one of them, and in proportion at the others: near enough for a choice, and quick.
+    """
+    orders = plan.decisive_orders
+    middle = orders[orders.size // 2 : orders.size // 2 + 1]
+    return np.asarray(mechanism.worst_rdp(queries=1, answers=1, orders=middle) / middle * orders)
+
+
 def looked(ensembles: Ensembles, setting: Setting, chances: Floats, rows: Ints) -> Looked:
     """What a setting with such chances gives."""
     sample = ensembles.sample
@@ -169,6 +179,7 @@ def choose(
     asked: int | None = None,
     given: Mapping[str, float] | None = None,
     tested: bool = True,
+    start: Setting | None = None,
 ) -> Chosen:
     """The settings, and the rows to ask.
 
@@ -180,18 +191,21 @@ def choose(
         asked: so many of them, if that is settled.
         given: threshold, sigma1 or sigma2 (votes), as far as they are settled.
         tested: whether queries are tested first; else all are answered.
+        start: settings to look around, and nowhere else, where good ones are known.
     """
     given = dict(given or {})
     lookout = _Lookout(ensembles, plan, bound)
-    rows = spread(1, available, _COARSE) if asked is None else np.array([asked])
+    rows = spread(1, available, _coarse(available)) if asked is None else np.array([asked])
     shares = _CANDIDATES if tested else [(None, None, sigma2) for sigma2 in _UNTESTED]
     settings = dict.fromkeys(_settled(each, ensembles.sample, given) for each in shares)
+    if start is not None:
+        settings = dict.fromkeys([start, *_near(start, given)])
     seen = {setting: lookout.look(setting, rows) for setting in settings}
     best_each = np.max([found.most() for found in seen.values()], axis=0)
     if not best_each.any():
         best_each = np.max([found.expected.max(axis=1) for found in seen.values()], axis=0)
     here = _best(seen, best_each)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MOST_STEPS if start is None else 0):
         close = rows if asked is not None else _around(_rows_of(seen[here], best_each), available)
         near = [setting for setting in _near(here, given) if setting not in seen]
         tried = {setting: lookout.look(setting, close) for setting in (here, *near)}
@@ -199,13 +213,18 @@ def choose(
         before, here = here, _best(tried, best_each)
         if here == before:
             break
-    mechanism = ensembles.sample.mechanism(here)
-    ceiling = mechanism.worst_rdp(queries=1, answers=1, orders=plan.decisive_orders)
+    if start is not None:
+        return _chosen(ensembles, here, seen[here], best_each)
+    ceiling = ceiling_of(ensembles.sample.mechanism(here), plan)
     if asked is None:
         rows = _around(_rows_of(seen[here], best_each), available)
-    last = lookout.look(here, rows, ceiling)
-    place = int(np.argmax(last.merits(best_each)))
-    return Chosen(here, int(rows[place]), last.forecast(ensembles, place))
+    return _chosen(ensembles, here, lookout.look(here, rows, ceiling), best_each)
+
+
+def _chosen(ensembles: Ensembles, setting: Setting, found: Looked, best_each: Floats) -> Chosen:
+    """A setting with the rows at which it serves best."""
+    place = int(np.argmax(found.merits(best_each)))
+    return Chosen(setting, int(found.rows[place]), found.forecast(ensembles, place))
 
 
 def _best(found: Mapping[Setting, Looked], best_each: Floats) -> Setting:
@@ -226,7 +245,7 @@ def _settled(
     """A candidate in votes; what is given stands in for its own."""
     names = ("threshold", "sigma1", "sigma2")
     values = (
-        None if share is None else given.get(name, _rounded(share * sample.most_votes))
+        None if share is None else given.get(name, three_digits(share * sample.most_votes))
         for name, share in zip(names, shares, strict=True)
     )
     threshold, sigma1, sigma2 = values
@@ -238,11 +257,16 @@ def _settled(
 def _near(setting: Setting, given: Mapping[str, float]) -> list[Setting]:
     """One step away in any of the numbers that are not given."""
     return [
-        setting.with_value(name, _rounded(moved))
+        setting.with_value(name, three_digits(moved))
         for name, value in setting.parameters.items()
         if name not in given
         for moved in (value * _STEPS[name], value / _STEPS[name])
     ]
+
+
+def _coarse(available: int) -> int:
+    """How many numbers of rows are looked at first: each is `_SPAN` times the one before."""
+    return 2 + math.ceil(math.log(available) / math.log(_SPAN))
 
 
 def _around(rows: int, available: int) -> Ints:
@@ -252,7 +276,3 @@ def _around(rows: int, available: int) -> Ints:
 def spread(low: int, high: int, number: int) -> Ints:
     """So many whole numbers at most from one to another, on a geometric scale."""
     return np.unique(np.geomspace(low, high, number).round().astype(np.int64))
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

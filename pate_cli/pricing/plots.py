@@ -46,11 +46,11 @@ STYLE: Final = {
     "svg.hashsalt": "pate",
 }
 
-_BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
+BLUE, _GREEN, _PURPLE, VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
 _GREY, _BLACK = "#CCCCCC", "#000000"
 _MECHANISMS: Final = {
-    "lnmax": ("LNMax", _VERMILION, "--", "s"),
-    "gnmax": ("GNMax", _BLUE, "-", "o"),
+    "lnmax": ("LNMax", VERMILION, "--", "s"),
+    "gnmax": ("GNMax", BLUE, "-", "o"),
     "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
     "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
     "permute-and-flip": ("Permute-and-flip", _SKY, "-", "v"),
@@ -58,10 +58,10 @@ _MECHANISMS: Final = {
 _MARKS = 8
 # What is asked, answered, and paid for one, and its mark, by series of queries.
 _SERIES: Final = {
-    "": (_GREY, _BLUE, _VERMILION, "o"),
+    "": (_GREY, BLUE, VERMILION, "o"),
     "no guess": (_GREY, "#888888", _BLACK, "s"),
-    "agrees": ("#BFDDEE", _BLUE, _SKY, "o"),
-    "disagrees": ("#F6D5B8", _VERMILION, _PURPLE, "D"),
+    "agrees": ("#BFDDEE", BLUE, _SKY, "o"),
+    "disagrees": ("#F6D5B8", VERMILION, _PURPLE, "D"),
 }
 
 
@@ -125,6 +125,19 @@ def new_axes(title: str, *, secret: bool = True, panels: int = 1) -> tuple[Any, 
     return figure, axes
 
 
+def new_pair() -> tuple[Any, Sequence[Any]]:
+    """(figure, two axes) side by side, each with a scale of its own."""
+    matplotlib = _matplotlib()
+    with matplotlib.rc_context(STYLE):
+        figure = matplotlib.figure.Figure(figsize=(1.5 * _SIZE[0], _SIZE[1]), layout="constrained")
+        return figure, figure.subplots(1, 2)
+
+
+def drawing() -> Any:
+    """The context in which everything is drawn: fonts, sizes and grids."""
+    return _matplotlib().rc_context(STYLE)
+
+
 def legend_below(
     figure: Any, handles: Sequence[Any], *, columns: int = 3, title: str | None = None
 ) -> None:
@@ -132,7 +145,7 @@ def legend_below(
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, title=title)
 
 
-def _logarithmic(axis: Any) -> None:
+def logarithmic(axis: Any) -> None:
     """A logarithmic axis with ticks at 1, 2 and 5, written as people write numbers."""
     ticker = importlib.import_module("matplotlib.ticker")
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
@@ -214,7 +227,7 @@ def cost_figure(
         )
         axes.set_ylabel("queries")
         if priced:
-            _logarithmic(right.yaxis)
+            logarithmic(right.yaxis)
             right.margins(y=0.1)
         right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
         parts = [part.get_legend_handles_labels()[0] for part in (axes, right)]
@@ -259,12 +272,12 @@ def sensitivity_figure(
     with _matplotlib().rc_context(STYLE):
         distances = np.arange(curve.size)
         top = int(np.argmax(discounted))
-        axes.plot(distances, curve, "--", color=_BLUE, label="local sensitivity")
+        axes.plot(distances, curve, "--", color=BLUE, label="local sensitivity")
         axes.plot(
             distances,
             discounted,
             "-",
-            color=_VERMILION,
+            color=VERMILION,
             label=f"discounted by exp(−β·distance), β = {beta:g}",
         )
         axes.plot(
@@ -329,10 +342,10 @@ def spent_figure(rows: Sequence[Mapping[str, Any]], *, budget: float | None) -> 
         at = np.arange(1, len(rows) + 1)
         totals = np.array([row["total_epsilon"] or np.nan for row in rows], dtype=np.float64)
         own = np.array([row["epsilon"] or np.nan for row in rows], dtype=np.float64)
-        axes.bar(at, own, 0.5, color="#BFDDEE", edgecolor=_BLUE, label="by itself")
+        axes.bar(at, own, 0.5, color="#BFDDEE", edgecolor=BLUE, label="by itself")
         known = np.isfinite(totals)
-        axes.step(at[known], totals[known], where="mid", color=_VERMILION, label="together")
-        axes.plot(at[known], totals[known], "o", color=_VERMILION)
+        axes.step(at[known], totals[known], where="mid", color=VERMILION, label="together")
+        axes.plot(at[known], totals[known], "o", color=VERMILION)
         if budget is not None:
             axes.axhline(budget, color=_BLACK, linestyle="--", linewidth=1.4, label="budget")
         axes.set_ylim(bottom=0)
@@ -377,7 +390,7 @@ def accuracy_figure(points: Sequence[AccuracyPoint], *, queries: int, delta: flo
                     fontsize=11,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
                 )
-        _logarithmic(axes.xaxis)
+        logarithmic(axes.xaxis)
         axes.margins(0.1)
         axes.set_xlabel(f"ε for these votes, δ = {delta:g} (left is more private)")
         axes.set_ylabel("labels that are right (%)")
@@ -414,8 +427,8 @@ def pareto_figure(
         if points:
             bar = figure.colorbar(marks, ax=axes, label="answers equal to the plurality (%)")
             bar.outline.set_visible(False)
-            _logarithmic(axes.xaxis)
-            _logarithmic(axes.yaxis)
+            logarithmic(axes.xaxis)
+            logarithmic(axes.yaxis)
         if winner is not None:
             axes.scatter(
                 [winner["expected_answers"]],
@@ -423,7 +436,7 @@ def pareto_figure(
                 marker="*",
                 s=420,
                 facecolors="none",
-                edgecolors=_VERMILION,
+                edgecolors=VERMILION,
                 linewidths=2.0,
                 label="winner",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,6 +151,11 @@ class CappedPricing:
         rows, cap = self._chosen(setting, costs, goal)
         epsilon = costs.epsilon(np.array([rows]), np.array([float(cap)]))
         return self._outcome(setting, rows, cap, float(epsilon[0]), exact=False)
+
+    def starts(self, goal: Goal) -> Sequence[Setting]:
+        """None: there is no such rule."""
+        del goal
+        return ()
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """True: rows are chosen so that they do, if any number of rows is."""

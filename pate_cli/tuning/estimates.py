@@ -13,6 +13,7 @@ from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.planning.chances import at_every_distance
 from pate_cli.planning.pairs import PairTable
 from pate_cli.planning.sample import VoteSample
 from pate_cli.planning.setting import Setting
@@ -72,6 +73,22 @@ class Prices:
         """The chance that so many rows of the whole sample pass, if each costs a factor more."""
         at = self._at(rows)
         return plan.coin(lambda order: factor * at(order), orders=orders).chance
+
+    def chances(
+        self, plan: TargetPlan, orders: Floats, rows: Ints, *, factor: float = 1.0
+    ) -> Floats:
+        """The chances of several numbers of rows, [rows]."""
+        seen = np.clip(np.round(rows / self._scale).astype(np.int64), 1, self._place.size)
+        states = int(self._place.max()) + 1
+        weights = (
+            np.stack(
+                [np.bincount(self._place[:number], minlength=states) for number in seen.tolist()]
+            )
+            * (rows / seen)[:, None]
+        )
+        costs = np.stack([factor * self._within(order) @ weights.T for order in orders.tolist()])
+        profiles = at_every_distance(costs, self._distances)
+        return plan.chances(np.moveaxis(profiles, 2, 0), orders)
 
     def profile(self, order: float, rows: int) -> Floats:
         """u_d of so many rows, d = 0, 1, …, [distances], nats."""

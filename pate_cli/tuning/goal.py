@@ -101,6 +101,13 @@ class Goal:
         sign = -1.0 if self.target_epsilon is None else 1.0
         return sign * gain - self.missed_by(epsilon, expected)
 
-    def rank(self, epsilon: float, expected: Yield) -> tuple[float, float, float]:
-        """Larger is better: constraints first, then the value, then a smaller ε."""
-        return -self.missed_by(epsilon, expected), self.value(epsilon, expected), -epsilon
+    def rank(self, epsilon: float, expected: Yield) -> tuple[float, float, float, float]:
+        """Larger is better: constraints first, then the value, then agreement and a smaller ε.
+
+        Of values that are as good as the same, such as all queries answered, agreement decides.
+        """
+        value = self.value(epsilon, expected)
+        agreement = 0.0
+        if self.fills_budget:
+            value, agreement = float(f"{value:.3g}"), expected.agreement
+        return -self.missed_by(epsilon, expected), value, agreement, -epsilon

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,6 +37,7 @@ class Costed:
         target: a target that is tested; None without one.
         chance: that the labels pass; `expected` counts what they would give by it.
         bound: how the test bounds what votes cost.
+        about: whether the chance is an estimate, for the bound itself takes long.
     """
 
     setting: Setting
@@ -52,6 +53,7 @@ class Costed:
     target: TargetPlan | None = None
     chance: float = 1.0
     bound: Bound = Bound.TWO_TAIL
+    about: bool = False
 
     @property
     def slow(self) -> bool:
@@ -89,7 +91,7 @@ class Costed:
         """Whether every constraint of a goal is met."""
         return goal.missed_by(self.epsilon, self.expected) == 0.0
 
-    def rank(self, goal: Goal) -> tuple[float, float, float]:
+    def rank(self, goal: Goal) -> tuple[float, ...]:
         """How well it serves a goal; larger is better."""
         return goal.rank(self.epsilon, self.expected)
 
@@ -108,6 +110,10 @@ class Pricing(Protocol):
     whole: int
     front_ranges: int
     between: bool
+
+    def starts(self, goal: Goal) -> Sequence[Setting]:
+        """Settings near the best for a goal, where a quick rule knows some; else none."""
+        ...
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.words import Bound, ReleaseKind
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
+from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.sample import VoteSample
-from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
 from pate_cli.tuning.settings import Grid
@@ -101,6 +100,32 @@ class Tuned(Result):
             bound=self.goal.bound,
             prior="PRIOR" if self.prior is None else self.prior.name,
         )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The winner as keywords of `aggregate`; UsageError without one."""
+        winner = self.winner
+        if winner is None:
+            raise UsageError("without a goal there is no winner, whose settings could be passed on")
+        found: dict[str, Any] = {
+            "mechanism": winner.setting.name,
+            **winner.setting.parameters,
+            "max_queries": max(winner.queries // self.basis.get("rows_per_query", 1), 1),
+            "delta": self.goal.delta,
+        }
+        if winner.max_answers is not None:
+            found["max_answers"] = winner.max_answers
+        if winner.setting.prior_weight:
+            found["prior_weight"] = winner.setting.prior_weight
+        if winner.target is not None:
+            return found | {
+                "target_epsilon": winner.target.epsilon,
+                "refusal_epsilon": winner.target.refusal_epsilon,
+                "bound": self.goal.bound,
+            }
+        if winner.plan is None:
+            return found | {"release": ReleaseKind.NONE}
+        return found | {"release": winner.plan.kind, **release_parameters(winner.plan)}
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The Pareto front, [points]."""
@@ -198,6 +223,7 @@ def _described(outcome: Costed) -> dict[str, Any]:
     }
     if outcome.target is not None:
         result["pass_probability"] = outcome.chance
+        result["pass_probability_estimated"] = outcome.about
         result["refusal_epsilon"] = outcome.target.refusal_epsilon
         result["bound"] = outcome.bound.value
     if plan is not None:
@@ -237,56 +263,3 @@ def cost_shares(outcome: Costed, sample: VoteSample) -> dict[str, float]:
         selecting = sum(float(costs.sum()) for costs in steps.values())
     total = max(selecting + answering, 1e-300)
     return {"selecting": selecting / total, "answering": answering / total}
-
-
-def aggregate_command(
-    setting: Setting,
-    plan: ReleasePlan | None,
-    *,
-    queries: int,
-    max_answers: int | None,
-    delta: float,
-    votes: str = "VOTES",
-    words: Sequence[str] = (),
-    target: TargetPlan | None = None,
-    bound: Bound = Bound.AUTO,
-    prior: str = "PRIOR",
-) -> str:
-    """The `pate aggregate` line that runs a setting.
-
-    Args:
-        setting: T, σ1, σ2; or σ2 alone.
-        plan: how ε is sanitized; None for no release.
-        queries, max_answers: k1 and, if there is a cap, k2.
-        delta: δ.
-        votes, words: as in `Tuned`.
-        target: a target that is tested in place of a release.
-        bound: how its test bounds what votes cost.
-        prior: a file of guesses, for a setting in which they vote.
-    """
-    line = ["pate", "aggregate", votes, *words]
-    if setting.threshold is None or setting.sigma1 is None:
-        line += ["--mechanism", setting.name]
-    else:
-        line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
-    line += ["--sigma2", number(setting.sigma2)]
-    if setting.prior_weight:
-        line += ["--prior", prior, "--prior-weight", str(setting.prior_weight)]
-    line += ["--max-queries", str(queries)]
-    if max_answers is not None:
-        line += ["--max-answers", str(max_answers)]
-    if target is not None:
-        line += ["--delta", number(delta), "--target-epsilon", number(target.epsilon)]
-        line += ["--refusal-epsilon", number(target.refusal_epsilon)]
-        return shlex.join(line if bound is Bound.AUTO else [*line, "--bound", bound.value])
-    kind = ReleaseKind.NONE if plan is None else plan.kind
-    line += ["--delta", number(delta), "--release", kind.value]
-    if plan is not None:
-        line += ["--order", number(plan.order), "--beta", number(plan.beta)]
-        line += ["--sigma-release", number(plan.sigma)]
-    return shlex.join(line)
-
-
-def number(value: float) -> str:
-    """The number, read back as the very same one: 12 rather than 12.0."""
-    return repr(value).removesuffix(".0")

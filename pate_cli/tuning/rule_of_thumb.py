@@ -12,10 +12,11 @@ from pate_cli.core.checks import check_delta, check_scale
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.planning.command import aggregate_command, number
 from pate_cli.planning.sample import reference_sample
 from pate_cli.planning.setting import Setting
 from pate_cli.tuning.price import Costed
-from pate_cli.tuning.result import aggregate_command, number, release_parameters
+from pate_cli.tuning.result import release_parameters
 from pate_cli.tuning.sanitized import priced_release
 
 _BETA_ORDER = 0.25
@@ -57,16 +58,12 @@ class RuleOfThumb:
         )
 
     @property
-    def tune_command(self) -> str:
-        """The `pate tune` line that finds what meets the target on any votes of this shape."""
-        line = ["pate", "tune", "--data-independent", *self._words]
-        line += [
-            "--teachers",
-            str(self.mechanism.teachers),
-            "--classes",
-            str(self.mechanism.classes),
-        ]
-        line += ["--queries", str(self.by_thumb.queries), "--delta", number(self.delta)]
+    def plan_command(self) -> str:
+        """The `pate plan` line that finds what meets the target on any votes of this shape."""
+        mechanism, queries = self.mechanism, self.by_thumb.queries
+        line = ["pate", "plan", *self._words, "--teachers", str(mechanism.teachers)]
+        line += ["--classes", str(mechanism.classes), "--queries", str(queries)]
+        line += ["--delta", number(self.delta)]
         return shlex.join([*line, "--target-epsilon", number(self.target_epsilon)])
 
     @property
@@ -88,7 +85,7 @@ class RuleOfThumb:
             "mechanism": self.mechanism.parameters(),
             "queries": self.by_thumb.queries,
             "command": self.command,
-            "tune_command": self.tune_command,
+            "plan_command": self.plan_command,
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -277,6 +277,11 @@ class SanitizedPricing:
             mu = self._sample.mechanism(setting).gaussian_mu(queries=rows, answers=answers)
             order = min(1.0 + math.sqrt(room) / mu, _MOST_FIRST_ORDER)
         return self._at(setting, goal, _rung(order), self._sample.queries)
+
+    def starts(self, goal: Goal) -> Sequence[Setting]:
+        """None: there is no such rule."""
+        del goal
+        return ()
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""

@@ -178,14 +178,14 @@ class _Climb:
         self._seen.add(place)
         self._progress(1)
 
-    def _rank(self, outcome: Costed) -> tuple[float, float, float]:
+    def _rank(self, outcome: Costed) -> tuple[float, ...]:
         return outcome.rank(self.goal)
 
     def _promise_at(self, place: Place) -> float:
         outcome = self.points[place]
         return self.goal.promise(outcome.epsilon, outcome.expected)
 
-    def _rank_at(self, place: Place) -> tuple[float, float, float]:
+    def _rank_at(self, place: Place) -> tuple[float, ...]:
         return self._rank(self.points[place])
 
 
@@ -246,7 +246,17 @@ class Search:
         return self.with_extras(found, progress) if extras else found
 
     def look(self, progress: Progress = lambda _done: None) -> None:
-        """Price settings of the whole grid coarsely, and around the best what is between."""
+        """Price settings of the whole grid coarsely, and around the best what is between.
+
+        A budget that is to be filled is searched from what the public rule would take for these
+        very votes, which is near the best.
+        """
+        starts = self._pricing.starts(self._goal) if all(self._grid.free) else ()
+        if starts:
+            self.look_near(starts, progress, halvings=1)
+            best = self.best
+            self.look_near([] if best is None else [best.setting], progress, halvings=_HALVINGS)
+            return
         climb = self._climb(self._goal, progress)
         climb.spread()
         self._ranked = self._between(climb, progress)

@@ -12,7 +12,7 @@ import numpy as np
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample, reference_sample
+from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample
 from pate_cli.votes import VoteFile, open_votes
 from pate_cli.votes.beside.prior import Prior, prior_of
 from pate_cli.votes.beside.truth import Truth, truth_of
@@ -22,11 +22,11 @@ _SHAPE: Final = ("teachers", "classes", "queries")
 
 @dataclass(frozen=True)
 class TuneSource:
-    """Votes, or what is known where there are none.
+    """Votes, or a recipe for made-up ones.
 
     Attributes:
         votes: what `open_votes` takes; None for made-up histograms.
-        synthetic: a recipe for them; None for the reference ensemble of the shape given.
+        synthetic: a recipe for made-up ones.
         reading: how to read the votes, by keyword of `open_votes`; without any their shape,
             `teachers`, `classes` and `queries`, k1.
         max_queries: rows of the votes that are looked at.
@@ -69,7 +69,7 @@ class TuneSource:
         teachers, classes, queries = sizes
         return teachers, classes, queries
 
-    def check(self, *, data_independent: bool) -> None:
+    def check(self) -> None:
         """UsageError for what contradicts itself, or leaves open what to search on."""
         if self.votes is not None:
             if self.synthetic is not None:
@@ -86,17 +86,14 @@ class TuneSource:
         ):
             if given:
                 raise UsageError(f"`{name}` needs VOTES")
-        if self.synthetic is not None:
-            if set(self._given) & set(_SHAPE):
-                raise UsageError(
-                    "`synthetic` names teachers, classes and queries itself; leave out "
-                    "`teachers`, `classes` and `queries`"
-                )
-        elif data_independent:
-            _ = self.shape
-        else:
+        if self.synthetic is None:
             raise UsageError(
-                "give VOTES, or one of `synthetic`, `data_independent`, `rule_of_thumb`"
+                "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
+            )
+        if set(self._given) & set(_SHAPE):
+            raise UsageError(
+                "`synthetic` names teachers, classes and queries itself; leave out "
+                "`teachers`, `classes` and `queries`"
             )
 
     def sample(self) -> tuple[VoteSample, dict[str, Any]]:
@@ -105,12 +102,6 @@ class TuneSource:
         if self.synthetic is not None:
             sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
             return sample, {"votes": "synthetic", **recipe}
-        if self.votes is None:
-            teachers, classes, queries = self.shape
-            sample, recipe = reference_sample(
-                teachers=teachers, classes=classes, queries=queries, teachers_per_record=k
-            )
-            return sample, {"votes": "reference", **recipe}
         with open_votes(self.votes, **self.reading) as file:
             if file.groups:
                 if k != 1:

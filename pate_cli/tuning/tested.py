@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,15 @@ from pate_cli.disclosure.profile import (
     States,
     VoteProfile,
     coin_orders,
+    seconds_for,
     settled_bound,
     states_for,
 )
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
+from pate_cli.planning.ensembles import Ensembles
+from pate_cli.planning.rule import choose
 from pate_cli.planning.sample import VoteSample
 from pate_cli.planning.setting import Setting
 from pate_cli.pricing.prospect import Chances, smallest_target
@@ -34,10 +37,16 @@ _ABOVE_COST = 1.1
 _PRECISION = 0.002
 # Until anything is known of the least target; it only settles a bound that is left open.
 _FIRST_TARGET = 1.0
+_ANY = Setting(None, None, 1.0)
+# Seconds that an exact chance is worth; beyond it is told by a price this much above the quick one,
+# about as far as the bound of a run ever was.
+_WORTH, _RUN_AT_MOST = 2.0, 1.07
 # Distances that decide: by them an estimate is compared to an exact profile.
 _NEAR = 24
-# Numbers of rows that are tried around the most that are likely to pass.
-_ROWS_TRIED = np.array([0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 1.0, 1.01, 1.03])
+# Numbers of rows that are tried at once, around the last best, and how often.
+_WIDE = np.array([0.03, 0.1, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.7, 2.5, 5.0, 20.0])
+_CLOSE = np.array([0.8, 0.87, 0.92, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.2])
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +89,20 @@ class TestedPricing:
         self._above = 1.0 - _PRECISION
         """How far the last exact ε was from its estimate, as a factor."""
 
+    def starts(self, goal: Goal) -> Sequence[Setting]:
+        """What the public rule would take for these votes, with a test and without one."""
+        if not goal.fills_budget or goal.target_epsilon is None:
+            return ()
+        plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
+        ensemble = Ensembles.of(self._thinned)
+        bound = self._settled(_ANY, 1, plan)
+        return [
+            choose(
+                ensemble, plan, bound=bound, available=self._sample.queries, tested=tested
+            ).setting
+            for tested in (True, False)
+        ]
+
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""
         rows: int | None = max(round(queries / self._scale), 1)
@@ -101,17 +124,24 @@ class TestedPricing:
         plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
         known: dict[Bound, tuple[Prices, Floats]] = {}
 
-        def chance(rows: int) -> float:
-            bound = self._settled(setting, rows, plan)
-            if bound not in known:
-                estimates = self._estimates_by(bound)
-                orders = estimates.orders(plan, settled=True)
-                known[bound] = estimates.prices(setting, orders), orders
-            prices, orders = known[bound]
-            return prices.chance(plan, orders, rows)
+        def chances(rows: Ints) -> Floats:
+            # More rows may be too many for a bound that takes long, fewer never are.
+            bounds = [self._settled(setting, int(rows.max()), plan)] * rows.size
+            if bounds[0] is not self._settled(setting, int(rows.min()), plan):
+                bounds = [self._settled(setting, number, plan) for number in rows.tolist()]
+            found = np.zeros(rows.size)
+            for bound in set(bounds):
+                if bound not in known:
+                    estimates = self._estimates_by(bound)
+                    orders = estimates.orders(plan, settled=True)
+                    known[bound] = estimates.prices(setting, orders), orders
+                prices, orders = known[bound]
+                mine = np.array([each is bound for each in bounds])
+                found[mine] = prices.chances(plan, orders, rows[mine])
+            return found
 
         start = self._sample.queries if near is None else near.queries
-        rows, passing = self._best_rows(setting, chance, start=start, most=self._sample.queries)
+        rows, passing = self._best_rows(setting, chances, start=start, most=self._sample.queries)
         bound = self._settled(setting, rows, plan)
         return self._outcome(setting, rows, plan, passing, bound=bound)
 
@@ -130,6 +160,9 @@ class TestedPricing:
             return None
         most = rough.queries if rough.slow else self._sample.queries
         mechanism = self._sample.mechanism(setting)
+        seconds = seconds_for(rough.bound, mechanism, rows=rough.queries, orders=plan.orders)
+        if not fixed and seconds > _WORTH:
+            return self._nearly(rough, plan)
         highest = float(plan.at(plan.epsilon / 2.0).orders[-1])
         states = states_for(rough.bound, mechanism, highest_order=highest)
         profile = VoteProfile(_CountedStates(states, tick), in_order=True)
@@ -137,8 +170,7 @@ class TestedPricing:
         chances = Chances(mechanism, profile, queries=rough.queries, max_answers=rough.queries)
 
         def always(rows: int) -> float:
-            spent = [Spending(mechanism, rows, rows)]
-            return data_independent_cost(spent, delta=self._delta, plan=None).epsilon
+            return self._always(setting, rows)
 
         if fixed:
             rows = rough.queries
@@ -151,7 +183,10 @@ class TestedPricing:
             found = self._outcome(setting, rows, plan, LIKELY, bound=rough.bound, exact=True)
             return replace(found, data_independent=always(rows))
         rows, chance = self._best_rows(
-            setting, lambda rows: chances.of_first(plan, rows), start=rough.queries, most=most
+            setting,
+            lambda rows: np.array([chances.of_first(plan, number) for number in rows.tolist()]),
+            start=rough.queries,
+            most=most,
         )
         found = self._outcome(setting, rows, plan, chance, bound=rough.bound, exact=True)
         found = replace(found, data_independent=always(rows))
@@ -164,6 +199,25 @@ class TestedPricing:
             if sure.expected.answers > found.expected.answers:
                 found = replace(sure, data_independent=always(free))
         return found
+
+    def _always(self, setting: Setting, rows: int) -> float:
+        """ε for all votes of so many rows."""
+        spent = [Spending(self._sample.mechanism(setting), rows, rows)]
+        return data_independent_cost(spent, delta=self._delta, plan=None).epsilon
+
+    def _nearly(self, rough: Costed, plan: TargetPlan) -> Costed:
+        """Where the bound itself takes long: a quick price above it, as a rule."""
+        setting, estimates = rough.setting, self._estimates_by(rough.bound)
+        orders = estimates.orders(plan, settled=True)
+        prices = estimates.prices(setting, orders)
+        rows, chance = self._best_rows(
+            setting,
+            lambda rows: prices.chances(plan, orders, rows, factor=_RUN_AT_MOST),
+            start=rough.queries,
+            most=self._sample.queries,
+        )
+        found = self._outcome(setting, rows, plan, chance, bound=rough.bound, exact=True)
+        return replace(found, data_independent=self._always(setting, rows), about=True)
 
     def _corrected(self, rough: Costed, plan: TargetPlan, profile: VoteProfile) -> TargetPlan:
         """The least target if all orders are as far from the estimate as one of them.
@@ -202,28 +256,21 @@ class TestedPricing:
         return rows
 
     def _best_rows(
-        self, setting: Setting, chance: Callable[[int], float], *, start: int, most: int
+        self, setting: Setting, chances: Callable[[Ints], Floats], *, start: int, most: int
     ) -> tuple[int, float]:
         """The rows with the most expected answers, by the chance that they pass; and it."""
-        low, high = 0, most + 1
-        rows = min(max(start, 1), most)
-        # The most rows that pass as often as not.
-        while high - low > max(1, low // 50):
-            if chance(rows) >= 0.5:
-                low = rows
-                rows = min(2 * rows, most) if high > most else (low + high) // 2
-                if low == most:
-                    break
-            else:
-                high = rows
-                rows = max((low + high) // 2, 1)
-                if high == 1:
-                    break
-        tried = np.unique(np.clip((_ROWS_TRIED * max(low, 1)).astype(np.int64), 1, most))
         answers = np.cumsum(self._sample.answer_chance(setting))
-        passing = [chance(rows) for rows in tried.tolist()]
-        best = int(np.argmax(answers[tried - 1] * np.array(passing)))
-        return int(tried[best]), passing[best]
+        rows, factors = min(max(start, 1), most), _WIDE
+        best, passing = 1, 0.0
+        for _ in range(_ROUNDS):
+            tried = np.unique(np.clip(np.ceil(rows * factors), 1, most).astype(np.int64))
+            found = chances(tried)
+            place = int(np.argmax(answers[tried - 1] * found))
+            best, passing = int(tried[place]), float(found[place])
+            if best not in (tried[0], tried[-1]) or best in (1, most):
+                factors = _CLOSE
+            rows = best
+        return best, passing
 
     def _least_target(
         self, bound: Bound, setting: Setting, rows: int, *, factor: float = 1.0

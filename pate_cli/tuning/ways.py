@@ -48,8 +48,10 @@ class Ways:
         """How often `run` calls its progress, at most."""
         return sum(search.steps for search in self.searches)
 
-    def run(self, progress: Callable[[int], None] = lambda _done: None) -> Tuned:
-        """The best of what the searches find, with its own front; the others' winners beside it.
+    def run(
+        self, progress: Callable[[int], None] = lambda _done: None, *, front: bool = False
+    ) -> Tuned:
+        """The best of what the searches find, with its own front if that is wanted; others beside.
 
         Raises:
             UnreachableError: none of them meets the goal; said by the one that comes closest.
@@ -67,7 +69,7 @@ class Ways:
         search, best = max(reversed(found), key=lambda pair: _rank(pair[1]))
         others = [tuned.winner for other, tuned in found if other is not search]
         return replace(
-            search.with_extras(best, progress),
+            search.with_extras(best, progress) if front else best,
             others=tuple(winner for winner in others if winner is not None),
         )
 

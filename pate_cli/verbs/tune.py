@@ -44,10 +44,10 @@ def tune(
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
     prior: Prior | str | PathLike[str] | Any | None = None,
-    data_independent: bool = False,
     synthetic: str | None = None,
     public_votes: bool = False,
     truth: Truth | str | PathLike[str] | None = None,
+    front: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
     interrupted: Callable[[], None] = lambda: None,
     **asked: Unpack[TuneWords],
@@ -55,34 +55,36 @@ def tune(
     """Find threshold, noise and release parameters for a goal, before any votes are spent.
 
     SECRET, unless the votes are public or made up: settings chosen on votes tell about them.
+    `aggregate(votes, **tuned.settings)` runs what was found.
 
         >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
         ...           release="none", thresholds=[60, 80], sigmas1=[40], sigmas2=[15])
         <Tuned: 173.6 expected answers at epsilon 3.9880>
 
     Args:
-        votes: the votes; None with `synthetic`, or with `data_independent` and a shape.
+        votes: the votes; None with `synthetic`. Before there are any, `plan` answers.
         target_epsilon, answers: most expected answers at this published ε or less; least ε for so
             many; or with both the best agreement.
         objective: with only a target, `answers` or `agreement`.
         min_agreement: least expected share of answers that equal the plurality.
-        release: what is published, one way to an ε; `upper` and `none`, whichever serves the goal
-            better, if left out. `target` is the third way.
+        release: what is published, one way to an ε; if left out, `target` (stated in advance, and
+            tested) and `none` (for all votes, met always by a cap on answers), whichever serves the
+            goal better. `upper` publishes a sanitized bound.
         bound: with `release` target: how the cost of the votes is bounded, as in `aggregate`.
         prior: as in `aggregate`; its weight is searched, and the result says what it buys.
-        data_independent: ε for all votes, met always by a cap on answers.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`; with
             `prior=0.85` among it made-up guesses, so many of them right.
         public_votes: the caller asserts that the votes are public.
         truth: true labels, to estimate accuracy from below.
+        front: also find the Pareto front, and the least ε for as many answers as are wanted.
         progress: called after every step with 1 and with how many there are at most.
         interrupted: called when a search is broken off, before its best so far is priced.
 
     Raises:
         UnreachableError: no setting meets the goal; the message says what can be had.
     """
-    kinds = _tuned_kinds(release, data_independent=data_independent)
-    by_target = kinds == (ReleaseKind.TARGET,)
+    kinds = _kinds(release, open_goal=target_epsilon is None and answers is None)
+    by_target = ReleaseKind.TARGET in kinds
     if not by_target and Bound(bound) is not Bound.AUTO:
         raise UsageError("`bound` goes with `release` target")
     source = TuneSource(
@@ -95,7 +97,7 @@ def tune(
         public=public_votes,
         teachers_per_record=asked["teachers_per_record"],
     )
-    source.check(data_independent=kinds == (ReleaseKind.NONE,))
+    source.check()
     goal = Goal(
         delta=asked["delta"],
         release=kinds[0],
@@ -113,10 +115,10 @@ def tune(
         sigmas2=asked["sigmas2"],
         untested=by_target,
     )
-    # Without a goal there is no winner to choose, and one front at a time.
-    goals = [replace(goal, release=kind) for kind in (kinds[:1] if goal.open else kinds)]
+    goals = [replace(goal, release=kind) for kind in kinds]
     weights = asked["prior_weights"]
-    found = _searched(_searches(sample, grid, goals, weights), progress, interrupted)
+    ways = Ways(_searches(sample, grid, goals, weights))
+    found = _searched(ways, progress, interrupted, front=front or goal.open)
     if sample.guesses is not None and found.prior is None:
         values = PriorWeights.for_teachers(sample.teachers, weights).values
         tried = PriorTried(sample.guesses.name, sample.guesses.number, values)
@@ -149,14 +151,15 @@ def _searches(
 
 
 def _searched(
-    searches: Sequence[OneWay],
+    ways: Ways,
     progress: Callable[[int, int], None],
     interrupted: Callable[[], None],
+    *,
+    front: bool,
 ) -> Tuned:
     """The best of all, or of what was looked at before an interruption."""
-    ways = Ways(searches)
     try:
-        return ways.run(lambda done: progress(done, ways.steps))
+        return ways.run(lambda done: progress(done, ways.steps), front=front)
     except KeyboardInterrupt:
         interrupted()
         best = ways.best_so_far()
@@ -209,16 +212,8 @@ def rule_of_thumb(
     )
 
 
-def _tuned_kinds(
-    release: ReleaseKind | str | None, *, data_independent: bool
-) -> tuple[ReleaseKind, ...]:
-    """The ways to an ε that are tried: unless told, a bound on the cost and the worst case."""
-    if not data_independent:
-        if release is not None:
-            return (ReleaseKind(release),)
-        return (ReleaseKind.UPPER, ReleaseKind.NONE)
-    if release is not None and ReleaseKind(release) is not ReleaseKind.NONE:
-        raise UsageError(
-            f"`data_independent` publishes no data-dependent epsilon; leave out `release` {release}"
-        )
-    return (ReleaseKind.NONE,)
+def _kinds(release: ReleaseKind | str | None, *, open_goal: bool) -> tuple[ReleaseKind, ...]:
+    """The ways to an ε that are tried; without a goal, one front of the votes at hand."""
+    if release is not None:
+        return (ReleaseKind(release),)
+    return (ReleaseKind.UPPER,) if open_goal else (ReleaseKind.TARGET, ReleaseKind.NONE)

@@ -1,0 +1,104 @@
+"""The verb that plans a run before the first vote."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from pate_cli.core.errors import UsageError
+from pate_cli.core.words import DELTA, PRIOR_SHARE, MechanismName
+from pate_cli.mechanisms.amounts import Amount
+from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement
+from pate_cli.planning.planned import Planned
+from pate_cli.planning.question import Question
+from pate_cli.planning.solve import solve
+from pate_cli.votes.groups import TeacherGroups, teacher_groups
+
+
+def plan(
+    *,
+    classes: int | None = None,
+    labels: int | None = None,
+    teachers: int | None = None,
+    target_epsilon: float | None = None,
+    answers: int | None = None,
+    queries: int | None = None,
+    delta: float = DELTA,
+    agreement: Agreement | tuple[float, float] | float | str | None = None,
+    groups: TeacherGroups | str | PathLike[str] | None = None,
+    teachers_per_record: int = 1,
+    prior_accuracy: float | None = None,
+    prior_weight: Amount | float | str | None = None,
+    mechanism: MechanismName | str = MechanismName.CONFIDENT,
+) -> Planned:
+    """Before the first vote: which settings, and how many answers, teachers or epsilon. Public.
+
+    Of `teachers`, `target_epsilon` and `answers` one is left out and found; with all three the
+    plan says whether they go together. It looks at made-up teachers over a range of agreement, and
+    at no votes.
+
+        >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
+        >>> planned.settings()["mechanism"]
+        <MechanismName.CONFIDENT: 'confident'>
+
+    Args:
+        classes: m, of a query with one label.
+        labels: of a query with several, each yes or no; answers and rows are then pairs of a query
+            and a label.
+        teachers: τ.
+        target_epsilon: ε, stated in advance, nats.
+        answers: answers wanted where teachers agree in the middle of the range.
+        queries: how many queries there are; as many as it takes if left out.
+        delta: δ.
+        agreement: how often a teacher is right on average: a share, or (low, high), or text as
+            0.6:0.95, which is the default.
+        groups: of the teachers, with weights, or a file of them; instead of `teachers`.
+        teachers_per_record: k.
+        prior_accuracy: how often a public prior is right, if there is to be one.
+        prior_weight: its votes, or a share of the teachers.
+        mechanism: confident or gnmax.
+
+    Raises:
+        UnreachableError: no number of teachers, or no ε, reaches the goal.
+    """
+    weights: tuple[int, ...] = ()
+    if groups is not None:
+        if teachers is not None or teachers_per_record != 1:
+            name = "teachers" if teachers is not None else "teachers_per_record"
+            raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
+        found = teacher_groups(groups)
+        weights, teachers = found.weights, found.total
+        teachers_per_record = max(group.votes_per_record for group in found.public)
+    if (classes is None) == (labels is None):
+        raise UsageError("give `classes`, or `labels` where a query has several")
+    if prior_weight is not None and prior_accuracy is None:
+        raise UsageError("`prior_weight` goes with `prior_accuracy`")
+    weight = PRIOR_SHARE if prior_weight is None else prior_weight
+    return solve(
+        Question(
+            classes=2 if classes is None else classes,
+            teachers=teachers,
+            epsilon=target_epsilon,
+            answers=answers,
+            queries=queries,
+            labels=labels or 1,
+            delta=delta,
+            agreement=_agreement(agreement),
+            weights=weights,
+            teachers_per_record=teachers_per_record,
+            prior_weight=None if prior_accuracy is None else Amount.of("prior_weight", weight),
+            prior_accuracy=PRIOR_ACCURACY if prior_accuracy is None else prior_accuracy,
+            mechanism=MechanismName(mechanism),
+        )
+    )
+
+
+def _agreement(given: Any) -> Agreement:
+    if given is None:
+        return Agreement()
+    if isinstance(given, Agreement):
+        return given
+    if isinstance(given, str):
+        return Agreement.parse(given)
+    low, high = given if isinstance(given, tuple | list) else (given, given)
+    return Agreement(float(low), float(high))

@@ -215,6 +215,7 @@ class _CommandLine:
             output.note(f"joins the record {public_name(found)}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
+            available = file.queries
             self.report.refuse_unclaimed(file.read_off)
             with output.progress("aggregating", rows) as advance:
                 try:
@@ -243,6 +244,8 @@ class _CommandLine:
         if done.checkpoint is not None:
             done.checkpoint.end()
         self._tell(done.report)
+        if self.summed_up and done.report.private and done.report.sound:
+            self._tell_of_others(done.report, available)
 
     @contextlib.contextmanager
     def _opened(
@@ -310,6 +313,18 @@ class _CommandLine:
             output.note(f"{spent.count} runs in {places.shown} cost {total} together")
         if spent is None and report.private:
             output.note("earlier runs: not tracked; --ensemble NAME keeps a record of these votes")
+
+    def _tell_of_others(self, public: Report, available: int) -> None:
+        """What other settings are expected to give for as much, where it is much more."""
+        from pate_cli.verbs.plan import elsewhere
+
+        found = elsewhere(public, available)
+        if found is not None:
+            planned, least = found
+            self.output.note(
+                f"other settings are expected to give {least:.0f} answers or more at this epsilon, "
+                f"stated in advance as a target: {planned.command}"
+            )
 
     def _tell(self, public: Report) -> None:
         """What was released, for a person or in a line."""

@@ -178,7 +178,8 @@ class VoteOptions:
         int | None,
         _mechanism(
             "--max-answers",
-            help="Stop after N answers: a public cap that lowers the data-independent epsilon.",
+            help="Stop after N answers, or those of N queries of several labels: a public cap that "
+            "lowers the data-independent epsilon.",
         ),
     ] = None
     layout: Annotated[

@@ -91,8 +91,8 @@ class Tuned(Result):
         return aggregate_command(
             winner.setting,
             winner.plan,
-            queries=max(winner.queries // self.basis.get("rows_per_query", 1), 1),
-            max_answers=winner.max_answers,
+            queries=self._whole(winner.queries),
+            max_answers=None if winner.max_answers is None else self._whole(winner.max_answers),
             delta=self.goal.delta,
             votes=self.votes,
             words=self.words,
@@ -100,6 +100,11 @@ class Tuned(Result):
             bound=self.goal.bound,
             prior="PRIOR" if self.prior is None else self.prior.name,
         )
+
+    def _whole(self, rows: int) -> int:
+        """Rows as whole queries, at least one."""
+        each: int = self.basis.get("rows_per_query", 1)
+        return max(rows // each, 1)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -110,11 +115,11 @@ class Tuned(Result):
         found: dict[str, Any] = {
             "mechanism": winner.setting.name,
             **winner.setting.parameters,
-            "max_queries": max(winner.queries // self.basis.get("rows_per_query", 1), 1),
+            "max_queries": self._whole(winner.queries),
             "delta": self.goal.delta,
         }
         if winner.max_answers is not None:
-            found["max_answers"] = winner.max_answers
+            found["max_answers"] = self._whole(winner.max_answers)
         if winner.setting.prior_weight:
             found["prior_weight"] = winner.setting.prior_weight
         if winner.target is not None:

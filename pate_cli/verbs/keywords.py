@@ -98,7 +98,11 @@ class CapWords(TypedDict, total=False):
     """When to stop."""
 
     max_answers: Annotated[
-        int | None, Says("a public cap on answers, which lowers the epsilon for all votes.")
+        int | None,
+        Says(
+            "a public cap on answers, or on those of so many queries of several labels; it lowers "
+            "the epsilon for all votes."
+        ),
     ]
 
 

@@ -7,12 +7,19 @@ from typing import Any
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import DELTA, PRIOR_SHARE, MechanismName
+from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms import RULED, scored_from_parameters
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement
+from pate_cli.planning.outlook import settings_for
 from pate_cli.planning.planned import Planned
 from pate_cli.planning.question import Question
 from pate_cli.planning.solve import solve
 from pate_cli.votes.groups import TeacherGroups, teacher_groups
+
+# Other settings are worth a word from here on.
+_MUCH_MORE = 1.5
 
 
 def plan(
@@ -91,6 +98,42 @@ def plan(
             mechanism=MechanismName(mechanism),
         )
     )
+
+
+def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
+    """What other settings are expected to give at the ε of a report, where it is much more.
+
+    Args:
+        report: of a run of confident or gnmax.
+        available: how many rows there were to ask.
+
+    Returns:
+        The plan, and what it is expected to give where teachers agree least; None where that is
+        not half as much again as was answered.
+    """
+    name = report.mechanism.get("name")
+    if name not in RULED or report.epsilon <= 0.0 or not available:
+        return None
+    mechanism = scored_from_parameters(report.mechanism)
+    labels = 1 if report.label_set is None else report.label_set.rows_per_query
+    known = Question(
+        classes=mechanism.classes,
+        teachers=mechanism.teachers,
+        epsilon=report.epsilon,
+        queries=max(available // labels, 1),
+        labels=labels,
+        delta=report.delta,
+        teachers_per_record=mechanism.teachers_per_record,
+        prior_weight=Amount(float(mechanism.prior_weight)) if mechanism.prior_weight else None,
+    )
+    chosen = settings_for(
+        known.ensembles(),
+        TargetPlan.of(report.epsilon, delta=report.delta),
+        available=known.rows,
+    )
+    planned = Planned(known, known, chosen)
+    least = planned.by_agreement[0]["answers"]
+    return (planned, least) if least > _MUCH_MORE * max(report.answers, 1) else None
 
 
 def _agreement(given: Any) -> Agreement:

@@ -238,11 +238,14 @@ class VoteFile:
         return min(max_queries * self.rows_per_query, self.queries)
 
     def capped(self, max_answers: int | None) -> int:
-        """How many rows a public cap leaves to be answered, all without one; errors as above."""
+        """How many rows a public cap leaves to be answered, all without one; errors as above.
+
+        Where a query has several labels, the cap is as many answers as so many queries have.
+        """
         if max_answers is None:
             return self.queries
         at_least_one(max_answers=max_answers)
-        return min(max_answers, self.queries)
+        return min(max_answers * self.rows_per_query, self.queries)
 
     @property
     def portable(self) -> bool:

@@ -150,7 +150,7 @@ def test_the_rule_of_thumb():
     # Charged 2 votes a record, far beyond the target, and says so.
     assert result["rule_of_thumb"]["made_up_epsilon"] > 4.0
     assert result["meets_target"] is False
-    assert "--data-independent --teachers-per-record 2 --teachers 40" in result["tune_command"]
+    assert "pate plan --teachers-per-record 2 --teachers 40" in result["plan_command"]
     with pytest.raises(ParameterError, match="target_epsilon"):
         rule_of_thumb(
             ReleaseKind.UPPER, mechanism=mechanism, queries=60, target_epsilon=0.0, delta=1e-5

@@ -39,8 +39,8 @@ _RANGE = re.compile(r"\s*([0-9.]+%?)\s*(?::\s*([0-9.]+%?)\s*)?")
 class Agreement:
     """How often a teacher is right on average: somewhere from `low` to `high`, in (0, 1)."""
 
-    low: float = 0.6
-    high: float = 0.95
+    low: float
+    high: float
 
     def __post_init__(self) -> None:
         if not 0.0 < self.low <= self.high < 1.0:
@@ -48,6 +48,11 @@ class Agreement:
                 "`agreement` must be a share between 0 and 1, or low:high, got "
                 f"{self.low:g}:{self.high:g}"
             )
+
+    @classmethod
+    def unknown(cls, classes: int) -> Self:
+        """Where nothing is known: no worse than half, and of two classes a little better."""
+        return cls(0.5 if classes > 2 else 0.6, 0.95)
 
     @classmethod
     def parse(cls, text: str) -> Self:

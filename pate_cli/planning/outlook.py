@@ -33,7 +33,7 @@ def ensembles_for(
     return Ensembles.made_up(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
-        agreement=agreement or Agreement(),
+        agreement=agreement or Agreement.unknown(mechanism.classes),
         teachers_per_record=mechanism.teachers_per_record,
         prior_weight=mechanism.prior_weight,
         prior_accuracy=prior_accuracy,

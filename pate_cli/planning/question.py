@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pate_cli.core.checks import at_least_one, check_delta, check_scale
@@ -29,7 +29,7 @@ class Question:
         queries: how many queries there are to ask; None for as many as it takes.
         labels: of a query; each is asked as a row of two classes.
         delta: δ in (0, 1).
-        agreement: how often a teacher is right on average.
+        range: how often a teacher is right on average; None where nothing is known.
         weights: votes of each teacher; none where each has one.
         teachers_per_record: k, the most votes of a row that one record moves.
         prior_weight: B of a public prior, in votes or as a share of the teachers; None without one.
@@ -44,7 +44,7 @@ class Question:
     queries: int | None = None
     labels: int = 1
     delta: float = DELTA
-    agreement: Agreement = field(default_factory=Agreement)
+    range: Agreement | None = None
     weights: tuple[int, ...] = ()
     teachers_per_record: int = 1
     prior_weight: Amount | None = None
@@ -76,6 +76,11 @@ class Question:
 
     def _open(self, name: str) -> bool:
         return getattr(self, name) is None
+
+    @property
+    def agreement(self) -> Agreement:
+        """How often a teacher is right on average."""
+        return self.range or Agreement.unknown(self.classes)
 
     @property
     def unknown(self) -> Unknown:

@@ -58,7 +58,7 @@ def plan(
         queries: how many queries there are; as many as it takes if left out.
         delta: δ.
         agreement: how often a teacher is right on average: a share, or (low, high), or text as
-            0.6:0.95, which is the default.
+            0.6:0.9. From 0.5 to 0.95 if left out, of two classes from 0.6.
         groups: of the teachers, with weights, or a file of them; instead of `teachers`.
         teachers_per_record: k.
         prior_accuracy: how often a public prior is right, if there is to be one.
@@ -90,7 +90,7 @@ def plan(
             queries=queries,
             labels=labels or 1,
             delta=delta,
-            agreement=_agreement(agreement),
+            range=None if agreement is None else _agreement(agreement),
             weights=weights,
             teachers_per_record=teachers_per_record,
             prior_weight=None if prior_accuracy is None else Amount.of("prior_weight", weight),
@@ -137,8 +137,6 @@ def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
 
 
 def _agreement(given: Any) -> Agreement:
-    if given is None:
-        return Agreement()
     if isinstance(given, Agreement):
         return given
     if isinstance(given, str):

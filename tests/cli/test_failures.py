@@ -276,7 +276,7 @@ SHAPE = ["--teachers", 20, "--classes", 2, "--queries", 5]
     [
         ["cost", "VOTES"],
         ["smooth-sensitivity", "VOTES"],
-        ["tune", "--data-independent", "--target-epsilon", 50, *SHAPE],
+        ["plan", "--target-epsilon", 50, *SHAPE],
         ["--version"],
     ],
 )

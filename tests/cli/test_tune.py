@@ -43,7 +43,7 @@ def _run(pate, command, votes, *more):
 
 
 def test_the_winners_command_runs_and_meets_a_data_independent_target(pate, votes):
-    result = pate("tune", votes, "--data-independent", "--target-epsilon", 6, *GRID)
+    result = pate("tune", votes, "--release", "none", "--target-epsilon", 6, "--front", *GRID)
     assert result.exit_code == 0, result.stderr
     tuned = json.loads(result.stdout)
     assert set(tuned) == KEYS
@@ -61,7 +61,7 @@ def test_the_winners_command_runs_and_meets_a_data_independent_target(pate, vote
 
 
 def test_votes_from_a_pipe_are_read_once(pate, votes):
-    words = ("--data-independent", "--target-epsilon", 6, *GRID)
+    words = ("--release", "none", "--target-epsilon", 6, *GRID)
     told = pate("tune", votes, *words)
     piped = pate("tune", "-", *words, input=votes.read_bytes())
     assert piped.exit_code == 0, piped.stderr
@@ -118,17 +118,6 @@ def test_public_votes_make_it_releasable(pate, votes):
     assert "NOT RELEASABLE" not in result.stderr
 
 
-def test_without_votes_everything_is_releasable(pate, votes):
-    words = ["--data-independent", "--target-epsilon", 6, *SHAPE, *GRID]
-    result = pate("tune", *words)
-    tuned = json.loads(result.stdout)
-    assert tuned["releasable"] is True
-    assert tuned["basis"]["votes"] == "reference"
-    assert "made-up" in result.stderr
-    # The target holds for any votes of this shape, these among them.
-    assert _run(pate, tuned["command"], votes)["epsilon"] == tuned["winner"]["epsilon"] <= 6
-
-
 def test_synthetic_votes(pate):
     recipe = "teachers=40,classes=4,queries=60,agreement=0.9,seed=3"
     words = ["--synthetic", recipe, "--answers", 20, "--release", "none", *GRID]
@@ -168,7 +157,7 @@ def test_the_rule_of_thumb(pate, votes):
     assert not rules["meets_target"]
     assert thumb["epsilon"] <= rules["rule_of_thumb"]["data_independent_epsilon"]
     one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 12)
-    found = json.loads(pate(*shlex.split(rules["tune_command"])[1:], *one).stdout)
+    found = json.loads(pate(*shlex.split(rules["plan_command"])[1:], *one).stdout)
     assert _run(pate, found["command"], votes, "--force")["epsilon"] <= 4
 
 
@@ -225,9 +214,9 @@ def test_a_target_is_tuned_with_a_prior(pate, votes, prior):
 
 def test_left_alone_it_tries_both_ways_and_takes_the_better(pate, votes):
     one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8)
-    tuned = json.loads(pate("tune", votes, "--target-epsilon", 6, *one).stdout)
+    tuned = json.loads(pate("tune", votes, "--target-epsilon", 6, "--front", *one).stdout)
     winner, (other,) = tuned["winner"], tuned["other_ways"]
-    assert {winner["release"], other["release"]} == {"none", "upper"}
+    assert {winner["release"], other["release"]} == {"none", "target"}
     assert winner["expected_answers"] >= other["expected_answers"]
     assert _run(pate, tuned["command"], votes, "--seed", 1)["epsilon"] <= 6
     shown = {name: value for name, value in winner.items() if name != "cost_shares"}
@@ -257,34 +246,25 @@ def test_accuracy_with_the_truth(pate, votes, counts, folder, suffix):
 
 
 def test_what_is_out_of_reach_exits_with_5(pate, refused, votes):
-    line = refused(pate("tune", votes, "--data-independent", "--target-epsilon", 0.01, *GRID), 5)
+    line = refused(pate("tune", votes, "--release", "none", "--target-epsilon", 0.01, *GRID), 5)
     assert line.startswith("pate: epsilon 0.01 is out of reach: the least is ")
     line = refused(pate("tune", votes, "--answers", 100, "--release", "none", *GRID), 5)
     assert line.startswith("pate: no setting gives 100 expected answers: 60 queries give ")
 
 
-NO_VOTES = ["--data-independent", "--target-epsilon", "5"]
+RECIPE = "teachers=5,classes=3,queries=9"
+MADE_UP = ["--target-epsilon", "5", "--synthetic", RECIPE]
 WRONG = {
-    "nothing": (["--answers", "5"], "give VOTES, or one of --synthetic"),
-    "no shape": ([*NO_VOTES, "--teachers", "5"], "give --teachers, --classes and --queries"),
-    "no teachers": (
-        [*NO_VOTES, "--teachers", "0", "--classes", "3", "--queries", "3"],
-        "--teachers must be at least 1, got 0",
-    ),
-    "released": ([*NO_VOTES, *map(str, SHAPE), "--release", "upper"], "leave out --release upper"),
-    "truth": ([*NO_VOTES, *map(str, SHAPE), "--truth", "t.npy"], "--truth needs VOTES"),
-    "public": ([*NO_VOTES, *map(str, SHAPE), "--public-votes"], "--public-votes needs VOTES"),
-    "rows": ([*NO_VOTES, *map(str, SHAPE), "--max-queries", "3"], "--max-queries needs VOTES"),
-    "layout": ([*NO_VOTES, *map(str, SHAPE), "--layout", "counts"], "--layout needs VOTES"),
+    "nothing": (["--answers", "5"], "give VOTES or --synthetic; before there are votes"),
+    "truth": ([*MADE_UP, "--truth", "t.npy"], "--truth needs VOTES"),
+    "public": ([*MADE_UP, "--public-votes"], "--public-votes needs VOTES"),
+    "rows": ([*MADE_UP, "--max-queries", "3"], "--max-queries needs VOTES"),
+    "layout": ([*MADE_UP, "--layout", "counts"], "--layout needs VOTES"),
     "rule": (["--rule-of-thumb", *map(str, SHAPE)], "--rule-of-thumb needs --target-epsilon"),
     "rule without shape": (["--rule-of-thumb", "--target-epsilon", "2"], "without VOTES give"),
     "rule and grid": (
         ["--rule-of-thumb", "--target-epsilon", "2", *map(str, SHAPE), "--sigma1", "1,2"],
         "takes one --threshold",
-    ),
-    "rule and none": (
-        ["--rule-of-thumb", "--target-epsilon", "2", *map(str, SHAPE), "--data-independent"],
-        "leave out --data-independent",
     ),
     "both": (["--rule-of-thumb", "--synthetic", "teachers=5"], "leave out --synthetic"),
     "twice": (["--synthetic", "teachers=5,classes=3,queries=9", "--teachers", "5"], "itself"),
@@ -308,7 +288,7 @@ def test_wrong_flags(pate, refused, case):
         (["--synthetic", "teachers=5,classes=3,queries=9"], "--synthetic looks at no votes"),
         (["--rule-of-thumb"], "--rule-of-thumb looks at no votes"),
         (["--queries", "5"], "use --max-queries"),
-        (["--bound", "conditional"], "--bound goes with --release target"),
+        (["--bound", "conditional", "--release", "none"], "--bound goes with --release target"),
         (["--sigma1", "0", "--answers", "5"], "sigma must be positive and finite, got 0"),
         (["--sigma2", "x"], "--sigma2 is a number of votes or a share of the teachers such as 80%"),
         (["--answers", "-1"], "answers must be positive and finite, got -1"),
@@ -396,7 +376,7 @@ def test_ctrl_c_before_anything_is_found(pate, votes, monkeypatch):
 
 def test_tables_for_people(pate, votes, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    words = ["--answers", 20, "--release", "none", *GRID]
+    words = ["--answers", 20, "--release", "none", "--front", *GRID]
     result = json.loads(pate("tune", votes, *words).stdout)
     print_tuned(result)
     shown = capsys.readouterr().out
@@ -417,6 +397,6 @@ def test_tables_for_people(pate, votes, capsys, monkeypatch):
     print_rule(rules)
     shown = capsys.readouterr().out
     assert rules["command"] in shown
-    assert rules["tune_command"] in shown
+    assert rules["plan_command"] in shown
     cost = rules["rule_of_thumb"]["made_up_epsilon"]
     assert f"The rule of thumb misses 4: {cost:.4f} even on made-up votes" in shown

@@ -27,7 +27,7 @@ _STRETCHES = 2
 # bound, and under the two-tail one, where records have one vote and where they have several.
 _CONDITIONAL, _TWO_TAIL, _TWO_TAIL_SHARED = 1.04, 1.4, 2.2
 # Counts of a choice are told apart to so many steps.
-_STEPS = 48
+_STEPS = 36
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -199,7 +199,8 @@ def choose(
     shares = _CANDIDATES if tested else [(None, None, sigma2) for sigma2 in _UNTESTED]
     settings = dict.fromkeys(_settled(each, ensembles.sample, given) for each in shares)
     if start is not None:
-        settings = dict.fromkeys([start, *_near(start, given)])
+        # The noise of the test matters least.
+        settings = dict.fromkeys([start, *_near(start, {**given, "sigma1": start.sigma1})])
     seen = {setting: lookout.look(setting, rows) for setting in settings}
     best_each = np.max([found.most() for found in seen.values()], axis=0)
     if not best_each.any():
@@ -254,7 +255,7 @@ def _settled(
     return Setting(threshold, sigma1, sigma2, sample.prior_weight)
 
 
-def _near(setting: Setting, given: Mapping[str, float]) -> list[Setting]:
+def _near(setting: Setting, given: Mapping[str, Any]) -> list[Setting]:
     """One step away in any of the numbers that are not given."""
     return [
         setting.with_value(name, three_digits(moved))

@@ -74,13 +74,20 @@ def points(planned: Planned, progress: Callable[[int], None] = lambda _done: Non
         progress: called with 1 after every point, `POINTS` of them at most.
     """
     known, found = planned.known, []
-    seeker = _Seeker(planned.question, planned.chosen.setting, known.teachers or 1)
-    for of_teachers in _FACTORS if not known.weights else (1.0,):
-        teachers = max(round((known.teachers or 1) * of_teachers), 3)
-        for of_epsilon in _FACTORS:
-            epsilon = float(f"{(known.epsilon or 1.0) * of_epsilon:.3g}")
-            chosen = seeker.near(known.known(teachers=teachers, epsilon=epsilon, answers=None))
-            answers = tuple(chosen.forecast.at(level)["answers"] for level in planned.levels)
+    numbers = (1.0,) if known.weights else _FACTORS
+    for of_epsilon in _FACTORS:
+        epsilon = float(f"{(known.epsilon or 1.0) * of_epsilon:.3g}")
+        at = known.known(epsilon=epsilon, answers=None)
+        # The rule for the teachers of the plan; near what it takes for more of them, and for fewer.
+        seeker = _Seeker(planned.question)
+        chosen = planned.chosen if of_epsilon == 1.0 else seeker.choose(at)
+        for of_teachers in numbers:
+            teachers = max(round((known.teachers or 1) * of_teachers), 3)
+            here = chosen
+            if of_teachers != 1.0:
+                seeker.setting, seeker.teachers = chosen.setting, known.teachers or 1
+                here = seeker.near(at.known(teachers=teachers))
+            answers = tuple(here.forecast.at(level)["answers"] for level in planned.levels)
             found.append(Point(teachers, epsilon, answers))
             progress(1)
     return found

@@ -12,6 +12,8 @@ from pate_cli.core.arrays import Floats
 from pate_cli.planning.planned import Planned, Point
 from pate_cli.pricing.plots import BLUE, VERMILION, drawing, legend_below, logarithmic, new_pair
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def plan_figure(planned: Planned, around: Sequence[Point]) -> Any:
     """Two panels, or one where the teachers are settled; public.
@@ -29,46 +31,52 @@ def plan_figure(planned: Planned, around: Sequence[Point]) -> Any:
             left,
             np.array([point.epsilon for point in here]),
             np.array([point.answers for point in here]),
-            BLUE,
             planned,
         )
-        left.plot([known.epsilon], [planned.answers], "o", color="black", label="the plan")
+        left.plot([known.epsilon], [planned.answers], "o", color=VERMILION, label="the plan")
         logarithmic(left.xaxis)
         left.set_ylim(bottom=0.0)
-        left.set_xlabel(f"ε at δ = {known.delta:g} (nats)")
+        left.set_xlabel(f"ε at δ = {_power(known.delta)} (nats)")
         left.set_ylabel("answers (expected)")
         left.set_title(f"{known.teachers} teachers", loc="left")
+        legend_below(figure, left.get_legend_handles_labels()[0])
+        if len(teachers) == 1:
+            right.remove()
+            return figure
         needed = np.array([_epsilons(around, number, goal) for number in teachers])
-        _band(right, np.array(teachers, dtype=np.float64), needed, VERMILION, planned)
-        right.plot([known.teachers], [known.epsilon], "o", color="black")
+        _band(right, np.array(teachers, dtype=np.float64), needed, planned)
+        right.plot([known.teachers], [known.epsilon], "o", color=VERMILION)
         logarithmic(right.xaxis)
         logarithmic(right.yaxis)
         right.set_xlabel("teachers")
-        right.set_ylabel(f"ε at δ = {known.delta:g} (nats)")
+        right.set_ylabel(f"ε at δ = {_power(known.delta)} (nats)")
         right.set_title(f"{math.floor(goal)} answers", loc="left")
-        handles = [
-            handle for axes in (left, right) for handle in axes.get_legend_handles_labels()[0]
-        ]
-        legend_below(figure, handles)
     return figure
 
 
-def _band(axes: Any, at: Floats, values: Floats, colour: str, planned: Planned) -> None:
+def _power(delta: float) -> str:
+    """A power of ten as people print it, and any other number as it is."""
+    digits, _, exponent = f"{delta:e}".partition("e")
+    if float(digits) != 1.0:
+        return f"{delta:g}"
+    return "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+
+
+def _band(axes: Any, at: Floats, values: Floats, planned: Planned) -> None:
     """A line for the middle of the range of agreement, and a band over all of it."""
     levels, middle = planned.levels, len(planned.levels) // 2
-    lines = ("-", "--") if colour == BLUE else ("-.", ":")
     if len(levels) > 1:
-        low, high = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+        low, high = values.min(axis=1), values.max(axis=1)
         axes.fill_between(
             at,
             low,
             high,
-            color=colour,
+            color=BLUE,
             alpha=0.2,
             linewidth=0,
-            label=f"teachers right {levels[0]:.0%} to {levels[-1]:.0%} of the time",
+            label=f"a teacher is right {100 * levels[0]:g}% to {100 * levels[-1]:g}% of the time",
         )
-    axes.plot(at, values[:, middle], lines[0], color=colour, label=f"{levels[middle]:.0%}")
+    axes.plot(at, values[:, middle], "-", color=BLUE, label=f"{100 * levels[middle]:g}%")
 
 
 def _epsilons(around: Sequence[Point], teachers: int, goal: float) -> list[float]:

@@ -403,6 +403,7 @@ def print_plan(result: dict[str, Any]) -> None:
     """`pate plan` for a person."""
     console = printer()
     asked, settings = result["asked"], result["settings"]
+    votes = "" if result["votes"] == result["teachers"] else f" of {result['votes']} votes"
     if result["frankly"]:
         console.print(f"[bold red]{result['frankly']}[/]", highlight=False)
     whole = settings["queries"] if asked["labels"] == 1 else settings["rows"]
@@ -410,9 +411,9 @@ def print_plan(result: dict[str, Any]) -> None:
     if asked["labels"] > 1:
         rows = f"{settings['queries']} queries of {asked['labels']} labels, {whole} rows"
     console.print(
-        f"[bold]{result['teachers']}[/] teachers, epsilon [bold]{result['target_epsilon']:g}[/] at "
-        f"delta {result['delta']:g}: about [bold]{math.floor(result['answers'])}[/] answers of "
-        f"{rows}",
+        f"[bold]{result['teachers']}[/] teachers{votes}, epsilon "
+        f"[bold]{result['target_epsilon']:g}[/] at delta {result['delta']:g}: about "
+        f"[bold]{math.floor(result['answers'])}[/] answers of {rows}",
         highlight=False,
     )
     table = TableGrid(

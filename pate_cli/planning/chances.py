@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,7 +17,7 @@ from pate_cli.disclosure.profile import lattice_states
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.ensembles import Ensembles
-from pate_cli.planning.pairs import PairTable
+from pate_cli.planning.pairs import PairTable, costs_within
 from pate_cli.planning.setting import Setting
 
 REFERENCE_SEED = 20180224
@@ -50,40 +51,43 @@ class RowCosts:
     def by_pairs(
         cls,
         ensembles: Ensembles,
-        setting: Setting,
+        settings: Sequence[Setting],
         plan: TargetPlan,
         *,
         bound: Bound,
-        ceiling: Floats | None = None,
         known: dict[float, PairTable] | None = None,
-    ) -> Self:
-        """Quick, and about what a run by this bound would charge.
+    ) -> list[Self]:
+        """Of several settings; quick, and about what a run by this bound would charge.
+
+        The ceiling is a guess.
 
         Args:
             ensembles: the made-up queries.
-            setting: T, σ1 and σ2.
+            settings: T, σ1 and σ2.
             plan: the target.
             bound: of the run.
-            ceiling: at the orders that decide, [orders], nats; a guess if left out.
             known: tables by σ2, to look up and to fill.
         """
         sample, orders = ensembles.sample, plan.decisive_orders
         tables = {} if known is None else known
-        if setting.sigma2 not in tables:
-            tables[setting.sigma2] = PairTable.of(sample, setting.sigma2, most_steps=_STEPS)
-        table = tables[setting.sigma2]
+        for sigma2 in {setting.sigma2 for setting in settings} - tables.keys():
+            tables[sigma2] = PairTable.of(sample, sigma2, most_steps=_STEPS)
+        several = [(tables[setting.sigma2], setting) for setting in settings]
+        shape = ensembles.number, ensembles.each
         factor = _CONDITIONAL
         if bound is Bound.TWO_TAIL:
             factor = _TWO_TAIL if sample.teachers_per_record == 1 else _TWO_TAIL_SHARED
-        costs = np.stack([factor * table.within(setting, order) for order in orders.tolist()])
-        return cls(
-            orders,
-            costs[..., table.place].reshape(*costs.shape[:2], ensembles.number, ensembles.each),
-            table.distances,
-            _above(sample.classes) * sample.guessed_ceiling(setting, orders)
-            if ceiling is None
-            else ceiling,
-        )
+        return [
+            cls(
+                orders,
+                factor * costs[..., table.place].reshape(*costs.shape[:2], *shape),
+                table.distances,
+                _above(sample.classes) * sample.guessed_ceiling(setting, orders),
+            )
+            for costs, (table, setting) in zip(
+                costs_within(several, orders.tolist()), several, strict=True
+            )
+        ]
 
     @classmethod
     def by_lattice(cls, ensembles: Ensembles, mechanism: ScoredMechanism, plan: TargetPlan) -> Self:
@@ -102,23 +106,32 @@ class RowCosts:
 
     def chances(self, plan: TargetPlan, rows: Ints) -> Floats:
         """That so many rows pass, [ensembles, rows]: the mean over stretches of the queries."""
-        total = np.cumsum(self.costs, axis=-1)
+        return passing([self], plan, rows)[0]
+
+
+def passing(several: Sequence[RowCosts], plan: TargetPlan, rows: Ints) -> list[Floats]:
+    """`RowCosts.chances` of several mechanisms at the same orders, at once."""
+    stretches = [
+        (place, start, stop, number / (stop - start))
+        for place, number in enumerate(rows.tolist())
+        for start, stop in _stretches(number, several[0].costs.shape[-1])
+    ]
+    place, start, stop, scale = (np.array(column) for column in zip(*stretches, strict=True))
+    orders, profiles = several[0].orders, []
+    for each in several:
+        total = np.cumsum(each.costs, axis=-1)
         total = np.concatenate([np.zeros_like(total[..., :1]), total], axis=-1)
-        stretches = [
-            (place, start, stop, number / (stop - start))
-            for place, number in enumerate(rows.tolist())
-            for start, stop in _stretches(number, self.costs.shape[-1])
-        ]
-        place, start, stop, scale = (np.array(column) for column in zip(*stretches, strict=True))
-        ceiling = np.outer(self.ceiling, rows)
-        profiles = at_every_distance((total[..., stop] - total[..., start]) * scale, self.distances)
-        profiles = np.minimum(profiles, ceiling[:, None, None, place])
-        passing = plan.chances(np.moveaxis(profiles, (0, 1), (-2, -1)), self.orders)
-        weight = np.equal.outer(place, np.arange(rows.size)) / np.bincount(place)
-        # Within the target whatever the votes: no test is needed.
-        room = plan.epsilon - conversion_cost(self.orders, delta=plan.delta)
-        sure = np.any(ceiling <= room[:, None], axis=0)
-        return np.where(sure, 1.0, passing @ weight)
+        found = (total[..., stop] - total[..., start]) * scale
+        ceiling = np.outer(each.ceiling, rows)
+        found = np.minimum(found, ceiling[:, None, None, place])
+        found = at_every_distance(found, each.distances)
+        profiles.append(np.moveaxis(found, (0, 1), (-2, -1)))
+    chances = plan.chances(np.stack(profiles), orders)
+    weight = np.equal.outer(place, np.arange(rows.size)) / np.bincount(place)
+    # Within the target whatever the votes: no test is needed.
+    room = plan.epsilon - conversion_cost(orders, delta=plan.delta)
+    sure = [np.any(np.outer(each.ceiling, rows) <= room[:, None], axis=0) for each in several]
+    return [np.where(free, 1.0, each @ weight) for each, free in zip(chances, sure, strict=True)]
 
 
 def at_every_distance(costs: Floats, distances: Floats) -> Floats:

@@ -26,7 +26,7 @@ KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PRIOR_ACCURACY: Final = 0.85
 """How often a prior is right of which nothing is known."""
 
-_LEVELS, _ROWS = 5, 2400
+_LEVELS, _ROWS = 5, 1800
 _SPREADS = (0.2, 0.5, 0.2)
 # Every so manieth query is of the rare class, and so much fewer teachers get it right.
 _RARE, _RARE_LOSS = 10, 0.35

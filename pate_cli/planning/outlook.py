@@ -113,8 +113,8 @@ def _look(
     setting = setting_of(mechanism)
     bound = settled_bound(bound, mechanism, rows=int(rows.max()), orders=plan.orders)
     if setting is not None and bound is Bound.CONDITIONAL:
-        ceiling = ceiling_of(mechanism, plan)
-        costs = RowCosts.by_pairs(ensembles, setting, plan, bound=bound, ceiling=ceiling)
+        (costs,) = RowCosts.by_pairs(ensembles, [setting], plan, bound=bound)
+        costs = replace(costs, ceiling=ceiling_of(mechanism, plan))
     else:
         costs = RowCosts.by_lattice(ensembles, mechanism, plan)
     chances = costs.chances(plan, rows)

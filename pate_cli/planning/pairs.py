@@ -20,6 +20,7 @@ of votes are counted in k's.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -87,26 +88,19 @@ class PairTable:
     @property
     def distances(self) -> Floats:
         """Those that matter, in records: between them costs are on straight lines."""
-        return (self._distances * self.step).astype(np.float64)
+        return (self.steps * self.step).astype(np.float64)
 
     @property
-    def _distances(self) -> Ints:
+    def steps(self) -> Ints:
+        """The same in steps."""
         return _DISTANCES[: np.searchsorted(_DISTANCES, (DISTANCES - 1) / self.step) + 1]
 
     def within(self, setting: Setting, order: float) -> Floats:
         """The largest cost of each pair's hexagon, [distances, distinct], nats."""
-        # Single precision halves the time, and a choice does not see it.
-        costs = self._costs(setting, order).astype(np.float32)
-        x, y = self.pairs.T
-        reached, found = 0, []
-        for distance in self._distances.tolist():
-            costs = _grown(costs, distance - reached)
-            reached = distance
-            found.append(costs[x, y])
-        return (1.0 if self.two else _RUN_ABOVE) * np.array(found, dtype=np.float64)
+        return costs_within([(self, setting)], [order])[0][0]
 
-    def _costs(self, setting: Setting, order: float) -> Floats:
-        """At every (x, y), [x, y], nats; 0 where no votes are so."""
+    def moves(self, setting: Setting, order: float) -> Floats:
+        """What a vote between them costs at every (x, y), [x, y], nats; 0 where no votes are so."""
         step, most = self.step, -(-self.most // self.step)
         x, y = np.arange(most + 1)[:, None], np.arange(most + 1)[None, :]
         # Of a vote from x to y; the other way the pair is (y, x).
@@ -131,6 +125,33 @@ class PairTable:
         beyond = (x + y) * step - self.most
         reachable = np.abs(beyond) < step if self.full else beyond < step
         return np.where(reachable, worst, 0.0)
+
+
+def costs_within(
+    several: Sequence[tuple[PairTable, Setting]], orders: Sequence[float]
+) -> list[Floats]:
+    """What pairs cost within each distance, for tables and settings of one sample at once.
+
+    Returns:
+        Of each, [orders, distances, distinct], nats.
+    """
+    # Single precision halves the time, and a choice does not see it.
+    costs = np.array(
+        [[table.moves(setting, order) for order in orders] for table, setting in several],
+        dtype=np.float32,
+    )
+    found: list[list[_Singles]] = [[] for _ in several]
+    reached = 0
+    for distance in several[0][0].steps.tolist():
+        costs = _grown(costs, distance - reached)
+        reached = distance
+        for place, (table, _) in enumerate(several):
+            x, y = table.pairs.T
+            found[place].append(costs[place][:, x, y])
+    return [
+        (1.0 if table.two else _RUN_ABOVE) * np.stack(each, axis=1).astype(np.float64)
+        for each, (table, _) in zip(found, several, strict=True)
+    ]
 
 
 def _coin(z: Floats, moved: Floats, order: float, *, back: bool) -> tuple[Floats, Floats]:
@@ -159,8 +180,9 @@ def _grown(costs: _Singles, distance: int) -> _Singles:
 
 def _with_shifted(costs: _Singles, dx: int, dy: int) -> _Singles:
     """The larger of costs[x, y] and costs[x + dx, y + dy], where that is inside."""
-    larger, size = costs.copy(), len(costs)
+    larger, size = costs.copy(), costs.shape[-1]
     to_x, to_y = (slice(max(-by, 0), size - max(by, 0)) for by in (dx, dy))
     from_x, from_y = (slice(max(by, 0), size - max(-by, 0)) for by in (dx, dy))
-    np.maximum(costs[to_x, to_y], costs[from_x, from_y], out=larger[to_x, to_y])
+    here, there = costs[..., to_x, to_y], costs[..., from_x, from_y]
+    np.maximum(here, there, out=larger[..., to_x, to_y])
     return larger

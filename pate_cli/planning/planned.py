@@ -115,7 +115,7 @@ class Planned(Result):
     def frankly(self) -> str | None:
         """What to say where it is hopeless, or nearly so."""
         known, got = self.known, math.floor(self.answers)
-        carried = f"{known.teachers} teachers carry {got} answers at epsilon {known.epsilon:g}"
+        carried = f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
         wanted = self.question.answers
         if wanted is not None and not self.meets_goal:
             carried += f", not {wanted}"
@@ -133,7 +133,8 @@ class Planned(Result):
             "releasable": True,
             "asked": self.question.facts(),
             "found": self.question.unknown,
-            "teachers": self.known.teachers,
+            "teachers": len(self.known.weights) or self.known.teachers,
+            "votes": self.known.teachers,
             "target_epsilon": self.known.epsilon,
             "delta": self.known.delta,
             "answers": round(self.answers, 1),
@@ -181,6 +182,6 @@ class Planned(Result):
         """The plan in a few words."""
         known = self.known
         return (
-            f"{known.teachers} teachers, epsilon {known.epsilon:g} at delta {known.delta:g}: about "
+            f"{known.voters}, epsilon {known.epsilon:g} at delta {known.delta:g}: about "
             f"{math.floor(self.answers)} answers of {self.chosen.queries}"
         )

@@ -17,9 +17,9 @@ picked on, and on real votes, is in docs/evidence.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.chances import RowCosts
+from pate_cli.planning.chances import RowCosts, passing
 from pate_cli.planning.ensembles import Ensembles
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.pairs import PairTable
@@ -138,16 +138,22 @@ class _Lookout:
     bound: Bound
     tables: dict[float, PairTable] = field(default_factory=dict)
 
-    def look(self, setting: Setting, rows: Ints, ceiling: Floats | None = None) -> Looked:
+    def look(
+        self, settings: Sequence[Setting], rows: Ints, ceiling: Floats | None = None
+    ) -> dict[Setting, Looked]:
+        """What settings give at several numbers of rows; a ceiling, if one is known, is theirs."""
+        if not settings:
+            return {}
         costs = RowCosts.by_pairs(
-            self.ensembles,
-            setting,
-            self.plan,
-            bound=self.bound,
-            ceiling=ceiling,
-            known=self.tables,
+            self.ensembles, settings, self.plan, bound=self.bound, known=self.tables
         )
-        return looked(self.ensembles, setting, costs.chances(self.plan, rows), rows)
+        if ceiling is not None:
+            costs = [replace(each, ceiling=ceiling) for each in costs]
+        chances = passing(costs, self.plan, rows)
+        return {
+            setting: looked(self.ensembles, setting, each, rows)
+            for setting, each in zip(settings, chances, strict=True)
+        }
 
 
 def ceiling_of(mechanism: ScoredMechanism, plan: TargetPlan) -> Floats:
@@ -191,7 +197,7 @@ def choose(
         asked: so many of them, if that is settled.
         given: threshold, sigma1 or sigma2 (votes), as far as they are settled.
         tested: whether queries are tested first; else all are answered.
-        start: settings to look around, and nowhere else, where good ones are known.
+        start: settings to look at as well, where good ones are known; it climbs nowhere then.
     """
     given = dict(given or {})
     lookout = _Lookout(ensembles, plan, bound)
@@ -199,9 +205,8 @@ def choose(
     shares = _CANDIDATES if tested else [(None, None, sigma2) for sigma2 in _UNTESTED]
     settings = dict.fromkeys(_settled(each, ensembles.sample, given) for each in shares)
     if start is not None:
-        # The noise of the test matters least.
-        settings = dict.fromkeys([start, *_near(start, {**given, "sigma1": start.sigma1})])
-    seen = {setting: lookout.look(setting, rows) for setting in settings}
+        settings |= dict.fromkeys([start, *_near(start, given)])
+    seen = lookout.look(list(settings), rows)
     best_each = np.max([found.most() for found in seen.values()], axis=0)
     if not best_each.any():
         best_each = np.max([found.expected.max(axis=1) for found in seen.values()], axis=0)
@@ -209,7 +214,7 @@ def choose(
     for _ in range(_MOST_STEPS if start is None else 0):
         close = rows if asked is not None else _around(_rows_of(seen[here], best_each), available)
         near = [setting for setting in _near(here, given) if setting not in seen]
-        tried = {setting: lookout.look(setting, close) for setting in (here, *near)}
+        tried = lookout.look([here, *near], close)
         seen.update(tried)
         before, here = here, _best(tried, best_each)
         if here == before:
@@ -219,7 +224,7 @@ def choose(
     ceiling = ceiling_of(ensembles.sample.mechanism(here), plan)
     if asked is None:
         rows = _around(_rows_of(seen[here], best_each), available)
-    return _chosen(ensembles, here, lookout.look(here, rows, ceiling), best_each)
+    return _chosen(ensembles, here, lookout.look([here], rows, ceiling)[here], best_each)
 
 
 def _chosen(ensembles: Ensembles, setting: Setting, found: Looked, best_each: Floats) -> Chosen:
@@ -255,7 +260,7 @@ def _settled(
     return Setting(threshold, sigma1, sigma2, sample.prior_weight)
 
 
-def _near(setting: Setting, given: Mapping[str, Any]) -> list[Setting]:
+def _near(setting: Setting, given: Mapping[str, float]) -> list[Setting]:
     """One step away in any of the numbers that are not given."""
     return [
         setting.with_value(name, three_digits(moved))

@@ -38,6 +38,7 @@ from pate_cli.cli.help import (
     VOTES,
 )
 from pate_cli.core.errors import UsageError
+from pate_cli.core.progress import Advance, progress
 from pate_cli.core.words import (
     CONFIDENCE,
     DELTA,
@@ -936,6 +937,6 @@ class OutputOptions:
         if not self.quiet:
             terminal.say(flagged(message))
 
-    def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
+    def progress(self, what: str, total: int | None) -> AbstractContextManager[Advance]:
         """A progress bar, unless the user asked for quiet."""
-        return terminal.progress(what, total, quiet=self.quiet)
+        return progress(what, total, quiet=self.quiet)

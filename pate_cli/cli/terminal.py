@@ -1,4 +1,4 @@
-"""What a person sees: notes on stderr, results as JSON or as a table on stdout."""
+"""What a person sees: notes and questions on stderr, results as JSON or as a table on stdout."""
 
 from __future__ import annotations
 
@@ -130,6 +130,22 @@ def say(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pate: {withheld(printable(message))}\n")
         sys.stderr.flush()
+
+
+def person_at_hand() -> bool:
+    """Whether somebody reads questions, and can answer them."""
+    return all(
+        stream is not None and not stream.closed and stream.isatty()
+        for stream in (sys.stdin, sys.stderr)
+    )
+
+
+def answer_to(question: str) -> str:
+    """What is typed in answer; empty where the input ends."""
+    say(question)
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
 
 
 @contextlib.contextmanager

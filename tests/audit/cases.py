@@ -316,6 +316,7 @@ class ReleaseCase(DrawnCase):
             self.mechanism,
             delta=self.delta,
             layout="counts",
+            max_epsilon=_ANY_EPSILON,
             release="none",
             keep_ledger=True,
             **settings,

@@ -50,7 +50,7 @@ _IN_WORDS: Final = re.compile(
     rf"|{_ALONE}(?P<symbol>{'|'.join(_SYMBOLS)}){_ENDED}"
     # Years have four digits, too.
     rf"|{_ALONE}(?P<number>-?\d+(?:\.\d+)?e[+-]?\d+|-?\d{{5,}}(?:\.\d+)?"
-    rf"|\d{{4}}(?= (?:of|queries|rows)\b)){_ENDED}"
+    rf"|\d{{4}}(?:\.\d+)?(?= (?:of|queries|rows)\b)){_ENDED}"
     r"|(?P<times> \* )"
 )
 

@@ -53,6 +53,7 @@ def test_words_of_notes():
         "order * beta": r"order $\cdot$ $\beta$",
         # Years and names are no amounts.
         "the 2017 paper, 1500 rows": "the 2017 paper, $1{,}500$ rows",
+        "2224.98 of 4000 queries": "$2{,}224.98$ of $4{,}000$ queries",
         "delta.npy, run1e-05.npy, a--b.npy": "delta.npy, run1e-05.npy, a-{}-b.npy",
         "a_delta_12000 and 12000": r"a\_delta\_12000 and $12{,}000$",
     }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pate_cli.cli import terminal
 from pate_cli.cli.help import EPSILON, SPECIAL
 from pate_cli.cli.options import (
     AccountOptions,
@@ -30,8 +31,8 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.summary import Handling, print_quote, print_report
-from pate_cli.core.errors import UsageError
-from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.core.errors import CeilingError, UsageError
+from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import report_beside, stem_of
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
+    from pate_cli.run.labelling import Aggregation
     from pate_cli.run.publication import Destination, Publication
     from pate_cli.votes import VoteFile
 
@@ -217,22 +219,31 @@ class _CommandLine:
             file, rows, place = opened
             available = file.queries
             self.report.refuse_unclaimed(file.read_off)
-            with output.progress("aggregating", rows) as advance:
-                try:
-                    done = pate.aggregate(
+
+            def aggregated(**named: float) -> Aggregation:
+                with output.progress("aggregating", rows) as advance:
+                    return pate.aggregate(
                         file,
                         self.choice,
                         into=place,
                         seed=self.report.seed,
                         progress=advance,
                         checkpoint=engine.checkpoint,
-                        **self.asked,
+                        **(self.asked | named),
                         **engine.keywords,
                     )
-                except pate.RefusedError as error:
-                    refused = error
-                else:
-                    self.report.write(out, None, done.report)
+
+            try:
+                try:
+                    done = aggregated()
+                except CeilingError as error:
+                    if not self._agreed(error.epsilon):
+                        raise
+                    done = aggregated(max_epsilon=error.epsilon)
+            except pate.RefusedError as error:
+                refused = error
+            else:
+                self.report.write(out, None, done.report)
         if refused is not None:
             if self.summed_up:
                 print_report(
@@ -246,6 +257,20 @@ class _CommandLine:
         self._tell(done.report)
         if self.summed_up and done.report.private and done.report.sound:
             self._tell_of_others(done.report, available)
+
+    def _agreed(self, epsilon: float) -> bool:
+        """Whether a person, asked at a terminal, types the epsilon that a run would cost."""
+        from pate_cli.disclosure.figures import shown
+
+        if self.votes == "-" or not terminal.person_at_hand():
+            return False
+        price = shown(epsilon)
+        answer = terminal.answer_to(
+            f"this run would cost epsilon {price} at delta {shown(self.delta)}, whatever the "
+            f"votes: practically nothing is promised above {CEILING:g}. To have it all the same, "
+            f"type {price}; anything else leaves it"
+        )
+        return answer in (price, f"yes, epsilon {price}")
 
     @contextlib.contextmanager
     def _opened(

@@ -38,7 +38,9 @@ from pate_cli.cli.help import (
     VOTES,
 )
 from pate_cli.core.errors import UsageError
+from pate_cli.core.progress import Advance, progress
 from pate_cli.core.words import (
+    CEILING,
     CONFIDENCE,
     DELTA,
     EXPONENTIAL_SHARE,
@@ -654,7 +656,9 @@ class RunTargetOptions(TargetOptions):
         _target(
             "--max-epsilon",
             help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
-            "than this: all it publishes, whatever the votes, or its target.",
+            "than this: all it publishes, whatever the votes, or its target. Default: "
+            f"{CEILING:g} without --seed, where an epsilon for all votes is all that is promised; "
+            "at a terminal you are asked.",
         ),
     ] = None
 
@@ -937,6 +941,6 @@ class OutputOptions:
         if not self.quiet:
             terminal.say(flagged(message))
 
-    def progress(self, what: str, total: int | None) -> AbstractContextManager[terminal.Advance]:
+    def progress(self, what: str, total: int | None) -> AbstractContextManager[Advance]:
         """A progress bar, unless the user asked for quiet."""
-        return terminal.progress(what, total, quiet=self.quiet)
+        return progress(what, total, quiet=self.quiet)

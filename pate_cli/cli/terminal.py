@@ -1,4 +1,4 @@
-"""What a person sees: notes and progress on stderr, results as JSON or as a table on stdout."""
+"""What a person sees: notes and questions on stderr, results as JSON or as a table on stdout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.credentials import withheld
 from pate_cli.core.errors import OutputError, UsageError, printable
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
 _ENDLESS: Final = 10_000
-
-
-class Advance(Protocol):
-    """Tells a progress bar of steps just done, and of how many, once that is known."""
-
-    def __call__(self, done: int, of: int | None = None, /) -> None:
-        """So many more steps are done."""
 
 
 def escape_unprintable() -> None:
@@ -139,6 +132,22 @@ def say(message: str) -> None:
         sys.stderr.flush()
 
 
+def person_at_hand() -> bool:
+    """Whether somebody reads questions, and can answer them."""
+    return all(
+        stream is not None and not stream.closed and stream.isatty()
+        for stream in (sys.stdin, sys.stderr)
+    )
+
+
+def answer_to(question: str) -> str:
+    """What is typed in answer; empty where the input ends."""
+    say(question)
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
     """A transaction of outputs; `what_was_released` knows whether any have left for good."""
@@ -185,42 +194,3 @@ def what_was_released() -> str:
     if any(out.released for out in _OUTPUTS.get([])):
         return "outputs left already: count this run as spent"
     return "nothing was released"
-
-
-@contextlib.contextmanager
-def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Advance]:
-    """A progress bar with an estimate of the time left; silent off a terminal.
-
-    Where nobody knows how much there is to do, it may be nothing: then it begins with the first.
-    """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda _done, _of=None: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
-
-    def advance(done: int, of: int | None = None) -> None:
-        bar.start()
-        bar.update(task, advance=done, total=of)
-
-    try:
-        if total is not None:
-            bar.start()
-        yield advance
-    finally:
-        bar.stop()

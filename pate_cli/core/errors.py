@@ -104,6 +104,17 @@ class UnreachableError(PateError):
     exit_code = 5
 
 
+class CeilingError(UnreachableError):
+    """A run of which nothing is promised but an epsilon that promises practically nothing.
+
+    `epsilon`, given as `max_epsilon`, is how one asks for it by name.
+    """
+
+    def __init__(self, message: str, *, epsilon: float) -> None:
+        super().__init__(message)
+        self.epsilon = epsilon
+
+
 class OutputError(PateError):
     """An output exists already or cannot be written."""
 

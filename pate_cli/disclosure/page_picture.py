@@ -15,6 +15,7 @@ from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.markup import Markup, element
 from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.verdict import PRACTICALLY_ALWAYS
 
 _WIDTH: Final = 480
 _HEIGHT: Final = 236
@@ -105,8 +106,8 @@ def time_of(run: Run) -> datetime | None:
 
 
 def said(percent: float) -> str:
-    """A share of right guesses in percent, rounded up."""
-    return "more than 99.9%" if percent >= 100.0 else f"{percent:.1f}%"
+    """A share of right guesses in percent, rounded up; in words where that is no bound."""
+    return PRACTICALLY_ALWAYS if percent >= 100.0 else f"{percent:.1f}%"
 
 
 def _picture(title: str, words: str, pieces: Sequence[str], height: float) -> Markup:

@@ -8,12 +8,15 @@ from typing import Final
 
 from pate_cli.core.checks import check_delta
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import CEILING
 from pate_cli.disclosure.figures import shown
 
 # Our own words, for what is up to these ε, nats: a matter of opinion, and said to be.
-_BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (10.0, "weak"))
+_BANDS: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"))
 VACUOUS: Final = _BANDS[-1][0]
 """Above it an ε promises practically nothing."""
+PRACTICALLY_ALWAYS: Final = "practically every time"
+"""How often a guess may be right where that is no less than 100% in figures."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +73,18 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> Verdict:
     """
     word = next((name for most, name in _BANDS if epsilon <= most), "hardly any")
     percent = percent_right(epsilon, delta)
-    right, most = "is right", f"at most {percent:.1f}%"
-    if percent >= 100.0:
-        right, most = "may be right", "more than 99.9%"
-    where, often = "", f"{right} {most} of the time"
-    if kind == "refusal":
-        where = " from the refusal"
-    elif kind == "upper":
+    right, often, coin = "is right", f"at most {percent:.1f}% of the time", "a coin: 50%"
+    if percent >= 100.0:  # a figure would be no bound
+        right, often, coin = "may be right", PRACTICALLY_ALWAYS, f"more than 99.9%; {coin}"
+    where = " from the refusal" if kind == "refusal" else ""
+    if kind == "upper":
+        among = f"at most {percent:.1f}%" if percent < 100.0 else "practically all"
         often = (
-            f"{right} in {most} of the runs with so small an epsilon, and {shown(delta)} of all "
+            f"in {among} of the runs with so small an epsilon, and {shown(delta)} of all "
             "runs besides"
         )
     return Verdict(
         word,
-        f"at even odds, whoever guesses{where} whether a given record was used {often} "
-        "(a coin: 50%)",
+        f"at even odds, whoever guesses{where} whether a given record was used {right} {often} "
+        f"({coin})",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 
-from pate_cli.core.words import Bound, ReleaseKind
+from pate_cli.core.words import CEILING, Bound, ReleaseKind
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.setting import Setting
@@ -23,6 +25,7 @@ def aggregate_command(
     target: TargetPlan | None = None,
     bound: Bound = Bound.AUTO,
     prior: str = "PRIOR",
+    epsilon: float = 0.0,
 ) -> str:
     """The `pate aggregate` line that runs a setting.
 
@@ -35,6 +38,7 @@ def aggregate_command(
         target: a target that is tested in place of a release.
         bound: how its test bounds what votes cost.
         prior: a file of guesses, for a setting in which they vote.
+        epsilon: for all votes; without a release a large one has to be asked for by name.
     """
     line = ["pate", "aggregate", votes, *words]
     if setting.threshold is None or setting.sigma1 is None:
@@ -56,6 +60,8 @@ def aggregate_command(
     if plan is not None:
         line += ["--order", number(plan.order), "--beta", number(plan.beta)]
         line += ["--sigma-release", number(plan.sigma)]
+    elif CEILING < epsilon < math.inf:
+        line += ["--max-epsilon", shown(epsilon)]
     return shlex.join(line)
 
 

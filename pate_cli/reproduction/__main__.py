@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pate_cli.core.errors import PateError
+from pate_cli.core.progress import Advance, progress
 from pate_cli.reproduction.answers import VotesOf, answers
 from pate_cli.reproduction.archive import fetch_votes
+from pate_cli.reproduction.flags import in_flags
 from pate_cli.reproduction.rows import (
     MOST_SAMPLE_ROWS,
     SAMPLE_NOTE,
     printed_tables,
     sample_rows,
 )
-from pate_cli.reproduction.table import Progress, Table
+from pate_cli.reproduction.table import Table, encodable
 from pate_cli.reproduction.table1 import table1
 from pate_cli.reproduction.table2 import table2
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except PateError as error:
-        _say(str(error))
+        _say(in_flags(error))
         return error.exit_code
     except KeyboardInterrupt:
         _say("interrupted")
@@ -107,34 +109,35 @@ def _parser() -> argparse.ArgumentParser:
 def _add_forms(command: argparse.ArgumentParser) -> None:
     """The forms a table goes out in; plain text without one of them."""
     forms = command.add_mutually_exclusive_group()
-    for form, words in (
+    for form, words, *others in (
         ("json", "JSON: unrounded, with notes and the reason where a row has no figures."),
         ("csv", "CSV: the cells as printed, without notes."),
-        ("latex", "a LaTeX tabular (booktabs), with the notes as comments."),
+        ("latex", "a LaTeX tabular (booktabs), with the notes below it.", "tex"),
     ):
-        forms.add_argument(
-            f"--{form}", dest="form", action="store_const", const=form, help=f"Print {words}"
-        )
+        for name, told in (
+            (form, f"Print {words}"),
+            *((other, argparse.SUPPRESS) for other in others),
+        ):
+            forms.add_argument(
+                f"--{name}", dest="form", action="store_const", const=form, help=told
+            )
 
 
 def _table(options: argparse.Namespace) -> int:
-    progress = _progress()
-    try:
-        table = _computed(options, progress)
-    finally:
-        progress("")
+    with progress(options.table, None, clock=True) as advance:
+        table = _computed(options, advance)
     if options.form is None:
         table.print(sys.stdout)
     else:
-        sys.stdout.write(getattr(table, options.form)())
+        sys.stdout.write(encodable(getattr(table, options.form)(), sys.stdout.encoding))
     sys.stdout.flush()
     return table.exit_code
 
 
-def _computed(options: argparse.Namespace, progress: Progress) -> Table:
+def _computed(options: argparse.Namespace, advance: Advance) -> Table:
     if options.table == "answers":
         files, notes = _vote_files(options)
-        return answers(files, progress=progress, notes=notes)
+        return answers(files, progress=advance, notes=notes)
     if options.votes is not None:
         printed = printed_tables()
         rows1, rows2 = printed.table1, printed.table2
@@ -146,8 +149,8 @@ def _computed(options: argparse.Namespace, progress: Progress) -> Table:
         rows1, rows2 = sample_rows(names)
         notes = [*passed_over, SAMPLE_NOTE]
     if options.table == "table1":
-        return table1(rows1, folder, progress=progress, notes=notes)
-    return table2(rows2, folder, progress=progress, notes=notes, quick=options.quick)
+        return table1(rows1, folder, progress=advance, notes=notes)
+    return table2(rows2, folder, progress=advance, notes=notes, quick=options.quick)
 
 
 def _vote_files(options: argparse.Namespace) -> tuple[list[VotesOf], list[str]]:
@@ -168,30 +171,15 @@ def _vote_files(options: argparse.Namespace) -> tuple[list[VotesOf], list[str]]:
 
 def _votes(options: argparse.Namespace) -> int:
     printed = printed_tables()
-    progress = _progress()
-    try:
+    with progress("downloading, KiB", None, clock=True) as advance:
         names = fetch_votes(
             options.url or printed.archive,
             options.into,
             expected=printed.sha256,
-            progress=progress,
+            progress=advance,
         )
-    finally:
-        progress("")
     _say(f"verified in {options.into}: {', '.join(names)}")
     return 0
-
-
-def _progress() -> Progress:
-    """One line on stderr that is overwritten and finally cleared; silent off a terminal."""
-    if not sys.stderr.isatty():
-        return lambda _words: None
-
-    def show(words: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{words}")
-        sys.stderr.flush()
-
-    return show
 
 
 def _say(message: str) -> None:

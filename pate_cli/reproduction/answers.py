@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any, Final
 
 from pate_cli.core.errors import PateError
+from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
-from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
+from pate_cli.reproduction.table import RowResult, Status, Step, Steps, Table, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
 from pate_cli.tuning import Costed, Goal, Grid, Search, VoteSample
 
@@ -43,12 +44,14 @@ _NOTES = (
     f"{'|'.join(map(str, _SIGMAS2))} times the number of teachers, tuned on these very votes: "
     "optimistic, and secret where the votes are private. What is found at a smaller epsilon counts "
     "at a larger one.",
-    "Tested target: answers times the chance that they pass; a refusal costs half the target. "
-    "Holds for all votes. Where the worst case allows more, it always passes. By the bound that a "
-    "run takes by itself: conditional where the public shape says about a minute at most, else "
-    "two-tail; a line of each file says which.",
-    "Worst case: labels alone, for all votes, with a public cap on answers where it helps.",
-    "Upper release: mean plus two standard deviations of what is released; about these votes.",
+    "Tested target (--target-epsilon): answers times the chance that they pass; a refusal costs "
+    "half the target. Holds for all votes. Where the worst case allows more, it always passes. By "
+    "the bound that a run takes by itself (--bound auto): conditional where the public shape says "
+    "about a minute at most, else two-tail; a line of each file says which.",
+    "Worst case (--release none): labels alone, for all votes, with a public cap on answers "
+    "(--max-answers) where it helps.",
+    "Upper release (--release upper): mean plus two standard deviations of what is released; about "
+    "these votes.",
     "Published, corrected: the published analysis, its draw charged correctly, with the best beta "
     "and sigma_SS for that; mean plus two standard deviations. An expectation, not a guarantee.",
 )
@@ -100,7 +103,7 @@ def grid_for(teachers: int) -> Grid:
 def answers(
     rows: Sequence[VotesOf],
     *,
-    progress: Progress,
+    progress: Advance = unseen,
     notes: Sequence[str] = (),
     targets: Sequence[float] = TARGETS,
     grid: Callable[[int], Grid] = grid_for,
@@ -109,22 +112,26 @@ def answers(
 
     Args:
         rows: vote files, each all of whose rows may be asked.
-        progress: called with a few words before each search.
+        progress: told of the searches that are done, and of the one at hand.
         notes: what else the reader has to know.
         targets: ε's, ascending.
         grid: the settings for a number of teachers.
     """
-    results = [
-        attempt(
-            row,
-            name=row.name,
-            kind="answers",
-            rest=(),
-            folder=row.folder,
-            compute=partial(_result, row, progress=progress, targets=targets, grid=grid),
-        )
-        for row in rows
-    ]
+    results = []
+    # A search each for a way and a target; one for all targets where nothing is searched anew.
+    steps = Steps(progress, rows=len(rows), each=len(_WAYS) * len(targets) + 1)
+    for row in rows:
+        with steps.row(f"Answers: {row.name}") as step:
+            results.append(
+                attempt(
+                    row,
+                    name=row.name,
+                    kind="answers",
+                    rest=(),
+                    folder=row.folder,
+                    compute=partial(_result, row, step=step, targets=targets, grid=grid),
+                )
+            )
     return Table(
         name="answers",
         title="Expected answers by epsilon",
@@ -135,13 +142,13 @@ def answers(
 
 
 def _result(
-    row: VotesOf, *, progress: Progress, targets: Sequence[float], grid: Callable[[int], Grid]
+    row: VotesOf, *, step: Step, targets: Sequence[float], grid: Callable[[int], Grid]
 ) -> RowResult:
     votes = row.folder.read(row.name, None)
     sample, settings = VoteSample(votes.counts, votes.teachers), grid(votes.teachers)
 
     def searched(way: str, target: float) -> _Cell:
-        progress(f"Answers: {row.name}, {way}, epsilon {target:g}")
+        step(f"{way}, epsilon {target:g}")
         goal = Goal(release=_WAYS[way], target_epsilon=target)
         winner = Search(sample, settings, goal).run(extras=False).winner
         return _Cell.without("nothing was found") if winner is None else _tuned(winner)
@@ -150,7 +157,7 @@ def _result(
     # A target that labels meet whatever the votes passes always.
     pairs = zip(found[_TESTED], found[_WORST], strict=True)
     found[_TESTED] = [max(pair, key=lambda cell: cell.answers) for pair in pairs]
-    progress(f"Answers: {row.name}, {_PAPER}")
+    step(_PAPER)
     paper = PaperBudget(sample, settings, delta=DELTA)
 
     def published(target: float) -> _Cell:

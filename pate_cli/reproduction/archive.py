@@ -23,9 +23,9 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from pate_cli.core.errors import OutputError, PateError, UsageError, VoteError
+from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.version import __version__
 from pate_cli.files.transaction import Outputs
-from pate_cli.reproduction.table import Progress
 from pate_cli.reproduction.vote_folder import sha256_of
 
 
@@ -34,7 +34,7 @@ def fetch_votes(
     into: Path,
     *,
     expected: Mapping[str, str],
-    progress: Progress,
+    progress: Advance = unseen,
     most: int = 128 << 20,
     seconds: float = 1800.0,
     silence: float = 30.0,
@@ -47,7 +47,7 @@ def fetch_votes(
         url: http, https or file address of the archive.
         into: the folder, made if absent.
         expected: file name → hex sha256.
-        progress: called with a few words now and then.
+        progress: told of every KiB that came, and of what is done then.
         most: bytes that are downloaded at most, and unpacked at most.
         seconds: how long the download may take, and with
         silence: how many seconds without a byte.
@@ -65,7 +65,7 @@ def fetch_votes(
     wanted = [name for name, digest in expected.items() if not _have(into / name, digest)]
     if wanted:
         archive = _download(url, most, seconds, silence, progress)
-        progress("unpacking and verifying")
+        progress(0, what="unpacking and verifying")
         files = _unpack(archive, wanted, most)
         for name, content in files.items():
             if hashlib.sha256(content).hexdigest() != expected[name]:
@@ -83,7 +83,7 @@ def _have(file: Path, digest: str) -> bool:
     return True
 
 
-def _download(url: str, most: int, seconds: float, silence: float, progress: Progress) -> bytes:
+def _download(url: str, most: int, seconds: float, silence: float, progress: Advance) -> bytes:
     deadline, data = time.monotonic() + seconds, bytearray()
     request = urllib.request.Request(  # noqa: S310  the caller checked the scheme
         url, headers={"User-Agent": f"pate-cli/{__version__}"}
@@ -91,12 +91,13 @@ def _download(url: str, most: int, seconds: float, silence: float, progress: Pro
     try:
         with urllib.request.urlopen(request, timeout=silence) as response:  # noqa: S310  as above
             while block := response.read1(1 << 18):
+                before = len(data) >> 10
                 data += block
                 if len(data) > most:
                     raise VoteError(f"{url}: larger than {most >> 20} MiB; refused")
                 if time.monotonic() > deadline:
                     raise VoteError(f"{url}: not there after {seconds:g} seconds; given up")
-                progress(f"downloaded {len(data) >> 10} KiB")
+                progress((len(data) >> 10) - before)
     except urllib.error.HTTPError as error:
         with error:
             raise VoteError(f"{url}: the server answers {error.code} {error.reason}") from error

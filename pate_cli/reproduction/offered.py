@@ -22,10 +22,13 @@ from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_i
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.pricing.prospect import Chances, smallest_target
+from pate_cli.reproduction.table import Step
 from pate_cli.reproduction.vote_folder import Asked
 
 # Orders of targets down to this share of the worst case are on one lattice.
 _LEAST_SHARE = 0.1
+MOST_OFFERED = 3
+"""As many steps there are to it at most: a target by each bound, and the upper release."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,13 @@ class Offered:
     upper: UpperRelease
 
 
-def offered(rounds: Sequence[Asked], *, delta: float, quick: bool = False) -> Offered:
+def offered(
+    rounds: Sequence[Asked],
+    *,
+    delta: float,
+    quick: bool = False,
+    step: Step = lambda _words: None,
+) -> Offered:
     """Price rounds of Confident- or Interactive-GNMax, whose every row is asked, without a cap.
 
     The order of the release is fixed before the first vote, as adaptive rounds need, and the
@@ -74,6 +83,7 @@ def offered(rounds: Sequence[Asked], *, delta: float, quick: bool = False) -> Of
         rounds: the votes and parameters of each.
         delta: δ of every ε, in (0, 1).
         quick: leave out the conditional bound, which takes longer than all the rest.
+        step: told of each step as it begins, at most `MOST_OFFERED`.
     """
     scored = [_scored(asked) for asked in rounds]
     sizes = [(mechanism, len(score)) for mechanism, score in scored]
@@ -82,11 +92,10 @@ def offered(rounds: Sequence[Asked], *, delta: float, quick: bool = False) -> Of
     bounds = [] if len(rounds) > 1 or rounds[0].scores is not None else [Bound.TWO_TAIL]
     if bounds and not quick and _by_itself(scored[0][0], sizes[0][1], worst, delta=delta):
         bounds.append(Bound.CONDITIONAL)
-    return Offered(
-        targets=_targets(rounds[0], scored[0][0], bounds, delta=delta, worst=worst),
-        worst=worst,
-        upper=_upper(choose_plan_for(ReleaseKind.UPPER, sizes, delta=delta), scored),
-    )
+    targets = _targets(rounds[0], scored[0][0], bounds, delta=delta, worst=worst, step=step)
+    step("upper release")
+    upper = _upper(choose_plan_for(ReleaseKind.UPPER, sizes, delta=delta), scored)
+    return Offered(targets=targets, worst=worst, upper=upper)
 
 
 def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
@@ -116,12 +125,14 @@ def _targets(
     *,
     delta: float,
     worst: DataIndependentCost,
+    step: Step,
 ) -> dict[Bound, float]:
     """By bound; a search starts where the one before it ended."""
     counts, always = asked.votes.counts, round_up(worst.epsilon)
     found: dict[Bound, float] = {}
     near = always
     for bound in bounds:
+        step(f"tested, {bound}")
         plan = TargetPlan.of(near, delta=delta, refusal_epsilon=near)
         highest = float(plan.at(_LEAST_SHARE * always).orders[-1])
         profile = VoteProfile(states_for(bound, mechanism, highest_order=highest))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import enum
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Protocol, TextIO, TypeAlias
 
 from pate_cli.core.errors import ParameterError, ValidityError, VoteError
+from pate_cli.core.progress import Advance
+from pate_cli.reproduction.flags import in_flags
+from pate_cli.reproduction.latex import tabular
 from pate_cli.reproduction.vote_folder import VoteFolder
-
-Progress = Callable[[str], None]
 
 _WORDS = 2  # columns of words, left-aligned; the others hold numbers
 
@@ -56,6 +58,33 @@ class _Row(Protocol):
     def files(self) -> tuple[str, ...]: ...
 
 
+Step: TypeAlias = Callable[[str], None]
+"""Called with the name of each step of a row as it begins."""
+
+
+class Steps:
+    """Tells a progress bar of rows that have as many steps each, and which one is at hand."""
+
+    def __init__(self, progress: Advance, *, rows: int, each: int = 1) -> None:
+        """None is done."""
+        self._progress, self._each = progress, each
+        progress(0, rows * each)
+
+    @contextlib.contextmanager
+    def row(self, name: str) -> Iterator[Step]:
+        """One row, whose steps are all done with it, those that were passed over too."""
+        done, begun = 0, False
+
+        def step(words: str) -> None:
+            nonlocal done, begun
+            self._progress(int(begun), what=f"{name}: {words}")
+            done, begun = done + begun, True
+
+        self._progress(0, what=name)
+        yield step
+        self._progress(self._each - done)
+
+
 def attempt(
     row: _Row,
     *,
@@ -86,9 +115,9 @@ def attempt(
     try:
         return compute()
     except VoteError as error:
-        return without(Status.UNREADABLE, str(error))
+        return without(Status.UNREADABLE, in_flags(error))
     except (ValidityError, ParameterError) as error:
-        return without(Status.INVALID, str(error))
+        return without(Status.INVALID, in_flags(error))
 
 
 @dataclass(frozen=True)
@@ -129,7 +158,7 @@ class Table:
         if stream.isatty():
             self._print_rich(stream)
         else:
-            stream.write(_encodable(self._text(), stream.encoding))
+            stream.write(encodable(self._text(), stream.encoding))
 
     def json(self) -> str:
         """The table unrounded, with the reason where a row has no figures."""
@@ -147,18 +176,21 @@ class Table:
         return sink.getvalue()
 
     def latex(self) -> str:
-        """A `tabular` in the manner of booktabs; the notes are comments below it."""
-        header, *lines = (" & ".join(map(_in_latex, line)) + r" \\" for line in self._cells)
-        columns = "l" * _WORDS + "r" * (len(self.header) - _WORDS)
-        text = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule", *lines]
-        text += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in self.all_notes)]
-        return "\n".join(text) + "\n"
+        """A `tabular` in the manner of booktabs, and the notes below it."""
+        groups = [
+            [self._whole(line) for line in result.lines] for result in self.results if result.lines
+        ]
+        return tabular(self.header, groups, words=_WORDS, notes=self.all_notes)
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:
         """The header and every line, all of one length."""
         lines = [self.header, *(line for result in self.results for line in result.lines)]
-        return [line + ("",) * (len(self.header) - len(line)) for line in lines]
+        return list(map(self._whole, lines))
+
+    def _whole(self, line: tuple[str, ...]) -> tuple[str, ...]:
+        """A line of as many cells as the header has."""
+        return line + ("",) * (len(self.header) - len(line))
 
     def _text(self) -> str:
         full = self._cells
@@ -203,17 +235,11 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(placed).rstrip()
 
 
-_LATEX: Final = str.maketrans(
-    {"_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "±": r"$\pm$"}
-)
+def encodable(text: str, encoding: str | None) -> str:
+    """The text with its one sign beyond ASCII spelt out where the stream cannot take it.
 
-
-def _in_latex(cell: str) -> str:
-    return cell.translate(_LATEX)
-
-
-def _encodable(text: str, encoding: str | None) -> str:
-    """The text with its one sign beyond ASCII spelt out where the stream cannot take it."""
+    Letters of file names that it cannot take either are question marks.
+    """
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pate_cli.core.arrays import Floats
+from pate_cli.core.progress import Advance, unseen
 from pate_cli.pricing.cost import MOMENT_ORDERS
 from pate_cli.published import (
     TABLE_ORDERS,
@@ -18,7 +19,7 @@ from pate_cli.published import (
     to_epsilon,
 )
 from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow
-from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
+from pate_cli.reproduction.table import RowResult, Status, Steps, Table, attempt
 from pate_cli.reproduction.vote_folder import Asked, FileVotes, VoteFolder
 
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
@@ -38,7 +39,7 @@ def table1(
     rows: Sequence[LaplaceRow | ConfidentRow],
     folder: VoteFolder,
     *,
-    progress: Progress,
+    progress: Advance = unseen,
     notes: Sequence[str] = (),
 ) -> Table:
     """Compute every row whose votes are in `folder`.
@@ -46,14 +47,14 @@ def table1(
     Args:
         rows: what to compute; with printed figures to show beside, or none of them with any.
         folder: where the votes are.
-        progress: called with a few words before each row.
+        progress: told of the rows that are done, and of the one at hand.
         notes: what else the reader has to know.
     """
     compared = any(row.epsilon is not None for row in rows)
-    results = []
+    results, steps = [], Steps(progress, rows=len(rows))
     for row in rows:
-        progress(f"Table 1: {row.name}")
-        results.append(_result(row, folder))
+        with steps.row(f"Table 1: {row.name}"):
+            results.append(_result(row, folder))
     return Table(
         name="table1",
         title="Table 1",

@@ -10,11 +10,13 @@ from typing import Any
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import ParameterError, ValidityError
+from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.published import TABLE_ORDERS, gnss_rdp
-from pate_cli.reproduction.offered import Offered, UpperRelease, offered
+from pate_cli.reproduction.flags import in_flags
+from pate_cli.reproduction.offered import MOST_OFFERED, Offered, UpperRelease, offered
 from pate_cli.reproduction.release import (
     PublishedRelease,
     ReleaseParameters,
@@ -24,7 +26,7 @@ from pate_cli.reproduction.release import (
     unrounded,
 )
 from pate_cli.reproduction.rows import PrintedRelease, ReleaseRow
-from pate_cli.reproduction.table import Progress, RowResult, Status, Table, attempt
+from pate_cli.reproduction.table import RowResult, Status, Step, Steps, Table, attempt
 from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
 
@@ -39,12 +41,13 @@ _NOTES = (
     "for order * beta above about 1/4; every row the paper prints is above.",
     "Charged correctly: the same release charged its exact divergence. The expectation over the "
     "first step that both lines start from is still no guarantee.",
-    f"Tested target: the smallest one that passes with a chance of {LIKELY:.1%}; a refusal costs "
-    "as much. It holds for all votes. Two-tail: by the quick bound. Conditional: by the sharper "
-    "one, which a run takes by itself where the public shape says about a minute at most.",
-    "Worst case: the epsilon of the labels alone, for all votes, always met.",
-    "Upper release: every row charged whether or not it is answered, order, beta and sigma_SS by "
-    "the public rule; below the true value with probability delta/10 only.",
+    "Tested (--target-epsilon): the smallest target that passes with a chance of "
+    f"{LIKELY:.1%}; a refusal costs as much. It holds for all votes. Two-tail (--bound two-tail): "
+    "by the quick bound. Conditional (--bound conditional): by the sharper one, which a run takes "
+    "by itself where the public shape says about a minute at most.",
+    "Worst case (--release none): the epsilon of the labels alone, for all votes, always met.",
+    "Upper release (--release upper): every row charged whether or not it is answered, order, "
+    "beta and sigma_SS by the public rule; below the true value with probability delta/10 only.",
     "These figures depend on the votes and are no private release of them.",
 )
 
@@ -73,24 +76,24 @@ def table2(
     rows: Sequence[ReleaseRow],
     folder: VoteFolder,
     *,
-    progress: Progress,
+    progress: Advance = unseen,
     notes: Sequence[str] = (),
     quick: bool = False,
 ) -> Table:
     """Compute every row whose votes are in `folder`; arguments as in `table1` and `offered`."""
-    results = []
+    results, steps = [], Steps(progress, rows=len(rows), each=2 + MOST_OFFERED)
     for row in rows:
-        progress(f"Table 2: {row.dataset}")
-        results.append(
-            attempt(
-                row,
-                name=row.dataset,
-                kind="printed" if row.printed else "epsilon",
-                rest=(_printed_release(row.printed),) if row.printed else (),
-                folder=folder,
-                compute=partial(_result, row, folder, quick=quick),
+        with steps.row(f"Table 2: {row.dataset}") as step:
+            results.append(
+                attempt(
+                    row,
+                    name=row.dataset,
+                    kind="printed" if row.printed else "epsilon",
+                    rest=(_printed_release(row.printed),) if row.printed else (),
+                    folder=folder,
+                    compute=partial(_result, row, folder, quick=quick, step=step),
+                )
             )
-        )
     return Table(
         name="table2",
         title="Table 2",
@@ -100,8 +103,8 @@ def table2(
     )
 
 
-def _result(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> RowResult:
-    found = _compute(row, folder, quick=quick)
+def _result(row: ReleaseRow, folder: VoteFolder, *, quick: bool, step: Step) -> RowResult:
+    found = _compute(row, folder, quick=quick, step=step)
     return RowResult(
         name=row.dataset,
         status=Status.INVALID if found.failure else Status.RAN,
@@ -111,7 +114,8 @@ def _result(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> RowResult:
     )
 
 
-def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> _Computed:
+def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool, step: Step) -> _Computed:
+    step("labels")
     rounds = tuple(folder.ask(round_) for round_ in row.rounds)
     answers, cost = expected_run(rounds, TABLE_ORDERS)
     best = best_epsilon(cost, TABLE_ORDERS, row.delta)
@@ -119,6 +123,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> _Computed:
     if row.printed is not None:
         order = row.printed.order
         epsilon, _ = best_epsilon(expected_run(rounds, [order])[1], [order], row.delta)
+    step("as published")
     published, correct, failure = None, None, ""
     try:
         curves = release_curves(rounds, order)
@@ -130,7 +135,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> _Computed:
         published = sanitized(epsilon, curves, parameters, exact=False)
         correct = sanitized(epsilon, curves, as_printed, exact=True)
     except (ValidityError, ParameterError) as error:
-        failure = str(error)
+        failure = in_flags(error)
     return _Computed(
         rounds=rounds,
         answers=answers,
@@ -141,7 +146,7 @@ def _compute(row: ReleaseRow, folder: VoteFolder, *, quick: bool) -> _Computed:
         published=published,
         correct=correct,
         failure=failure,
-        offered=offered(rounds, delta=row.delta, quick=quick),
+        offered=offered(rounds, delta=row.delta, quick=quick, step=step),
     )
 
 

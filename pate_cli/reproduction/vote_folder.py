@@ -13,6 +13,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.errors import VoteError
+from pate_cli.reproduction.flags import in_flags
 from pate_cli.reproduction.rows import RoundOfRow
 from pate_cli.votes import Layout, VoteFile, open_votes
 
@@ -119,7 +120,7 @@ class VoteFolder:
             try:
                 self._of_votes(name, lambda _file: None)
             except VoteError as error:
-                notes.append(f"{name}: passed over, it does not open as votes: {error}")
+                notes.append(f"{name}: passed over, it does not open as votes: {in_flags(error)}")
             else:
                 names.append(name)
         if not names:

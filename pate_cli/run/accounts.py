@@ -59,6 +59,11 @@ class Account(Protocol):
         ...
 
     @property
+    def worst_case_alone(self) -> bool:
+        """Whether an ε for all votes is all that it promises: no target, and nothing sanitized."""
+        ...
+
+    @property
     def stated(self) -> Mapping[str, str]:
         """What its labels say of the charge (`disclosure.charge`); public."""
         ...
@@ -117,6 +122,11 @@ class LedgerAccount(ABC):
     @abstractmethod
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """All rows, charged."""
+
+    @property
+    def worst_case_alone(self) -> bool:
+        """Unless something is drawn."""
+        return not self._plan.publishes_draw
 
     @property
     def stated(self) -> Mapping[str, str]:
@@ -201,6 +211,11 @@ class PublicAccount:
             mechanism, queries=queries, max_answers=max_answers, delta=delta
         )
         self.public = self._terms.public
+
+    @property
+    def worst_case_alone(self) -> bool:
+        """It is."""
+        return True
 
     @property
     def stated(self) -> Mapping[str, str]:
@@ -296,6 +311,11 @@ class TargetAccount(PublicAccount):
     def needed(self) -> bool:
         """Whether a coin must be drawn, since the labels could cost more than the target."""
         return self.public.epsilon > self.plan.epsilon
+
+    @property
+    def worst_case_alone(self) -> bool:
+        """A target is promised."""
+        return False
 
     def test(
         self,

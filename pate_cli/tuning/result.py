@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import ReleaseKind
+from pate_cli.core.words import CEILING, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.planning.command import aggregate_command
@@ -99,6 +100,7 @@ class Tuned(Result):
             target=winner.target,
             bound=self.goal.bound,
             prior="PRIOR" if self.prior is None else self.prior.name,
+            epsilon=winner.data_independent,
         )
 
     def _whole(self, rows: int) -> int:
@@ -129,6 +131,8 @@ class Tuned(Result):
                 "bound": self.goal.bound,
             }
         if winner.plan is None:
+            if CEILING < winner.data_independent < math.inf:
+                found["max_epsilon"] = round_up(winner.data_independent)
             return found | {"release": ReleaseKind.NONE}
         return found | {"release": winner.plan.kind, **release_parameters(winner.plan)}
 

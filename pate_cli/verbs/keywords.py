@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypedDict, TypeVar, get_arg
 import numpy as np
 
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.words import DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
+from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
 from pate_cli.votes import Groups, Queries
@@ -252,7 +252,11 @@ class SpendingWords(TypedDict, total=False):
 
     max_epsilon: Annotated[
         float | None,
-        Says("refuse, before anything is drawn or spent, a run that could cost more."),
+        Says(
+            "refuse, before anything is drawn or spent, a run that could cost more. Left out, "
+            f"{CEILING:g} is the most for a run without a `seed` of which nothing but an epsilon "
+            "for all votes is promised."
+        ),
     ]
     keep_ledger: Annotated[
         bool, Says("keep an account of the votes for a later `release`. SECRET.", False)

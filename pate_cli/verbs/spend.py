@@ -8,10 +8,11 @@ from typing import Any, Self, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
-from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.core.errors import CeilingError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Analysis, Bound, MechanismName, ReleaseKind
+from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
@@ -68,7 +69,8 @@ def aggregate(
 
     Raises:
         RefusedError: the coin came out against the labels; it carries the public report.
-        UnreachableError: what all runs of the record cost together would exceed the `budget`.
+        UnreachableError: what all runs of the record cost together would exceed the `budget`, or
+            this one `max_epsilon`.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
     began = now()  # before anything is spent, should it be refused
@@ -82,7 +84,7 @@ def aggregate(
         place.check(request.file)
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
-        request, account = _charged(request, promise, target, asked)
+        request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]), place)
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = _run_of(request, account, key, began) if places.paths else None
@@ -225,6 +227,7 @@ def quote(
         warned = (
             *cautions(request.mechanism, delta=request.delta),
             *vacuous_warnings(price.epsilon, composed=request.composed is not None),
+            *_needs_a_name(request, account, promise),
         )
         planned = Round(
             id="",
@@ -244,11 +247,17 @@ def quote(
 
 
 def _charged(
-    request: Request, promise: PromiseWords, target: _Target | None, asked: QuoteWords
+    request: Request,
+    promise: PromiseWords,
+    target: _Target | None,
+    asked: QuoteWords,
+    *,
+    ceiling: bool = False,
 ) -> tuple[Request, Account]:
     """How a run is charged, fixed before any vote is seen, and the rows that it asks.
 
-    UnreachableError for one whose ε for all votes is above `max_epsilon`.
+    UnreachableError for one whose ε for all votes is above `max_epsilon`, or above the ceiling if
+    there is one.
     """
     if target is None:
         account = request.account(promise)
@@ -256,6 +265,8 @@ def _charged(
         target.refuse_beside(promise)
         request, account = target.account(request, rows_given=asked["max_queries"] is not None)
     _refuse_dearer(request, account, promise["max_epsilon"])
+    if ceiling and target is None and promise["max_epsilon"] is None:
+        _refuse_unnamed(request, account)
     return request, account
 
 
@@ -273,6 +284,36 @@ def _refuse_dearer(request: Request, account: Account, most: float | None) -> No
             f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. Lower `max_queries` "
             "or `max_answers`, take more noise, or state `target_epsilon`"
         )
+
+
+def _unnamed(request: Request, account: Account) -> str | None:
+    """The ε for all votes, where nothing else is promised and it is above the ceiling."""
+    if not account.worst_case_alone:
+        return None
+    charged = account.charge(queries=request.queries, max_answers=request.max_answers)
+    return shown(charged["epsilon"]) if charged["epsilon"] > CEILING else None
+
+
+def _refuse_unnamed(request: Request, account: Account) -> None:
+    """CeilingError for a run that promises practically nothing, and that nobody asked for so."""
+    price = _unnamed(request, account)
+    if price is not None:
+        raise CeilingError(
+            f"this run would cost epsilon {price} at delta {request.delta:g}, whatever the votes, "
+            f"and above {CEILING:g} practically nothing is promised; nothing was drawn or spent. "
+            "Lower `max_queries`, take more noise, state `target_epsilon`, or ask for it by name: "
+            f"`max_epsilon` {price}",
+            epsilon=float(price),
+        )
+
+
+def _needs_a_name(request: Request, account: Account, promise: PromiseWords) -> tuple[str, ...]:
+    """A warning that a run would be refused so; a price is told whatever it is."""
+    named = promise["max_epsilon"] is not None or promise["target_epsilon"] is not None
+    price = None if named else _unnamed(request, account)
+    if price is None:
+        return ()
+    return (f"The run itself, unless it is a seeded test, needs --max-epsilon {price}.",)
 
 
 @dataclass(frozen=True)

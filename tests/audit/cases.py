@@ -30,6 +30,7 @@ from audit.bounds import INTERVALS, Scores, by_bins, by_outcome, by_row, joint, 
 __all__ = ["LABELS", "RELEASES", "RUNS", "VOTES", "Case", "Finding", "charged_epsilon"]
 
 _ANY_DELTA = 0.5  # where a run's own δ has no say in what it gives
+_ANY_EPSILON = 1e15  # many draws are asked as the rows of one run
 
 Votes: TypeAlias = NDArray[np.int64]
 
@@ -154,7 +155,13 @@ class LabelCase(DrawnCase):
         rows = np.repeat(votes, each, axis=0)
         parts = []
         for _ in range(self.runs):
-            done = pate.aggregate(rows, self.mechanism, delta=_ANY_DELTA, **self._asked(each))
+            done = pate.aggregate(
+                rows,
+                self.mechanism,
+                delta=_ANY_DELTA,
+                max_epsilon=_ANY_EPSILON,
+                **self._asked(each),
+            )
             parts.append(done.labels.labels.reshape(len(votes), each).T + 1)
         return np.concatenate(parts).astype(np.int64)
 
@@ -205,7 +212,13 @@ class VoteCase(LabelCase):
 
     def _labels(self, votes: NDArray[Any], draws: int) -> NDArray[np.int64]:
         with self._opened(np.repeat(votes, draws, axis=0)) as file:
-            done = pate.aggregate(file, self.mechanism, delta=_ANY_DELTA, **self.parameters)
+            done = pate.aggregate(
+                file,
+                self.mechanism,
+                delta=_ANY_DELTA,
+                max_epsilon=_ANY_EPSILON,
+                **self.parameters,
+            )
         found = done.labels.labels.reshape(len(votes), draws, self.pairs)
         return found.swapaxes(0, 1).reshape(draws, -1).astype(np.int64) + 1
 
@@ -246,7 +259,9 @@ class EpochCase(LabelCase):
         teachers = int(votes[0].sum())
         rows = np.tile(np.vstack([votes, [[teachers // 2, teachers - teachers // 2]]]), (draws, 1))
         asked = {**self._asked(1), "refusals": len(rows)}
-        done = pate.aggregate(rows, self.mechanism, delta=_ANY_DELTA, **asked)
+        done = pate.aggregate(
+            rows, self.mechanism, delta=_ANY_DELTA, max_epsilon=_ANY_EPSILON, **asked
+        )
         refused = done.labels.labels.reshape(draws, len(votes) + 1) < 0
         if not refused[:, -1].all():
             raise ArithmeticError("a row that ends an epoch was answered")
@@ -301,6 +316,7 @@ class ReleaseCase(DrawnCase):
             self.mechanism,
             delta=self.delta,
             layout="counts",
+            max_epsilon=_ANY_EPSILON,
             release="none",
             keep_ledger=True,
             **settings,

@@ -197,7 +197,7 @@ def test_an_interruption_before_the_command_begins(patched, votes, leftovers, wh
 
 
 def test_an_interruption_after_part_of_the_labels_left_is_not_called_harmless(command, many):
-    words = ["-o", "-", "--format", "jsonl", "--report", os.devnull, "-q"]
+    words = ["-o", "-", "--format", "jsonl", "--report", os.devnull, "-q", "--max-epsilon", 1000]
     with subprocess.Popen(
         command("aggregate", many, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -47,7 +47,10 @@ def groups(tmp_path):
 
 @pytest.fixture
 def words(labels, groups):
-    return [labels, "--groups", groups, "--layout", "labels", "--classes", 4, "--delta", 1e-3]
+    return [
+        labels, "--groups", groups, "--layout", "labels", "--classes", 4, "--delta", 1e-3,
+        "--max-epsilon", 1000,
+    ]  # fmt: skip
 
 
 def reported(result):
@@ -136,7 +139,7 @@ def test_runs_of_different_groups_have_no_common_account(pate, words, labels, fo
     result = pate("release", "one.ledger", "two.ledger", "--release", "none")
     assert result.exit_code == LedgerError.exit_code
     assert "rounds of teachers in different --groups have no common neighbours" in result.stderr
-    plain = [labels, "--layout", "labels", "--classes", 4, "--delta", 1e-3]
+    plain = [labels, "--layout", "labels", "--classes", 4, "--delta", 1e-3, "--max-epsilon", 1000]
     three = ["aggregate", *plain, *more, "three.ledger", "-o", "m.csv"]
     assert pate(*three).exit_code == LedgerError.exit_code
     assert pate(*three, "--no-record").exit_code == 0
@@ -197,7 +200,7 @@ def test_weights_without_groups_are_no_shared_records():
 
 
 def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):
-    words = [*words[:-2], "--max-queries", 20, "--target-epsilon", 40, "--threshold", 40]
+    words = [*words[:-4], "--max-queries", 20, "--target-epsilon", 40, "--threshold", 40]
     words += ["--sigma1", 30, "--sigma2", "12"]
     result = pate("tune", *words, "--json")
     assert result.exit_code == 0, result.stderr

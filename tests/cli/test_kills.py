@@ -26,7 +26,8 @@ SEED = int(os.environ.get("PATE_KILLS_SEED", "2"))
 RACES = int(os.environ.get("PATE_RACES", "3"))
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 RELEASE = ["--order", 5, "--beta", 0.05, "--sigma-release", 20]
-GNMAX = ["--mechanism", "gnmax", "--sigma2", "4", "--release", "none", "--workers", 1, "--quiet"]
+GNMAX = ["--mechanism", "gnmax", "--sigma2", "4", "--release", "none", "--max-epsilon", 500]
+GNMAX += ["--workers", 1, "--quiet"]
 NAMES = ["ledger.json", "labels.npy", "report.json"]
 OLD = b"old"
 

@@ -74,6 +74,7 @@ def test_binary_labels_on_stdout_are_exactly_a_file(shell, pate, votes, folder):
 
 def test_a_reader_that_leaves_early_is_no_error(command, many):
     words = ["aggregate", many, "-o", "-", "--format", "jsonl", "--report", os.devnull, "-q"]
+    words += ["--max-epsilon", 1000]
     with subprocess.Popen(
         command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -241,7 +241,7 @@ def test_a_student_predicts_every_label(votes, run, student, ballots):
 
 def test_a_student_of_other_labels_is_refused(votes, pate, refused, student, tmp_path):
     line = ("aggregate", votes, "--layout", "multilabel", "-o", "l.csv", "--mechanism")
-    line += ("interactive", "--student")
+    line += ("interactive", "--max-epsilon", 1000, "--student")
     refused(
         pate(*line, student, "--label-names", "severe,mild,new"),
         3,

@@ -240,7 +240,7 @@ def left_by(labels, write: Callable, *lines, name="votes"):
         for line in lines:
             words = [w for word in line for w in ([path.name] if word == "VOTES" else [word])]
             if line[0] == "aggregate":
-                words += [*layout, *PUBLIC]
+                words += [*layout, *PUBLIC, "--max-epsilon", 1000]
             result = CliRunner().invoke(app, [str(word) for word in words], prog_name="pate")
             assert line is lines[-1] or result.exit_code == 0, result.stderr
         files = {

@@ -24,7 +24,7 @@ READERS = {
     "jsonl": lambda path: pj.read_json(path).to_pylist(),
     "npy": lambda path: np.load(path).tolist(),
 }
-CONFIDENT = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2]
+CONFIDENT = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--max-epsilon", 1000]
 GNMAX = ["--mechanism", "gnmax", "--sigma2", 3]
 SPARSE = ["--mechanism", "sparse-vector", "--query-epsilon", 2, "--query-delta", 1e-3]
 SPARSE += ["--refusals", 10, "--delta", 0.2]

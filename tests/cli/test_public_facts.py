@@ -89,7 +89,9 @@ def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
         claimed(settled)
 
 
-@pytest.mark.parametrize("words", [["--mechanism", "stability"], ["--analysis", "paper"]])
+@pytest.mark.parametrize(
+    "words", [["--mechanism", "stability", "--max-epsilon", 1000], ["--analysis", "paper"]]
+)
 def test_no_account_claims_anything_then(ran, labels, words):
     words = ["aggregate", "labels.npy", "--layout", "labels", "--order", 2.5, *words]
     report = ran(*(words if "paper" in words else words[:4] + words[6:]))

@@ -144,7 +144,17 @@ def test_a_report_on_a_store_is_explained_and_verified(store, pate):
     np.save("guesses.npy", np.zeros(QUERIES, dtype=int))
     with client.open_output_stream(f"{bucket}/guesses.npy") as file:
         file.write(Path("guesses.npy").read_bytes())
-    words = ["--workers", 1, *NOISE[:-2], "--prior", guesses, "--prior-weight", 2]
+    words = [
+        "--workers",
+        1,
+        *NOISE[:-2],
+        "--max-epsilon",
+        1000,
+        "--prior",
+        guesses,
+        "--prior-weight",
+        2,
+    ]
     done = pate("aggregate", parts, "-o", labels, "--report", report, *words)
     assert done.exit_code == 0, done.stderr
     told = pate("explain", report)

@@ -472,7 +472,14 @@ ROWS = np.full((300, 4), 10)
 
 def labelled(**given):
     done = pate.aggregate(
-        ROWS, "lnmax", laplace_scale=5.0, delta=1e-5, layout="counts", release="none", **given
+        ROWS,
+        "lnmax",
+        laplace_scale=5.0,
+        delta=1e-5,
+        layout="counts",
+        release="none",
+        max_epsilon=50.0,
+        **given,
     )
     return done.labels.labels
 

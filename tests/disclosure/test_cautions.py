@@ -190,7 +190,7 @@ def counts():
 @pytest.mark.parametrize("release", ["none", "upper", None])
 def test_warnings_reach_report_and_quote(counts, release):
     words = {"mechanism": "gnmax", "sigma2": 1.2, "delta": 0.03, "release": release}
-    words["layout"] = "counts"
+    words |= {"layout": "counts", "max_epsilon": 100.0}
     done, quoted = pate.aggregate(counts, **words), pate.quote(counts, **words)
     for warnings in (done.report.warnings, quoted.warnings):
         assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]

@@ -215,8 +215,10 @@ def test_a_guess_that_is_nearly_always_right_is_said_so():
         for kind in ("worst-case", "upper", "refusal"):
             text = verdict(epsilon, DELTA, kind).meaning
             assert "may be right" in text
-            assert "more than 99.9%" in text
+            assert ("in practically all" if kind == "upper" else "practically every time") in text
+            assert "(more than 99.9%; a coin: 50%)" in text
             assert "at most" not in text
+            assert "100" not in text
     assert "at most 99.9%" in verdict(6.9, 1e-5).meaning
     # The warning's number, at the least epsilon that has it.
     assert vacuous_warnings(10.0) == ()

@@ -30,7 +30,7 @@ def folder(tmp_path, draw, save):
 
 def computed(folder, targets, names=("votes.npy",)):
     rows = [VotesOf(folder, name) for name in names]
-    return answers(rows, progress=lambda _words: None, targets=targets, grid=one_setting)
+    return answers(rows, targets=targets, grid=one_setting)
 
 
 def test_every_way_grows_with_epsilon_and_a_tested_target_beats_the_worst_case(folder):

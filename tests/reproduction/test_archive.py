@@ -63,9 +63,7 @@ def fetch(tmp_path, target):
     def call(data, *, into=target, **limits):
         source = tmp_path / "votes.gz"
         source.write_bytes(data)
-        return fetch_votes(
-            source.as_uri(), into, expected=EXPECTED, progress=lambda _: None, **limits
-        )
+        return fetch_votes(source.as_uri(), into, expected=EXPECTED, **limits)
 
     return call
 
@@ -254,10 +252,15 @@ def no_proxy(monkeypatch):
 @pytest.mark.usefixtures("no_proxy")
 def test_over_http(target):
     said = []
+
+    def told(kib, _of=None, /, *, what=None):
+        said.append((kib, what))
+
     with serving() as address:
-        fetch_votes(f"{address}/votes.gz", target, expected=EXPECTED, progress=said.append)
+        fetch_votes(f"{address}/votes.gz", target, expected=EXPECTED, progress=told)
     assert contents(target) == FILES
-    assert said[-1] == "unpacking and verifying"
+    assert said[-1] == (0, "unpacking and verifying")
+    assert all(kib >= 0 and what is None for kib, what in said[:-1])
 
 
 @pytest.mark.usefixtures("no_proxy")
@@ -272,7 +275,7 @@ def test_over_http(target):
 )
 def test_downloads_that_fail_break_off_or_never_end(target, path, limits, reason):
     with serving() as address, pytest.raises(VoteError, match=reason) as caught:
-        fetch_votes(address + path, target, expected=EXPECTED, progress=lambda _: None, **limits)
+        fetch_votes(address + path, target, expected=EXPECTED, **limits)
     assert "\n" not in str(caught.value)
     assert not target.exists()
 
@@ -280,7 +283,7 @@ def test_downloads_that_fail_break_off_or_never_end(target, path, limits, reason
 @pytest.mark.parametrize("url", ["ftp://example.org/votes.gz", "votes.gz", "data:,x"])
 def test_other_addresses_are_usage_errors(target, url):
     with pytest.raises(UsageError, match="must be an http, https or file address"):
-        fetch_votes(url, target, expected=EXPECTED, progress=lambda _: None)
+        fetch_votes(url, target, expected=EXPECTED)
 
 
 def test_the_command(tmp_path, run, authors):

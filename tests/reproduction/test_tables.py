@@ -255,9 +255,25 @@ def test_samples_as_csv_and_as_latex(samples, run):
     assert table.startswith("\\begin{tabular}{llrrrrr}\n\\toprule\ndata & aggregator & asked")
     lines = [text for text in table.splitlines() if text.endswith("\\\\")]
     assert len(lines) == 5
-    assert lines[1].startswith("a\\_b.parquet & LNMax & ")
+    assert lines[1].startswith("a\\_b.parquet & LNMax & $80$ & $80$ & $10^{-5}$ & ")
     assert all(text.count(" & ") == 6 for text in lines)
-    assert all(text.startswith("% ") for text in notes.splitlines())
+    assert "$\\delta$ $10^{-5}$, at most $12{,}000$ rows" in notes
+    assert run("table1", "--samples", samples, "--tex")[:2] == (code, out)
+
+
+def test_notes_are_in_the_words_of_the_command_line(samples, run):
+    pq.write_table(pa.table({"teacher_0": ["yes"], "teacher_1": ["no"]}), samples / "words.parquet")
+    _, out, _ = run("table2", "--quick", "--samples", samples)
+    assert "if they are votes, give --label-names\n" in out
+    assert "- Upper release (--release upper): every row" in out
+    _, out, _ = run("table2", "--quick", "--samples", samples, "--latex")
+    assert "if they are votes, give \\texttt{-{}-label-names}\\par\n" in out
+    assert "\nUpper release (\\texttt{-{}-release upper}): every row" in out
+    assert "below the true value with probability $\\delta$/10 only" in out
+    assert " \\pm " in out
+    assert " & -- & " in out
+    assert out.count("\\addlinespace\n") == 1
+    assert not set("`<>|±").intersection(out)
 
 
 def test_what_does_not_open_as_votes_is_passed_over_with_a_note(samples, run):

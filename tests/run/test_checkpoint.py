@@ -70,6 +70,7 @@ def here(tmp_path, monkeypatch):
 def words(votes, kind, *more, kept="kept"):
     out = [] if "-o" in KINDS[kind] else ["-o", "labels.npy"]
     always = ["aggregate", str(votes), *out, "--report", "report.json", "--workers", "1"]
+    always += ["--max-epsilon", "1000"]
     checkpoint = [] if kept is None else ["--checkpoint", kept]
     given = [*always, *checkpoint, *KINDS[kind], *more]
     return given if "--spend" in given else [*given, "--spend", "spent.json"]

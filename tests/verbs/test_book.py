@@ -327,7 +327,7 @@ def test_two_copies_of_a_record_become_one():
 
 
 def test_runs_that_protect_others_are_not_added():
-    given = {"delta": 1e-4, "layout": "counts", "record": RECORD}
+    given = {"delta": 1e-4, "layout": "counts", "record": RECORD, "max_epsilon": 20.0}
     pate.aggregate(COUNTS, "gnmax", sigma2=4.0, **given)
     with pytest.raises(LedgerError, match="no common neighbours"):
         pate.aggregate(COUNTS, "gnmax", sigma2=4.0, teachers_per_record=2, **given)

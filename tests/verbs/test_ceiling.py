@@ -1,0 +1,127 @@
+"""A run that promises practically nothing has to be asked for by name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.core.errors import CeilingError, UnreachableError
+from pate_cli.core.words import CEILING
+from pate_cli.disclosure.verdict import VACUOUS
+
+VOTES = np.tile([30, 6, 4], (20, 1))
+DEAR = {"mechanism": "gnmax", "sigma2": 2.0, "layout": "counts"}
+WAYS = {
+    "worst case": {},
+    "none": {"release": "none"},
+    "ledger": {"release": "none", "keep_ledger": True, "order": 4.0},
+    "no ledger": {"release": "none", "order": 4.0},
+    "paper": {"release": "none", "analysis": "paper", "mechanism": "confident"},
+    "composed": {"mechanism": "sparse-vector", "sigma2": None, "refusals": 4, "query_epsilon": 6.0},
+}
+
+
+def test_the_ceiling_is_where_promises_end():
+    assert CEILING == VACUOUS == 10.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_above_is_refused_before_anything_is_drawn_or_entered(way, tmp_path, monkeypatch):
+    asked = {**DEAR, **WAYS[way], "record": tmp_path / "spent.json"}
+    price = pate.quote(VOTES, **{k: v for k, v in asked.items() if k != "keep_ledger"}).epsilon
+    assert price > CEILING
+    with monkeypatch.context() as patch:
+        patch.setattr("pate_cli.core.noise.RunKey.fresh", lambda: pytest.fail("a key was drawn"))
+        with pytest.raises(CeilingError) as caught:
+            pate.aggregate(VOTES, into=tmp_path / "labels.csv", **asked)
+    assert list(tmp_path.iterdir()) == []
+    error = caught.value
+    assert isinstance(error, UnreachableError)
+    assert error.exit_code == 5
+    assert price <= error.epsilon <= price * 1.00001
+    told = f"{error.epsilon:g}"
+    assert f"would cost epsilon {told} at delta 1e-05, whatever the votes" in str(error)
+    for way_out in ("`max_queries`", "more noise", "`target_epsilon`", f"`max_epsilon` {told}"):
+        assert way_out in str(error)
+    done = pate.aggregate(VOTES, **asked, max_epsilon=error.epsilon)
+    assert done.report.epsilon <= error.epsilon
+    assert (tmp_path / "spent.json").exists()
+
+
+def test_less_than_named_is_refused_as_ever():
+    with pytest.raises(UnreachableError, match="above `max_epsilon` 12") as caught:
+        pate.aggregate(VOTES, **DEAR, max_epsilon=12.0)
+    assert not isinstance(caught.value, CeilingError)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"seed": 1}, {"release": "upper"}, {"release": "unbiased"}, {"target_epsilon": 200.0}],
+    ids=str,
+)
+def test_tests_sanitized_runs_and_targets_are_exempt(asked):
+    assert pate.quote(VOTES, **DEAR).epsilon > CEILING
+    report = pate.aggregate(VOTES, **DEAR, **asked).report
+    assert report.private is ("seed" not in asked)
+    assert report.data_independent.epsilon > CEILING
+
+
+def test_a_composition_within_its_target_is_no_matter_of_the_ceiling():
+    asked = {**DEAR, **WAYS["composed"]}
+    price = pate.quote(VOTES, **asked).epsilon
+    quote = pate.quote(VOTES, **asked, target_epsilon=price + 1.0)
+    assert not any("--max-epsilon" in text for text in quote.warnings)
+    assert pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0).report.epsilon > CEILING
+
+
+def test_a_seeded_run_heeds_what_is_named():
+    with pytest.raises(UnreachableError, match="above `max_epsilon` 12"):
+        pate.aggregate(VOTES, **DEAR, seed=1, max_epsilon=12.0)
+
+
+def test_a_price_is_told_whatever_it_is():
+    quote = pate.quote(VOTES, **DEAR)
+    with pytest.raises(CeilingError) as caught:
+        pate.aggregate(VOTES, **DEAR)
+    named = caught.value.epsilon
+    worth, needs = quote.warnings
+    assert worth.startswith("This epsilon promises practically nothing")
+    assert needs == (f"The run itself, unless it is a seeded test, needs --max-epsilon {named:g}.")
+    assert len(pate.quote(VOTES, **DEAR, max_epsilon=named).warnings) == 1
+    assert len(pate.quote(VOTES, **DEAR, release="upper").warnings) == 1
+    assert pate.quote(VOTES, **DEAR, max_queries=1).warnings == ()
+
+
+def test_a_run_at_the_ceiling_is_none_above(monkeypatch):
+    price = pate.quote(VOTES, **DEAR).epsilon
+    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price)
+    assert pate.aggregate(VOTES, **DEAR).report.epsilon <= price
+    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price * 0.999)
+    with pytest.raises(CeilingError):
+        pate.aggregate(VOTES, **DEAR)
+
+
+def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatch):
+    """What is allowed is no part of what a run gives."""
+    asked = {**DEAR, "checkpoint": tmp_path / "kept", "record": tmp_path / "spent.json"}
+    with monkeypatch.context() as patch:
+        patch.setattr("pate_cli.verbs.spend.run", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            pate.aggregate(VOTES, **asked, max_epsilon=500.0)
+    with pytest.raises(CeilingError):
+        pate.aggregate(VOTES, **asked)
+    done = pate.aggregate(VOTES, **asked, max_epsilon=600.0)
+    done.checkpoint.end()
+    assert len(json.loads((tmp_path / "spent.json").read_text())["runs"]) == 1
+
+
+def test_the_line_of_tune_names_what_it_costs():
+    asked = {"answers": 15, "release": "none", "thresholds": [4.0], "sigmas1": [4.0]}
+    asked |= {"sigmas2": [2.0]}
+    found = pate.tune(VOTES, public_votes=True, layout="counts", **asked)
+    assert found.winner.data_independent > CEILING
+    named = float(found.command.rpartition(" --max-epsilon ")[2])
+    assert named >= found.winner.data_independent

@@ -232,6 +232,15 @@ class VoteOptions:
         ),
     ] = None
 
+    pool: Annotated[
+        str | None,
+        _prior(
+            "--pool",
+            metavar="FILE",
+            help="Public cluster of every query (`query_id`, `cluster`), which one answer labels.",
+        ),
+    ] = None
+
     voting: Annotated[
         Voting | None,
         _special(
@@ -260,6 +269,7 @@ class VoteOptions:
                         label_names=self.label_names,
                         groups=self.groups,
                         voting=self.voting,
+                        pool=self.pool,
                         max_queries=self.max_queries,
                         progress=advance,
                     )

@@ -39,8 +39,8 @@ class Pool:
 
         >>> near = pate.Pool([0, 0, 1])
         >>> votes = [[0] * 9 + [1], [0] * 8 + [1] * 2, [1] * 10]
-        >>> done = pate.aggregate(votes, "gnmax", layout="labels", classes=2, sigma2=1, pool=near,
-        ...                       seed=1)
+        >>> done = pate.aggregate(votes, "gnmax", layout="labels", teachers=10, classes=2, sigma2=1,
+        ...                       pool=near, seed=1)
         >>> list(done.labels), done.report.queries
         ([0, 0, 1], 2)
 

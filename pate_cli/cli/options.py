@@ -237,7 +237,7 @@ class VoteOptions:
         _prior(
             "--pool",
             metavar="FILE",
-            help="Public cluster of every query (`query_id`, `cluster`), which one answer labels.",
+            help="Public clusters of queries; one answer labels all of a cluster.",
         ),
     ] = None
 

@@ -70,8 +70,8 @@ class Reading:
             )
         if self.pool is not None and self.multilabel:
             raise UsageError(
-                "`pool` is for one label a query: what a teacher says most often of each of "
-                "several labels is no set that anybody gave"
+                "`pool` is for one label a query: votes on several labels are not pooled; give "
+                "those on each label as votes of their own, whether it is true"
             )
         if self.voting is None:
             return

@@ -188,7 +188,9 @@ def test_many_classes_make_sparse_histograms():
 @pytest.mark.parametrize("at_once", [1, 5, 40, 1 << 20])
 def test_how_many_votes_are_counted_at_once_changes_nothing(at_once, monkeypatch):
     monkeypatch.setattr(pooled, "_VOTES_AT_ONCE", at_once)
-    assert opened(SAID, layout="labels", pool=CLUSTERS)[:2] == (NAMES, POOLED)
+    for counted in (1 << 24, 0):
+        monkeypatch.setattr(pooled, "_COUNTED_AT_ONCE", counted)
+        assert opened(SAID, layout="labels", pool=CLUSTERS)[:2] == (NAMES, POOLED)
 
 
 votes_of = st.lists(st.lists(st.integers(-1, 3), min_size=3, max_size=3), min_size=1, max_size=9)
@@ -197,6 +199,7 @@ votes_of = st.lists(st.lists(st.integers(-1, 3), min_size=3, max_size=3), min_si
 @given(votes_of, st.data())
 def test_a_teacher_moves_one_vote_a_cluster_at_most(rows, data):
     """Whatever becomes of all its votes: the histograms are those of neighbours."""
+    counted = data.draw(st.sampled_from([0, 1 << 24]))
     said = np.array(rows, dtype=np.int8)
     places = np.array(
         data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
@@ -206,10 +209,10 @@ def test_a_teacher_moves_one_vote_a_cluster_at_most(rows, data):
     other = said.copy()
     mine = st.lists(st.integers(-1, 3), min_size=len(rows), max_size=len(rows))
     other[:, data.draw(st.integers(0, 2))] = data.draw(mine)
-    here, there = (
-        checks.tally(pluralities(each, places, clusters=clusters, classes=4).astype(np.int64), 4)
-        for each in (said, other)
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled, "_COUNTED_AT_ONCE", counted)
+        votes = [pluralities(each, places, clusters=clusters, classes=4) for each in (said, other)]
+    here, there = (checks.tally(each.astype(np.int64), 4) for each in votes)
     moved = there - here
     assert np.abs(moved).max() <= 1
     assert (np.abs(moved).sum(axis=1) <= 2).all()
@@ -265,7 +268,7 @@ def test_queries_of_one_side_only_are_named_by_row():
         refusal(VoteError, opened, table_of(SAID), **words, pool=more)
         == "the pool: row 0 is on a query that the votes do not have"
     )
-    assert "the pool end at row 22, the votes go on" in refusal(
+    assert "clusters of the pool end at row 22, the votes go on" in refusal(
         VoteError, opened, SAID, **words, pool=[0] * (QUERIES - 1)
     )
     assert refusal(VoteError, opened, SAID, **words, pool=[0] * (QUERIES + 1)) == (
@@ -276,7 +279,7 @@ def test_queries_of_one_side_only_are_named_by_row():
         VoteError, opened, long_of(SAID), pool=some
     )
     twice = refusal(VoteError, Pool, [0, 1], ids=["a", "a"])
-    assert twice == "the pool: the query id of row 1 is that of row 0, too"
+    assert twice == "clusters of the pool: the query id of row 1 is that of row 0, too"
 
 
 def test_more_votes_than_there_is_memory_for(monkeypatch):

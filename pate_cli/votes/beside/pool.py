@@ -71,7 +71,9 @@ class Pool:
         names = found[order].astype(np.int64) if numbers else tuple(found[order].tolist())
         object.__setattr__(self, "places", place[inverse].astype(np.int64))
         object.__setattr__(self, "names", names)
-        object.__setattr__(self, "_rows", SideRows(_NOUN, len(self.places), self.ids))
+        object.__setattr__(
+            self, "_rows", SideRows("clusters of the pool", len(self.places), self.ids)
+        )
         if not self.sha256:
             object.__setattr__(self, "sha256", self._content())
 

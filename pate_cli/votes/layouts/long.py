@@ -272,7 +272,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         if row == table.rows:
             query = int(np.argmax(rows != found))
             raise VoteError(
-                f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
+                f"{where.name}: nobody voted on the query of row {query} of {_list(asked)}; "
                 "if teachers may be missing, give `teachers` N"
             )
         raise VoteError(
@@ -294,7 +294,11 @@ _UNGROUPED = "of a teacher that is in none of `groups`"
 
 
 def _unasked(asked: QueryList | None) -> str:
-    return f"on a query that is not in {'the list' if asked is None else asked.noun}"
+    return f"on a query that is not in {_list(asked)}"
+
+
+def _list(asked: QueryList | None) -> str:
+    return "the list of queries" if asked is None else asked.noun
 
 
 def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.batches import Reader, RollCall, VoteBatch
 from pate_cli.votes.beside.pool import Members, Pool
 from pate_cli.votes.checks import ABSENT, Ids, histograms_of, narrow_labels
@@ -84,11 +84,14 @@ def pooled(file: VoteFile, reading: Reading, pool: Pool) -> VoteFile:
             "teacher has one vote in a cluster; give the labels of the teachers"
         )
     said = narrow_labels((file.queries, roll.voters), file.classes, file.name)
-    rows, ids = np.zeros(file.queries, dtype=np.int64), []
+    rows, ids, read = np.zeros(file.queries, dtype=np.int64), [], 0
     for first, its_ids, labels in roll.said(0, file.queries):
         rows[first : first + len(labels)] = pool.rows_of(its_ids, first)
         said[first : first + len(labels)] = labels
         ids.append(its_ids)
+        read += len(labels)
+    if read != file.queries:
+        raise VoteError(f"{file.name}: expected {file.queries} queries, the votes hold {read}")
     pool.refuse_others(rows)
     places = pool.places[rows]
     votes = pluralities(said, places, clusters=len(pool.names), classes=file.classes)

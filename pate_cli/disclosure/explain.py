@@ -267,7 +267,7 @@ def _pooled(report: Report) -> Iterator[str]:
         if pool is not None:
             where = "" if len(report.rounds) == 1 else f" in round {number}"
             yield (
-                f"What was asked{where} are {facts['queries']} of {pool['clusters']} clusters of a "
+                f"Asked{where} were {facts['queries']} of the {pool['clusters']} clusters of a "
                 f"public pool of {pool['queries']} queries: a teacher has one vote in each, and a "
                 "cluster's label is that of all its queries. Its file has SHA-256 "
                 f"{pool['sha256']}."

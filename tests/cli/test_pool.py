@@ -117,7 +117,10 @@ def test_from_votes_to_labels_of_every_query(pate, votes, pool):
     told = done_of(pate("explain", "l.report.json")).stdout
     told = " ".join(told.split())
     assert f"{report['answers']} of {CLUSTERS} clusters were labelled" in told
-    assert f"{CLUSTERS} of {CLUSTERS} clusters of a public pool of {QUERIES} queries" in told
+    assert (
+        f"Asked were {CLUSTERS} of the {CLUSTERS} clusters of a public pool of {QUERIES} queries"
+        in told
+    )
     assert "The clusters must have been chosen without the votes" in told
     done_of(pate("explain", "l.report.json", "--html", "l.html"))
     assert "--pool clusters" in Path("l.html").read_text()
@@ -326,3 +329,11 @@ def test_what_it_would_cost_and_how_it_is_tuned(pate, array):
     truth = array[-1]
     done = pate("cost", *array, "--accuracy", "--truth", truth)
     assert "--truth does not go with --pool" in done.stderr
+
+
+def test_no_output_replaces_the_pool(pate, votes, pool):
+    before = pool.read_bytes()
+    done = pate("aggregate", votes, "--pool", pool, *NOISE, "-o", pool, "--report", "-", "--force")
+    assert done.exit_code == 2
+    assert f"{pool} is the pool; give the output another name" in done.stderr
+    assert pool.read_bytes() == before

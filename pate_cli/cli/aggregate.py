@@ -353,7 +353,6 @@ class _CommandLine:
 
     def _tell(self, public: Report) -> None:
         """What was released, for a person or in a line."""
-        from pate_cli.core.label_set import rows_of
         from pate_cli.disclosure.figures import pair
 
         labels, output = str(self.to.labels), self.output
@@ -364,7 +363,7 @@ class _CommandLine:
         else:
             shown = "standard output" if labels == "-" else public_name(labels)
             output.note(
-                f"answered {public.answers} of {public.queries} {rows_of(public.label_set)}, "
+                f"answered {public.answers} of {public.queries} {public.rows}, "
                 f"labels in {shown}; {pair(public.epsilon, self.delta)}"
             )
             _note_groups(output, public)

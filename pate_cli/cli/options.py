@@ -235,6 +235,15 @@ class VoteOptions:
         ),
     ] = None
 
+    pool: Annotated[
+        str | None,
+        _prior(
+            "--pool",
+            metavar="FILE",
+            help="Public clusters of queries; one answer labels all of a cluster.",
+        ),
+    ] = None
+
     voting: Annotated[
         Voting | None,
         _special(
@@ -263,6 +272,7 @@ class VoteOptions:
                         label_names=self.label_names,
                         groups=self.groups,
                         voting=self.voting,
+                        pool=self.pool,
                         max_queries=self.max_queries,
                         progress=advance,
                     )

@@ -38,6 +38,15 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            "--pool",
+            metavar="FILE",
+            help="The clusters of its pool, likewise.",
+            show_default=False,
+        ),
+    ] = None,
     with_dp_accounting: Annotated[
         bool | None,
         typer.Option(
@@ -59,7 +68,9 @@ def verify(
     import pate_cli as pate
     from pate_cli.verbs.verify import FAILS
 
-    found = pate.verify(report, labels, prior=prior, with_dp_accounting=with_dp_accounting)
+    found = pate.verify(
+        report, labels, prior=prior, pool=pool, with_dp_accounting=with_dp_accounting
+    )
     view.show(found.to_dict(), _print)
     if not found.holds:
         error = MismatchError if found.verdict == FAILS else UncheckedError

@@ -211,7 +211,7 @@ def _seeded(report: Report) -> Iterator[str]:
 def _done(report: Report) -> Iterator[str]:
     when = "" if report.time is None else f", begun {report.time}"
     name = "" if report.run is None else f" (run {report.run}{when})"
-    each = rows_of(report.label_set)
+    each = report.rows
     if _refused(report):
         yield f"{report.queries} {each} were tested and none was labelled{name}."
     else:
@@ -219,6 +219,7 @@ def _done(report: Report) -> Iterator[str]:
         yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
     yield from _voters(report)
     yield from _guessed(report)
+    yield from _pooled(report)
     yield f"Written by pate {report.tool}."
 
 
@@ -256,6 +257,20 @@ def _guessed(report: Report) -> Iterator[str]:
                 f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
                 f"it had one, on {prior['guesses']} of {facts['queries']} "
                 f"{rows_of(report.label_set)}. Its file has SHA-256 {prior['sha256']}."
+            )
+
+
+def _pooled(report: Report) -> Iterator[str]:
+    """The pool of every round that has one."""
+    for number, facts in enumerate(report.rounds, 1):
+        pool = facts.get("pool")
+        if pool is not None:
+            where = "" if len(report.rounds) == 1 else f" in round {number}"
+            yield (
+                f"Asked{where} were {facts['queries']} of the {pool['clusters']} clusters of a "
+                f"public pool of {pool['queries']} queries: a teacher has one vote in each, and a "
+                "cluster's label is that of all its queries. Its file has SHA-256 "
+                f"{pool['sha256']}."
             )
 
 
@@ -382,6 +397,8 @@ def _assumptions(report: Report) -> Iterator[str]:
     )
     if report.prior is not None:
         yield report.prior.presupposed
+    if report.pool is not None:
+        yield report.pool.presupposed
     if report.external:
         yield "The external parts are as their files state them; see the statement external."
 

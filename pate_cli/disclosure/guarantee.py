@@ -8,7 +8,7 @@ from typing import Final
 from pate_cli.core.words import PublicFact, ReleaseKind, Voting
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.report import PublicPrior, Statement
+from pate_cli.disclosure.report import PublicPool, PublicPrior, Statement
 from pate_cli.disclosure.total import Spent
 
 # What was read off the votes, what one vote can do, and what settles it.
@@ -28,7 +28,8 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
     prior = _GUESSES if any(done.said_prior for done in rounds) else ""
-    return _between_files(rounds) + prior + (_ONE_RECORD if external else "")
+    pool = _CLUSTERS if any(done.pool for done in rounds) else ""
+    return _between_files(rounds) + prior + pool + (_ONE_RECORD if external else "")
 
 
 _GUESSES = " So are the guesses of the prior and the votes they have."
@@ -39,6 +40,35 @@ _PRESUPPOSED = (
 )
 VOID: Final = " All of it is void if the guesses of the prior were fitted on the votes."
 """What a summary that claims something adds."""
+
+
+_CLUSTERS = (
+    " So are the clusters of the pool, which are queries here: a teacher has one vote in each, for "
+    "the label that it gives most often there."
+)
+_CHOSEN = (
+    "The clusters must have been chosen without the votes and without private data, or as a "
+    "function of what was released before this run and is paid for. Clusters that follow from the "
+    "votes, or from records that teachers were trained on, void everything."
+)
+VOID_POOL: Final = (
+    " All of it is void if the clusters of the pool followed from the votes or from private data."
+)
+"""What a summary that claims something adds."""
+
+
+def public_pool(rounds: Sequence[Round]) -> PublicPool | None:
+    """What is said of the pools of all rounds, if any of them has one."""
+    given = [done.pool for done in rounds if done.pool is not None]
+    if not given:
+        return None
+    same = len(given) == len(rounds) and len({pool.sha256 for pool in given}) == 1
+    return PublicPool(
+        clusters=sum(pool.clusters for pool in given),
+        queries=sum(pool.queries for pool in given),
+        sha256=given[0].sha256 if same else None,
+        presupposed=_CHOSEN,
+    )
 
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:

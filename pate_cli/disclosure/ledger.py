@@ -28,7 +28,7 @@ from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 _LEDGER: Final = Form(
     "pate-ledger",
@@ -84,6 +84,7 @@ class Round:
         label_set: the labels of a query, where it has several; with binary voting the rows, caps
             and answers are then of pairs of a query and a label.
         prior: the public prior that voted, too.
+        pool: public clusters of queries, where the rows are these.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Round:
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
+    pool: PoolFacts | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         counts = (self.answers, self.max_answers, self.queries)
@@ -118,6 +120,7 @@ class Round:
                 f"but it was charged for {shortened(str(k))}"
             )
         self._check_prior()
+        self._check_pool()
 
     def _check_prior(self) -> None:
         """LedgerError for a prior other than the one that the round was charged with."""
@@ -138,6 +141,25 @@ class Round:
         if not _SHA256.fullmatch(prior.sha256):
             raise LedgerError(
                 f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
+            )
+
+    def _check_pool(self) -> None:
+        """LedgerError for a pool of fewer clusters than were asked, or of fewer queries."""
+        pool = self.pool
+        if pool is None:
+            return
+        if self.prior is not None or self.label_set is not None:
+            raise LedgerError(
+                f"round {shortened(self.id)}: a pool goes with no prior, and one label a query"
+            )
+        if not self.queries <= pool.clusters <= pool.queries:
+            raise LedgerError(
+                f"round {shortened(self.id)}: {self.queries} clusters were asked, of "
+                f"{pool.clusters} with {pool.queries} queries"
+            )
+        if not _SHA256.fullmatch(pool.sha256):
+            raise LedgerError(
+                f"round {shortened(self.id)}: {quoted(pool.sha256)} is no SHA-256 of its pool"
             )
 
     @property

@@ -189,6 +189,7 @@ def _check(told: Told) -> Markup:
     place = "labels/" if labels is not None and labels.parts is not None else f"labels.{suffix}"
     given = "" if labels is None else f" {place}"
     guessed = " --prior guesses" if report.prior is not None else ""
+    guessed += " --pool clusters" if report.pool is not None else ""
     hashes = [] if labels is None else [("SHA-256 of the labels", labels.sha256)]
     hashes += [("SHA-256 of the report", told.sha256)]
     # The hash has a line of its own.

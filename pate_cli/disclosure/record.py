@@ -32,7 +32,7 @@ from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 _RECORD: Final = Form(
     "pate-spend-record", "record", "spend", version=4, unsealed=(1, 2), earlier=(3,),
@@ -72,6 +72,7 @@ class RowsAsked:
         round: name of the round, by which a ledger of it is known; empty in a report.
         label_set: the labels of a query, where it has several.
         prior: the public prior that voted, too.
+        pool: public clusters of queries, where the rows are these.
     """
 
     mechanism: Mapping[str, Any]
@@ -80,6 +81,7 @@ class RowsAsked:
     round: str = field(default="", metadata=SPARING)
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
+    pool: PoolFacts | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_answers <= self.queries:
@@ -91,7 +93,13 @@ class RowsAsked:
     def of(cls, done: Round) -> RowsAsked:
         """A round that a ledger holds."""
         return cls(
-            done.mechanism, done.queries, done.max_answers, done.id, done.label_set, done.prior
+            done.mechanism,
+            done.queries,
+            done.max_answers,
+            done.id,
+            done.label_set,
+            done.prior,
+            done.pool,
         )
 
 
@@ -205,6 +213,7 @@ class Run:
             groups=self.groups,
             label_set=asked.label_set,
             prior=asked.prior,
+            pool=asked.pool,
         )
 
     @property

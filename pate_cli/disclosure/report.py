@@ -162,6 +162,23 @@ class PublicPrior:
 
 
 @dataclass(frozen=True)
+class PublicPool:
+    """Public clusters of queries, each of which was asked as one.
+
+    Attributes:
+        clusters: how many there are, of all rounds that have any.
+        queries: how many queries they hold, all of which its label goes to.
+        sha256: of its file; None where rounds differ in it.
+        presupposed: what all that is said rests on.
+    """
+
+    clusters: int
+    queries: int
+    sha256: str | None
+    presupposed: str
+
+
+@dataclass(frozen=True)
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
@@ -196,7 +213,8 @@ class Report(Result):
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
     classes are called, class 0 first, where they have names. `prior` tells of a public prior that
-    voted, too, and `rounds` of which had which. Where teachers count differently,
+    voted, too, and `rounds` of which had which; `pool` of clusters of queries, which `queries`,
+    `answers` and `max_answers` then count. Where teachers count differently,
     `groups` has the ε of each group; none is above the headline.
     `spent` is the account: all runs that the record tells of, this one among them, and what they
     cost together; None where earlier runs are not tracked.
@@ -233,6 +251,7 @@ class Report(Result):
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
+    pool: PublicPool | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING)
     external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING)
@@ -244,6 +263,13 @@ class Report(Result):
     time: str | None = None
     tool: str = __version__
     read_as: int = SCHEMA_VERSION
+
+    @property
+    def rows(self) -> str:
+        """What `queries` counts."""
+        if self.pool is not None and all("pool" in done for done in self.rounds):
+            return "clusters"
+        return rows_of(self.label_set)
 
     def claims(self, statement: str) -> bool:
         """Whether it supports the reading of this id."""
@@ -281,7 +307,7 @@ class Report(Result):
             "conversion": _CONVERSIONS[self.analysis],
             **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
             **said.get("label_set", {}),
-            **_among(said, "prior"),
+            **_among(said, "prior", "pool"),
             "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
             **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
             **_among(said, "spent", "groups"),
@@ -310,6 +336,7 @@ class Report(Result):
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
+            *(() if self.pool is None else (("presupposed", self.pool.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
 
@@ -327,7 +354,7 @@ class Report(Result):
         """ε, δ and how many answers they pay for."""
         return (
             f"{pair(self.epsilon, self.delta)}, "
-            f"{self.answers} of {self.queries} {rows_of(self.label_set)} answered"
+            f"{self.answers} of {self.queries} {self.rows} answered"
         )
 
 
@@ -388,8 +415,8 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels.
+    what a target would mean; `groups`, `prior`, `pool` and `crosscheck` as in `Report`; there are
+    no labels.
     `adjacency` says who is protected, where a curve of it is exported. `sound` is false where a
     fact that ε takes as public was read off the votes; `warnings` say which.
     """
@@ -404,6 +431,7 @@ class Quote(Result):
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
+    pool: PublicPool | None = field(default=None, metadata=SPARING)
     adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
@@ -424,7 +452,7 @@ class Quote(Result):
             "sound": self.sound,
             "epsilon": self.epsilon,
             **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers", "prior"),
-            **_among(said, "planned_release", "data_independent", "crosscheck"),
+            **_among(said, "pool", "planned_release", "data_independent", "crosscheck"),
             "labels": None,
             **_among(said, "target", "groups", "warnings"),
         }

@@ -19,10 +19,12 @@ from pate_cli.disclosure.guarantee import (
     TOTAL,
     UNTRACKED,
     VOID,
+    VOID_POOL,
     adjacency,
     covers,
     gap_of,
     met,
+    public_pool,
     public_prior,
     statements,
     summary,
@@ -36,7 +38,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
 from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 _ACCOUNTS: Final = 7
@@ -53,12 +55,17 @@ def worded(report: Report) -> Report:
     crosscheck = report.crosscheck
     if crosscheck is not None:
         crosscheck = reworded(crosscheck, report.data_independent)
-    told = replace(report, crosscheck=crosscheck, prior=public_prior(rounds_of(report)))
+    rounds = rounds_of(report)
+    told = replace(
+        report, crosscheck=crosscheck, prior=public_prior(rounds), pool=public_pool(rounds)
+    )
     told = _tested(told) if told.tested is not None else _released(told)
     if told.read_as >= _ACCOUNTS:
         told = _accounted(told)
     if told.prior is not None and any(reading.holds for reading in told.statements):
         told = replace(told, summary=told.summary + VOID)
+    if told.pool is not None and any(reading.holds for reading in told.statements):
+        told = replace(told, summary=told.summary + VOID_POOL)
     return told
 
 
@@ -97,6 +104,7 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
             read_off=read_off,
             label_set=_label_set(facts),
             prior=prior_of_round(facts),
+            pool=pool_of_round(facts),
         )
         for number, facts in enumerate(report.rounds)
     )
@@ -105,6 +113,11 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
 def prior_of_round(facts: Mapping[str, Any]) -> PriorFacts | None:
     """The prior of a round of a report."""
     return PriorFacts(**facts["prior"]) if "prior" in facts else None
+
+
+def pool_of_round(facts: Mapping[str, Any]) -> PoolFacts | None:
+    """The pool of a round of a report."""
+    return PoolFacts(**facts["pool"]) if "pool" in facts else None
 
 
 def _label_set(facts: Mapping[str, Any]) -> LabelSet | None:

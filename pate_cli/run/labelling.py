@@ -175,6 +175,7 @@ def _metadata(
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
     metadata |= {} if facts.label_set is None else facts.label_set.texts()
     metadata |= facts.prior.texts() if facts.prior is not None and facts.prior.weight else {}
+    metadata |= facts.pool.texts() if facts.pool is not None else {}
     metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
     return metadata | {"private": str(private).lower()}
 

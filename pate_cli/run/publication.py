@@ -26,6 +26,7 @@ from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
 from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
 from pate_cli.votes import VoteFile
+from pate_cli.votes.beside.pool import Members
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,6 +151,7 @@ class Publication:
         self._to, self._out = to, out
         self._read = Inputs()
         self._sink: InMemory | InFile | InParts = InMemory()
+        self._members: Members | None = None
         self.done = False
         """Whether all of it is in place."""
 
@@ -165,11 +167,18 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes."""
+        self._members = file.members
+        self._sink = InMemory(self._members)
         if self._to is None:
             return
         self._to.form.check(file.label_set)
         self._read = file.read
         if self._to.folder is not None:
+            if file.pool is not None:
+                raise UsageError(
+                    "labels of a `pool` go to one file: they come in the order of the votes, and "
+                    "parts in that of the clusters; give a name with a suffix"
+                )
             self._to.folder.refuse_read(file.read)
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
@@ -182,7 +191,7 @@ class Publication:
         if self._to is not None and self._out is not None:
             form, folder = self._to.form, self._to.folder
             if folder is None:
-                self._sink = InFile(self._out, fspath(self._to.labels), form)
+                self._sink = InFile(self._out, fspath(self._to.labels), form, self._members)
             else:
                 # What goes on after a kill finds its parts again; else they are for the next to
                 # sweep.

@@ -16,8 +16,10 @@ from pate_cli.files.part_folder import Part, PartFolder, digest_of_parts
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import Labels, LabelWriter, concatenate
+from pate_cli.run.by_query import by_query
 from pate_cli.run.labelling import Drawing, DrawnBatch
 from pate_cli.run.passes import FilePasses
+from pate_cli.votes.beside.pool import Members
 from pate_cli.votes.vote_file import Facts
 
 
@@ -54,8 +56,9 @@ class LabelForm:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Keeps them."""
+    """Keeps them; `members` are the queries, where rows are clusters of them."""
 
+    members: Members | None = None
     tables: list[Labels] = field(default_factory=list)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -70,7 +73,8 @@ class InMemory:
     @property
     def labels(self) -> Labels:
         """All of them, in one table."""
-        return concatenate(self.tables)
+        found = concatenate(self.tables)
+        return found if self.members is None else concatenate(by_query(found, self.members))
 
 
 @dataclass
@@ -81,25 +85,36 @@ class InFile:
         out: the transaction it is part of.
         path: its name there.
         form: of the file.
+        members: the queries, where rows are clusters of them.
         written: what was written, once all of it is.
     """
 
     out: Outputs
     path: str
     form: LabelForm
+    members: Members | None = None
     written: LabelFile | None = None
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
         """See LabelSink."""
         form, rows, answers = self.form, 0, 0
         promised = int(drawing.metadata["queries"])
+        clusters: list[Labels] = []
+        if self.members is not None:
+            promised = len(self.members.places)
         with self.out.open(self.path) as draft:
             file = Hashed(draft)
             with form.writer(file, drawing.metadata, drawing.facts, rows=promised) as writer:
                 for table, kept in drawing.batches():
                     add(kept)
-                    writer.write(table)
+                    if self.members is None:
+                        writer.write(table)
+                    else:
+                        clusters.append(table)
                     rows, answers = rows + len(table), answers + table.answers
+                if self.members is not None:
+                    for table in by_query(concatenate(clusters), self.members):
+                        writer.write(table)
         self.written = LabelFile.of(file.digest, form.label_format)
         return rows, answers
 

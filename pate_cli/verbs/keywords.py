@@ -27,6 +27,7 @@ from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, Release
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
 from pate_cli.votes import Groups, Queries
+from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.votes.names import LabelNames
@@ -73,6 +74,13 @@ class VotesWords(TypedDict, total=False):
     voting: Annotated[
         Voting | str | None,
         Says("on several labels a query: `binary`, on each by itself, or `powerset`, on sets."),
+    ]
+    pool: Annotated[
+        Pool | str | PathLike[str] | Any | None,
+        Says(
+            "the public cluster of every query, an array or a file: one answer labels, and pays "
+            "for, a whole cluster. Rows, caps and answers then count clusters."
+        ),
     ]
 
 

@@ -13,7 +13,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
+from pate_cli.disclosure.guarantee import adjacency, public_pool, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
@@ -150,6 +150,7 @@ def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
             key.name("round"),
             request.file.facts.label_set,
             request.file.facts.prior,
+            request.file.facts.pool,
         ),
         groups=request.groups,
         claimed=key.private and not request.file.facts.read_off,
@@ -243,6 +244,7 @@ def quote(
             warnings=(*gaps, *warned),
             adjacency=adjacency([planned]),
             prior=public_prior([planned]),
+            pool=public_pool([planned]),
         )
 
 

@@ -67,8 +67,9 @@ from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.verbs.analyses import charging_of
+from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
@@ -87,6 +88,7 @@ _CHECKS: Final = {
     "record": ("spent",),
     "groups": ("groups",),
     "prior": ("prior",),
+    "pool": ("pool",),
     "textbook": ("crosscheck",),
     "headline": ("epsilon", "epsilon_kind", "delta", "private", "sound"),
     "guarantee": ("guarantee", "warnings", "unsettled"),
@@ -173,6 +175,7 @@ def verify(
     labels: str | PathLike[str] | None = None,
     *,
     prior: Prior | str | PathLike[str] | None = None,
+    pool: Pool | str | PathLike[str] | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
     """Check a report from outside: its schema, its numbers from its own parameters, its labels.
@@ -189,6 +192,7 @@ def verify(
             of one.
         labels: the file or folder of labels that it came with, by path or address.
         prior: the guesses that voted, too, or their file.
+        pool: the clusters that were asked, or their file.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
             installed, if left out.
 
@@ -196,7 +200,7 @@ def verify(
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
         UsageError: the library is asked for and not installed.
-        VoteError: the labels or the prior cannot be read.
+        VoteError: the labels, the prior or the pool cannot be read.
     """
     if isinstance(report, Report):
         read = report_of(report)
@@ -208,7 +212,8 @@ def verify(
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)
     checks += _labels(read.report, labels)
-    checks += _prior_file(read.report, prior)
+    checks += _beside(read.report, "prior", prior)
+    checks += _beside(read.report, "pool", pool)
     checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(tuple(checks))
 
@@ -277,6 +282,10 @@ def _from_outside(report: Report) -> Iterator[Check]:
     if any("prior" in done for done in report.rounds):
         yield Check(
             "guesses", OPEN, "whether they were fitted on the votes cannot be checked from outside"
+        )
+    if any("pool" in done for done in report.rounds):
+        yield Check(
+            "clusters", OPEN, "whether they follow from the votes cannot be checked from outside"
         )
     if report.external:
         yield Check("external parts", OPEN, "they are as files state them, which others keep")
@@ -562,6 +571,8 @@ def _found(name: str, report: Report) -> str:
         weight = report.prior.weight
         votes = "" if weight is None else f" of {weight} votes each"
         return f"{report.prior.guesses} guesses{votes} for {report.queries} rows"
+    if name == "pool" and report.pool is not None:
+        return f"{report.pool.queries} queries in {report.pool.clusters} clusters"
     if name == "textbook" and crosscheck is not None:
         numbers = {
             word: getattr(crosscheck, f"{word}_epsilon")
@@ -751,13 +762,19 @@ def _inside(
         yield Check("labels by count", FAILED, str(error))
         return
     faults = []
-    if counts.queries != report.queries:
-        faults.append(f"{counts.queries} rows, the report says {report.queries}")
+    rows = report.queries if report.pool is None else report.pool.queries
+    if counts.queries != rows:
+        faults.append(f"{counts.queries} rows, the report says {rows}")
     parameters = report.rounds[0]["mechanism"]
     # A student's labels are no answers, and not every format tells them apart.
     mixed = counts.answers is None and parameters["name"] == MechanismName.INTERACTIVE
     found = counts.labelled if counts.answers is None else counts.answers
-    if found < report.answers or (found > report.answers and not mixed):
+    if report.pool is not None:
+        # A cluster has a query at least, whether it has a label or none.
+        most = rows - (report.pool.clusters - report.answers) if report.answers else 0
+        if not report.answers <= found <= most:
+            faults.append(f"{found} labels for {report.answers} clusters with an answer")
+    elif found < report.answers or (found > report.answers and not mixed):
         faults.append(f"{found} answers, the report says {report.answers}")
     yield Check(
         "labels by count",
@@ -790,11 +807,14 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
     """Names of what the labels say otherwise."""
     (done,) = report.rounds
     expected: dict[str, Any] = {name: str(done[name]) for name in ("queries", "max_answers")}
-    # Also what labels say of a prior of which the report says nothing.
-    expected |= dict.fromkeys(name for name in metadata if name.startswith("prior_"))
+    # Also what labels say of a prior, or a pool, of which the report says nothing.
+    beside = ("prior_", "pool_")
+    expected |= dict.fromkeys(name for name in metadata if name.startswith(beside))
     expected |= {name: str(value) for name, value in done["mechanism"].items()}
     if "prior" in done:
         expected |= PriorFacts(**done["prior"]).texts()
+    if "pool" in done:
+        expected |= PoolFacts(**done["pool"]).texts()
     expected["private"] = str(report.private).lower()
     if report.label_set is not None:
         expected |= report.label_set.texts()
@@ -809,21 +829,23 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
             yield name
 
 
-# --- the prior -----------------------------------------------------------------------------------
+# --- the prior and the pool -----------------------------------------------------------------------
 
 
-def _prior_file(report: Report, prior: Prior | str | PathLike[str] | None) -> Iterator[Check]:
-    """Whether the guesses are those that the report names, by their hash."""
-    known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
-    if prior is None:
+def _beside(
+    report: Report, name: str, given: Prior | Pool | str | PathLike[str] | None
+) -> Iterator[Check]:
+    """Whether what is public beside the votes is what the report names, by its hash."""
+    known = {done[name]["sha256"] for done in report.rounds if name in done}
+    if given is None:
         if known:
-            yield Check("prior by hash", SKIPPED, "its file was not given")
+            yield Check(f"{name} by hash", SKIPPED, "its file was not given")
         return
-    found = prior.sha256 if isinstance(prior, Prior) else digest_of(prior).sha256
+    found = given.sha256 if isinstance(given, Prior | Pool) else digest_of(given).sha256
     other = ""
     if found not in known:
         other = f", the report names {' and '.join(sorted(known)) or 'none'}"
-    yield Check("prior by hash", FAILED if other else OK, f"SHA-256 {found}{other}")
+    yield Check(f"{name} by hash", FAILED if other else OK, f"SHA-256 {found}{other}")
 
 
 # --- another library -----------------------------------------------------------------------------

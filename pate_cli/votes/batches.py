@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -102,6 +102,26 @@ class Reader(Extent, Protocol):
 
     def unnamed_rows(self, stop: int) -> int:
         """How many of the first `stop` rows have a vote in words that is no label name. SECRET."""
+
+
+@runtime_checkable
+class RollCall(Reader, Protocol):
+    """A reader that knows who voted."""
+
+    @property
+    def voters(self) -> int:
+        """How many teachers it has votes of."""
+
+    @property
+    def weights(self) -> Ints | None:
+        """How many votes each of them counts for; None for one each."""
+
+    @property
+    def counted(self) -> Reader:
+        """The histograms alone."""
+
+    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
+        """Yield rows start..stop-1 as (first row, ids, labels [rows, voters]), ABSENT for none."""
 
 
 _Source = TypeVar("_Source", bound=Extent)

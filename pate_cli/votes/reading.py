@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from pate_cli.core.arrays import DENSE_CLASSES, Ints
 from pate_cli.core.checks import MOST_CLASSES
-from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.errors import ParameterError, UsageError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, Voting
 from pate_cli.votes.batches import Reader
+from pate_cli.votes.beside.pool import Pool, pool_of
 from pate_cli.votes.beside.query_list import Queries, QueryList, query_list
 from pate_cli.votes.groups import Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.names import LabelNames, names_of
@@ -43,6 +44,7 @@ class Reading:
     groups: TeacherGroups | None = None
     voting: Voting | None = None
     id_column: str | None = None
+    pool: Pool | None = None
 
     def __post_init__(self) -> None:
         for name in ("classes", "teachers", "batch_rows"):
@@ -65,6 +67,11 @@ class Reading:
         if self.groups is not None and self.teachers not in (None, len(self.groups)):
             raise ParameterError(
                 f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
+            )
+        if self.pool is not None and self.multilabel:
+            raise UsageError(
+                "`pool` is for one label a query: votes on several labels are not pooled; give "
+                "those on each label as votes of their own, whether it is true"
             )
         if self.voting is None:
             return
@@ -92,6 +99,7 @@ class Reading:
         groups: Groups | None,
         voting: Voting | str | None,
         id_column: str | None,
+        pool: Any,
     ) -> Self:
         """What the arguments of `open_votes` say; files that they name are read.
 
@@ -112,6 +120,7 @@ class Reading:
             groups=None if groups is None else teacher_groups(groups),
             voting=None if voting is None else Voting(voting),
             id_column=id_column,
+            pool=None if pool is None else pool_of(pool, id_column=id_column),
         )
 
     @property
@@ -128,6 +137,27 @@ class Reading:
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, where the names are not those of several labels."""
         return None if self.multilabel else self.names
+
+    @property
+    def by_teacher(self) -> bool:
+        """Whether it matters which vote is whose."""
+        return self.groups is not None or self.pool is not None
+
+    @property
+    def with_list(self) -> Reading:
+        """With the queries of the pool, if there is one, as the list of those that are asked.
+
+        VoteError where it does not name them, and no list does.
+        """
+        if self.pool is None or self.queries is not None:
+            return self
+        listed = self.pool.listed
+        if listed is None:
+            raise VoteError(
+                "the pool must name its queries where votes are in long form: give a table with "
+                "`query_id` and `cluster`, or `queries` in the order of the pool"
+            )
+        return replace(self, queries=listed)
 
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import at_least_one
-from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, PublicFact, Voting
 from pate_cli.files.inputs import Inputs
 from pate_cli.votes.batches import Reader, VoteBatch
+from pate_cli.votes.beside.pool import Members
 from pate_cli.votes.beside.prior import Prior, PriorReader
 from pate_cli.votes.groups import Group
 from pate_cli.votes.names import shown
@@ -38,6 +39,25 @@ class PriorFacts:
 
 
 @dataclass(frozen=True)
+class PoolFacts:
+    """What is public about a pool: the clusters that queries are in, each asked as one.
+
+    Attributes:
+        clusters: how many there are.
+        queries: how many queries they hold.
+        sha256: of its file, in hexadecimal.
+    """
+
+    clusters: int
+    queries: int
+    sha256: str
+
+    def texts(self) -> dict[str, str]:
+        """What a file of labels says of it."""
+        return {f"pool_{name}": str(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
 class Facts:
     """What is public about votes beside their shape, and goes with all that is said of a run.
 
@@ -47,6 +67,7 @@ class Facts:
         label_names: what the classes are called, class 0 first; None for their numbers.
         label_set: the labels of a query, where it has several.
         prior: a public prior that votes, too.
+        pool: clusters of queries, where the rows are these.
     """
 
     read_off: tuple[PublicFact, ...] = ()
@@ -54,6 +75,7 @@ class Facts:
     label_names: tuple[str, ...] | None = None
     label_set: LabelSet | None = None
     prior: PriorFacts | None = None
+    pool: PoolFacts | None = None
 
     @property
     def of_round(self) -> dict[str, Any]:
@@ -63,6 +85,7 @@ class Facts:
             "groups": self.groups,
             "label_set": self.label_set,
             "prior": self.prior,
+            "pool": self.pool,
         }
 
 
@@ -95,6 +118,9 @@ class VoteFile:
     `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
     query and a label, and `rows_per_query` of them are one query of the file.
 
+    With a `pool` its rows are clusters, in order of their first query in the pool, and `queries`
+    counts them; `members` are the queries of the votes.
+
     It can be pickled: a copy in another process reads the same votes, with the same checks, and
     infers nothing again.
     """
@@ -116,6 +142,8 @@ class VoteFile:
     id_column: str | None = None
     read: Inputs = field(default_factory=Inputs, repr=False, compare=False)
     prior: PriorFacts | None = None
+    pool: PoolFacts | None = None
+    members: Members | None = field(default=None, repr=False, compare=False)
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -125,6 +153,10 @@ class VoteFile:
             count = sum(group.teachers for group in self.groups)
             who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
         shape = f"{self.queries} queries x {self.classes} classes"
+        if self.pool is not None:
+            shape = (
+                f"{self.pool.queries} queries in {self.queries} clusters x {self.classes} classes"
+            )
         if self.label_set is not None:
             shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
             binary = self.label_set.voting is Voting.BINARY
@@ -136,7 +168,7 @@ class VoteFile:
         line = f"{self.name}: {shape}, {who}, layout {self.layout} ({how})"
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
-        if self.layout is Layout.LONG:
+        if self.layout is Layout.LONG and self.pool is None:
             order = "the list of queries" if self.rows_listed else self.id_column or "query_id"
             line += f", in order of {order}"
         if self.rows_from_data:
@@ -148,8 +180,8 @@ class VoteFile:
     def unnamed_rows(self, limit: int | None = None) -> int:
         """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
 
-        Of the first `limit` rows, or all; in long form of all rows of the file. Reads them once
-        more, where votes are words.
+        Of the first `limit` rows, or all; in long form, and with a pool, of all rows of the file.
+        Reads them once more, where votes are words.
         """
         stop = self.queries if limit is None else min(limit, self.queries)
         return self.reader.unnamed_rows(stop)
@@ -171,7 +203,22 @@ class VoteFile:
     @property
     def facts(self) -> Facts:
         """What is public about it beside its shape."""
-        return Facts(self.read_off, self.groups or (), self.class_names, self.label_set, self.prior)
+        return Facts(
+            self.read_off,
+            self.groups or (),
+            self.class_names,
+            self.label_set,
+            self.prior,
+            self.pool,
+        )
+
+    def refuse_pooled(self, name: str) -> None:
+        """UsageError for a parameter of this name, which is of queries, beside a pool."""
+        if self.pool is not None:
+            raise UsageError(
+                f"`{name}` does not go with `pool`: it is of queries, and what is asked are "
+                "clusters of them"
+            )
 
     def with_prior(self, prior: Prior, weight: int) -> VoteFile:
         """The same with the votes of a public prior in every histogram.
@@ -183,7 +230,9 @@ class VoteFile:
         Raises:
             VoteError: the prior is of something else, or there is one already, whose votes the
                 weight would leave out.
+            UsageError: the rows are clusters.
         """
+        self.refuse_pooled("prior")
         if self.prior is not None:
             raise VoteError("these votes have a prior already; give one")
         found = prior.named(self.class_names, self.classes)

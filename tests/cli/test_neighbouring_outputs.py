@@ -469,6 +469,52 @@ def test_a_teacher_that_votes_alone_can_leave(write):
     assert differ_only_in_what_is_paid_for(before, after) <= {0, 5}
 
 
+CLUSTER = np.array([0, 1, 0, 2, 1, 2, 0, 3, 1])
+
+
+def in_clusters(write):
+    """The same votes, with a public pool of their queries."""
+
+    def written(labels, path):
+        rows = [f"{query},{cluster}" for query, cluster in zip(IDS, CLUSTER, strict=True)]
+        path.with_name("pool.csv").write_text("\n".join(["query_id,cluster", *rows]) + "\n")
+        return [*write(labels, path), "--pool", "pool.csv"]
+
+    written.__name__ = write.__name__
+    return written
+
+
+def clusters_voted(labels):
+    """How often the teacher in whom neighbours differ said what in each cluster."""
+    return [
+        [
+            int(np.count_nonzero(labels[cluster == CLUSTER, ONE] == label))
+            for label in range(CLASSES)
+        ]
+        for cluster in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [a_column_a_teacher, lists_with_nulls, long_form, a_part_a_teacher],
+    ids=lambda write: write.__name__,
+)
+@pytest.mark.parametrize(
+    "way", [TO_FILES, [*TO_FILES, "--max-queries", 2], ["--dry-run"]], ids=["all", "two", "dry"]
+)
+def test_clusters_of_queries(write, way):
+    """Of a cluster in which the teacher says as much of everything, no label may differ."""
+    before = left_by(VOTES, in_clusters(write), [*CHEAP, *way])
+    assert before.code == 0, before.stderr
+    for labels in NEIGHBOURS.values():
+        after = left_by(labels, in_clusters(write), [*CHEAP, *way])
+        rows = differ_only_in_what_is_paid_for(before, after)
+        pairs = zip(clusters_voted(VOTES), clusters_voted(labels), strict=True)
+        turned = [number for number, (one, two) in enumerate(pairs) if one != two]
+        assert rows <= set(np.flatnonzero(np.isin(CLUSTER, turned)).tolist())
+
+
 random_votes = hnp.arrays(
     np.int64, (QUERIES, TEACHERS), elements=st.integers(GONE, CLASSES - 1), fill=st.just(1)
 )

@@ -14,7 +14,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.schema import report_schema
 
 # Of most reports.
-ABSENT = ("prior", "groups", "earlier_draws", "external", "met_target", "unsettled")
+ABSENT = ("prior", "pool", "groups", "earlier_draws", "external", "met_target", "unsettled")
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 
 
@@ -111,6 +111,7 @@ TESTED = {
     "bound": "two-tail",
 }
 
+POOL = {"clusters": 3, "queries": 9, "sha256": "0" * 64, "presupposed": "x"}
 PRIOR = {"weight": 12, "guesses": 3, "sha256": "0" * 64, "presupposed": "x"}
 
 # What a slip could put into a report: each must be refused.
@@ -138,6 +139,14 @@ SLIPS = {
     "a prior without a vote": lambda r: r.update(prior=PRIOR | {"weight": 0}),
     "a hash that is none": lambda r: r.update(prior=PRIOR | {"sha256": "0" * 63}),
     "a guess": lambda r: r.update(prior=PRIOR | {"guess": [1, 0]}),
+    "a pool without its size": lambda r: r.update(
+        pool={name: fact for name, fact in POOL.items() if name != "queries"}
+    ),
+    "a cluster": lambda r: r.update(pool=POOL | {"names": ["c1"]}),
+    "a pool of less than nothing": lambda r: r.update(pool=POOL | {"clusters": -1}),
+    "a hash of a pool that is none": lambda r: r["rounds"][0].update(
+        pool={"clusters": 3, "queries": 9, "sha256": "x"}
+    ),
     "order 1": lambda r: r["data_independent"].update(order=1),
 }
 

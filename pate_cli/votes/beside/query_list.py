@@ -31,23 +31,25 @@ class QueryList:
     Attributes:
         ids: numbers below 2^63 or texts, each once, at least one: int64 [queries], or a tuple.
         digits: numbers may stand as text, for CSV does not tell one from the other.
+        noun: what messages call it.
     """
 
     ids: Ids
     digits: bool = False
+    noun: str = "the list of queries"
 
     def __post_init__(self) -> None:
         ids: list[Any] = self.ids.tolist() if isinstance(self.ids, np.ndarray) else [*self.ids]
         kinds = {type(query) for query in ids}
         if kinds not in ({int}, {str}):
-            raise VoteError("the list of queries must hold whole numbers, or texts, one a row")
+            raise VoteError(f"{self.noun} must hold whole numbers, or texts, one a row")
         if kinds == {int}:
             large = [not -_LARGEST_ID - 1 <= query <= _LARGEST_ID for query in ids]
             if any(large):
-                raise VoteError(f"the list of queries: row {large.index(True)} is above 2^63 - 1")
+                raise VoteError(f"{self.noun}: row {large.index(True)} is above 2^63 - 1")
             object.__setattr__(self, "ids", np.array(ids, dtype=np.int64))
         # Each id once: refuses the first that occurs again.
-        SideRows("the list of queries", len(ids), ids)
+        SideRows(self.noun, len(ids), ids)
 
     def named_by(self, *, numbers: bool) -> Ids:
         """The ids as the votes name queries, by numbers or by texts.
@@ -59,12 +61,12 @@ class QueryList:
             return self.ids
         if not (numbers and self.digits):
             here, there = ("numbers", "texts") if numbers else ("texts", "numbers")
-            raise VoteError(f"the votes name queries by {here}, the list of queries by {there}")
+            raise VoteError(f"the votes name queries by {here}, {self.noun} by {there}")
         texts = list(self.ids)
         bad = [not _DIGITS.fullmatch(text) or abs(int(text)) > _LARGEST_ID for text in texts]
         if any(bad):
             raise VoteError(
-                f"the list of queries: row {bad.index(True)} is no number, but the votes name "
+                f"{self.noun}: row {bad.index(True)} is no number, but the votes name "
                 "queries by numbers"
             )
         return np.array([int(text) for text in texts], dtype=np.int64)

@@ -15,6 +15,7 @@ from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
 from pate_cli.votes.layouts.labels import LabelsLayout
 from pate_cli.votes.layouts.multilabel import MultilabelLayout
 from pate_cli.votes.layouts.scores import ScoresLayout
+from pate_cli.votes.pooled import pooled
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.sources.table import VoteTable
@@ -31,8 +32,10 @@ def vote_file(source: Opened, reading: Reading) -> VoteFile:
         PateError: as `open_votes` does.
     """
     if isinstance(source, VoteTable):
-        return _of_table(source, reading)
-    return _of_array(source, reading)
+        file = _of_table(source, reading)
+    else:
+        file = _of_array(source, reading)
+    return file if reading.pool is None else pooled(file, reading, reading.pool)
 
 
 def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
@@ -70,7 +73,7 @@ def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
         table,
         gaps_allowed=reading.teachers is not None,
         names=reading.names,
-        placed=reading.groups is not None,
+        placed=reading.by_teacher,
         teachers=reading.teachers,
     )
     layout = reading.layout

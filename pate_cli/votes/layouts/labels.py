@@ -9,7 +9,7 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix, ReadFrom, VoteBatch
-from pate_cli.votes.checks import check_labels, first_bad, histograms_of
+from pate_cli.votes.checks import Ids, check_labels, first_bad, histograms_of
 from pate_cli.votes.layouts.orientation import check_two_sides
 from pate_cli.votes.reading import Reading, batch_size
 from pate_cli.votes.vote_file import VoteFile
@@ -68,10 +68,25 @@ class LabelsLayout(ReadFrom[Matrix]):
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
+        for row, ids, labels in self.said(start, stop):
+            yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
+
+    @property
+    def voters(self) -> int:
+        """Entries of a row; see RollCall."""
+        return self.source.width
+
+    @property
+    def counted(self) -> LabelsLayout:
+        """Itself, which holds no votes; see RollCall."""
+        return self
+
+    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
+        """See RollCall."""
         blocks = self.source.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
             check_labels(labels, row, self.source.where, classes=self.classes)
-            yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
+            yield row, ids, labels
 
     def unnamed_rows(self, stop: int) -> int:
         """See Reader; reads them once more."""

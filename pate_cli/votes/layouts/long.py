@@ -8,7 +8,7 @@ make sparse histograms, a number per vote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,16 @@ from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, Sparse
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import VoteBatch
-from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
+from pate_cli.votes.beside.query_list import QueryList
+from pate_cli.votes.checks import (
+    ABSENT,
+    Ids,
+    Where,
+    first_bad,
+    narrow_labels,
+    whole_labels,
+    whole_numbers,
+)
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
 from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, unnamed, votes_of
 from pate_cli.votes.layouts.labels import LARGEST_LABEL_SEEN, classes_of
@@ -41,7 +50,8 @@ MOST_BYTES = 1 << 32
 class LongLayout:
     """Histograms [queries, classes] that were counted on opening, in batches of `size`.
 
-    unnamed: rows of the files with a vote in words that is no label name.
+    unnamed: rows of the files with a vote in words that is no label name. votes: who said what,
+    [queries, teachers], where that is wanted; weights: of these teachers.
     """
 
     name: str
@@ -49,11 +59,13 @@ class LongLayout:
     counts: Histograms
     size: int
     unnamed: int = 0
+    votes: NDArray[np.signedinteger[Any]] | None = None
+    weights: Ints | None = None
 
     @classmethod
     def file(cls, table: VoteTable, reading: Reading) -> VoteFile:
         """Votes of a table with a row for each, counted now."""
-        name = table.where.name
+        name, reading = table.where.name, reading.with_list
         votes = _counted(table, reading) if table.rows else _nobody(table, reading)
         classes = reading.classes or classes_of(votes.top, name)
         teachers = reading.teachers or votes.teachers
@@ -69,8 +81,28 @@ class LongLayout:
                 counts=votes.counts,
                 size=reading.size(reading.drawn(classes, teachers)),
                 unnamed=votes.unnamed,
+                votes=votes.said,
+                weights=votes.weights,
             ),
         )
+
+    @property
+    def voters(self) -> int:
+        """See RollCall."""
+        return 0 if self.votes is None else self.votes.shape[1]
+
+    @property
+    def counted(self) -> LongLayout:
+        """See RollCall."""
+        return replace(self, votes=None)
+
+    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
+        """See RollCall; nothing where it was not kept."""
+        if self.votes is None:
+            return
+        for first in range(start, stop, self.size):
+            end = min(first + self.size, stop)
+            yield first, self.ids[first:end], self.votes[first:end].astype(np.int64)
 
     @property
     def portable(self) -> bool:
@@ -109,7 +141,7 @@ class _LongVotes:
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
-    unnamed: rows whose text is no name.
+    unnamed: rows whose text is no name. said, weights: as `votes` and `weights` of LongLayout.
     """
 
     ids: Ids
@@ -117,6 +149,8 @@ class _LongVotes:
     teachers: int
     top: int
     unnamed: int = 0
+    said: NDArray[np.signedinteger[Any]] | None = None
+    weights: Ints | None = None
 
 
 @dataclass
@@ -157,7 +191,8 @@ def _nobody(table: VoteTable, reading: Reading) -> _LongVotes:
     tally = _Dense(len(ids), classes) if classes <= DENSE_CLASSES else _Sparse(len(ids), classes)
     none = np.zeros(0, dtype=np.int64)
     tally.add(none, none)
-    return _LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
+    said = None if reading.pool is None else narrow_labels((len(ids), 0), classes, table.where.name)
+    return _LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0, said=said)
 
 
 def _fixed(counts: Histograms) -> Histograms:
@@ -202,7 +237,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
             named = asked.named_by(numbers=pa.types.is_integer(ids.type))
             queries.ids, listed = pa.array(named, type=ids.type), True
         if listed:
-            _refuse_others(ids, queries.ids, row, where, _UNASKED)
+            _refuse_others(ids, queries.ids, row, where, _unasked(asked))
         else:
             queries.learn(ids)
         its_teachers = ids_of(batch.column(TEACHER), TEACHER, row, where)
@@ -228,24 +263,42 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         queries.sort()
     width = top + 1 if classes is None else classes
     weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
-    counts, rows, first_votes = _count(table, queries, voters, width, weights, label_column)
+    said = None
+    if reading.pool is not None:
+        said = narrow_labels((len(queries.ids), found), width, where.name)
+    counts, rows, first_votes = _count(table, queries, voters, width, weights, label_column, said)
     if teachers is None and (rows != found).any():
         row = int(first_votes[rows != found].min())
         if row == table.rows:
             query = int(np.argmax(rows != found))
             raise VoteError(
-                f"{where.name}: nobody voted on the query of row {query} of the list of queries; "
+                f"{where.name}: nobody voted on the query of row {query} of {_list(asked)}; "
                 "if teachers may be missing, give `teachers` N"
             )
         raise VoteError(
             f"{where.at(row)} is the first vote of a query that not all {found} teachers voted "
             "on; if teachers may be missing, give `teachers` N"
         )
-    return _LongVotes(plain_ids(queries.ids), _fixed(counts), found, top, without_name)
+    return _LongVotes(
+        plain_ids(queries.ids),
+        _fixed(counts),
+        found,
+        top,
+        without_name,
+        said,
+        None if groups is None else weights,
+    )
 
 
-_UNASKED = "on a query that is not in the list of queries"
 _UNGROUPED = "of a teacher that is in none of `groups`"
+
+
+def _unasked(asked: QueryList | None) -> str:
+    return f"on a query that is not in {_list(asked)}"
+
+
+def _list(asked: QueryList | None) -> str:
+    return "the list of queries" if asked is None else asked.noun
 
 
 def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:
@@ -262,8 +315,12 @@ def _count(
     classes: int,
     weights: Ints,
     label_column: _LabelColumn,
+    said: NDArray[np.signedinteger[Any]] | None,
 ) -> tuple[Histograms, Ints, Ints]:
-    """Return the histograms, and how many rows each query has and the first of them."""
+    """Return the histograms, and how many rows each query has and the first of them.
+
+    `said` [queries, teachers] is filled, where it is there.
+    """
     where, query_id = table.where, table.columns.query
     rows, found = len(queries.ids), len(voters.ids)
     if max(rows * found // 8, rows * classes * 8 * (classes <= DENSE_CLASSES)) > MOST_BYTES:
@@ -284,6 +341,8 @@ def _count(
         labels = label_column.labels(batch, row, where)
         voted_on = labels != ABSENT
         tally.add((query * classes + labels)[voted_on], weights[teacher][voted_on])
+        if said is not None:
+            said[query, teacher] = labels
     return tally.histograms(), present, first_votes
 
 

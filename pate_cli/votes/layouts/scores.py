@@ -13,7 +13,7 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import ReadFrom, VoteBatch, row_numbers
-from pate_cli.votes.checks import ABSENT, Where, first_bad, histograms_of
+from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, histograms_of
 from pate_cli.votes.layouts.orientation import check_three_sides
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.npy import NpyCube
@@ -68,10 +68,24 @@ class ScoresLayout(ReadFrom[NpyCube]):
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""
         _, classes = self.source.sides
+        for first, ids, votes in self.said(start, stop):
+            yield VoteBatch(first, ids, histograms_of(votes, classes, self.weights))
+
+    @property
+    def voters(self) -> int:
+        """See RollCall."""
+        return self.source.sides[0]
+
+    @property
+    def counted(self) -> ScoresLayout:
+        """Itself, which holds no votes; see RollCall."""
+        return self
+
+    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
+        """See RollCall."""
         for first, scores in self.source.blocks(self.size, start, stop):
             votes = _best(scores, first, self.source.where, missing_allowed=self.missing_allowed)
-            ids = row_numbers(first, first + len(votes))
-            yield VoteBatch(first, ids, histograms_of(votes, classes, self.weights))
+            yield first, row_numbers(first, first + len(votes)), votes
 
 
 def _best(scores: NDArray[Any], first_row: int, where: Where, *, missing_allowed: bool) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
@@ -18,8 +19,9 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.total import total_of
 from pate_cli.disclosure.wording import worded
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
@@ -29,9 +31,12 @@ from pate_cli.run.publication import Into, Publication, publishing
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     AggregateWords,
+    CapWords,
+    ParameterWords,
     PromiseWords,
     QuoteWords,
     ReleasedWords,
+    RowWords,
     only,
     takes_keywords,
 )
@@ -75,8 +80,10 @@ def aggregate(
     """
     began = now()  # before anything is spent, should it be refused
     promise = only(PromiseWords, asked)
-    target = _Target.of(promise, delta=asked["delta"])
     places = _places(votes, asked, seeded=asked["seed"] is not None)
+    if asked["checkpoint"] is None and not getattr(into, "ledger", None):
+        promise["target_epsilon"] = _left(promise, mechanism, asked, places)
+    target = _Target.of(promise, delta=asked["delta"])
     with (
         publishing(into, records=places.paths) as place,
         requested(votes, mechanism, asked) as request,
@@ -133,6 +140,33 @@ def aggregate(
 
 def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
     return Places.of(votes, record=asked["record"], ensemble=asked["ensemble"], seeded=seeded)
+
+
+def _left(
+    promise: PromiseWords,
+    mechanism: Mechanism | MechanismChoice | str,
+    asked: QuoteWords,
+    places: Places,
+) -> float | None:
+    """The target: as given, or of a budget and nothing else all that is left of it.
+
+    Where nothing is left there is none, and the budget itself refuses the run.
+    """
+    target, budget = promise["target_epsilon"], promise["budget"]
+    alone = target is None and budget is not None and places.paths != ()
+    for group in (ReleasedWords, ParameterWords, CapWords, RowWords):
+        alone = alone and not any(only(group, asked).values())
+    plain = Analysis(promise["analysis"]) is Analysis.TIGHT and not promise["keep_ledger"]
+    ruled = isinstance(mechanism, str) and MechanismName(mechanism) in RULED
+    if isinstance(mechanism, MechanismChoice):
+        ruled = mechanism.name in RULED and not mechanism.given
+    if budget is None or not (alone and plain and ruled):
+        return target
+    check_positive("`budget`", budget)
+    runs = places.read().runs
+    spent = total_of(runs).epsilon if runs else 0.0
+    left = math.floor((budget - spent) * 1e4 + 1e-6) / 1e4
+    return left if left > 0.0 else None
 
 
 def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
@@ -213,12 +247,14 @@ def quote(
         PateError: as `aggregate` would.
     """
     promise = only(PromiseWords, asked)
+    places = _places(votes, asked, seeded=False)
+    promise["target_epsilon"] = _left(promise, mechanism, asked, places)
     target = _Target.of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
         request, account = _charged(request, promise, target, asked)
         if promise["budget"] is not None:
             planned_run = _run_of(request, account, RunKey.fresh(), now())
-            Book(_places(votes, asked, seeded=False), planned_run, budget=promise["budget"])
+            Book(places, planned_run, budget=promise["budget"])
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = account.quote(

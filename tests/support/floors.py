@@ -9,6 +9,7 @@ FLOORS = [
     ["labels", "votes"],
     ["mechanisms"],
     ["disclosure"],
+    ["planning"],
     ["run"],
     ["pricing"],
     ["published"],

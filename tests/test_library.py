@@ -248,6 +248,7 @@ def results(counts, done):
         pate.tune(
             synthetic="teachers=60,classes=3,queries=40",
             target_epsilon=8.0,
+            front=True,
             thresholds=[40.0],
             sigmas1=[30.0],
             sigmas2=[14.0],

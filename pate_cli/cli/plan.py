@@ -24,7 +24,7 @@ _goal, _prior = in_panel(GOAL), in_panel(PRIOR)
 
 
 @dataclass(frozen=True)
-class QuestionOptions:
+class PlannedRunOptions:
     """What is known, and what is asked."""
 
     teachers: Annotated[
@@ -94,7 +94,7 @@ class PlanViewOptions(ViewOptions):
 @spread
 def plan(
     *,
-    asked: QuestionOptions,
+    asked: PlannedRunOptions,
     teachers_per_record: TeachersPerRecord = 1,
     groups: Annotated[
         Path | None,

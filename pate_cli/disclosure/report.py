@@ -365,7 +365,7 @@ class RefusedError(PateError):
     privacy, too: publish its `report`, and count it.
 
         >>> votes = [[40, 38, 22]] * 30
-        >>> given = {"layout": "counts", "max_queries": 30, "seed": 1}
+        >>> given = {"layout": "counts", "max_queries": 30, "sigma2": 16, "seed": 1}
         >>> try:
         ...     pate.aggregate(votes, "gnmax", target_epsilon=0.5, **given)
         ... except pate.RefusedError as refusal:

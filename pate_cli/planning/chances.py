@@ -32,7 +32,7 @@ _STEPS = 36
 
 
 @dataclass(frozen=True, eq=False)
-class RowCosts:
+class MadeUpCosts:
     """What each made-up query costs within each distance, for a mechanism and some orders.
 
     Attributes:
@@ -109,8 +109,8 @@ class RowCosts:
         return passing([self], plan, rows)[0]
 
 
-def passing(several: Sequence[RowCosts], plan: TargetPlan, rows: Ints) -> list[Floats]:
-    """`RowCosts.chances` of several mechanisms at the same orders, at once."""
+def passing(several: Sequence[MadeUpCosts], plan: TargetPlan, rows: Ints) -> list[Floats]:
+    """`MadeUpCosts.chances` of several mechanisms at the same orders, at once."""
     stretches = [
         (place, start, stop, number / (stop - start))
         for place, number in enumerate(rows.tolist())

@@ -14,7 +14,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.planning.chances import RowCosts
+from pate_cli.planning.chances import MadeUpCosts
 from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement, Ensembles
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, ceiling_of, choose, looked, spread
@@ -113,10 +113,10 @@ def _look(
     setting = setting_of(mechanism)
     bound = settled_bound(bound, mechanism, rows=int(rows.max()), orders=plan.orders)
     if setting is not None and bound is Bound.CONDITIONAL:
-        (costs,) = RowCosts.by_pairs(ensembles, [setting], plan, bound=bound)
+        (costs,) = MadeUpCosts.by_pairs(ensembles, [setting], plan, bound=bound)
         costs = replace(costs, ceiling=ceiling_of(mechanism, plan))
     else:
-        costs = RowCosts.by_lattice(ensembles, mechanism, plan)
+        costs = MadeUpCosts.by_lattice(ensembles, mechanism, plan)
     chances = costs.chances(plan, rows)
     if setting is not None:
         return looked(ensembles, setting, chances, rows)

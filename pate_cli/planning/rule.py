@@ -27,7 +27,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.chances import RowCosts, passing
+from pate_cli.planning.chances import MadeUpCosts, passing
 from pate_cli.planning.ensembles import Ensembles
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.pairs import PairTable
@@ -144,7 +144,7 @@ class _Lookout:
         """What settings give at several numbers of rows; a ceiling, if one is known, is theirs."""
         if not settings:
             return {}
-        costs = RowCosts.by_pairs(
+        costs = MadeUpCosts.by_pairs(
             self.ensembles, settings, self.plan, bound=self.bound, known=self.tables
         )
         if ceiling is not None:

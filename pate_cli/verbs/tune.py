@@ -134,20 +134,28 @@ def _searches(
     goals: Sequence[Goal],
     prior_weights: Sequence[Amount | float | str] | None,
 ) -> list[OneWay]:
-    """One for each goal, over weights of the prior if there is one."""
+    """One for each goal, over weights of the prior if there is one.
+
+    Settings without a test are for targets.
+    """
+    grids = [
+        replace(grid, untested=grid.untested and goal.release is ReleaseKind.TARGET)
+        for goal in goals
+    ]
+    ways = list(zip(grids, goals, strict=True))
     if sample.guesses is None:
         if prior_weights is not None:
             raise UsageError("`prior_weights` goes with `prior`")
-        return [Search(sample, grid, goal) for goal in goals]
+        return [Search(sample, grid, goal) for grid, goal in ways]
     weights = PriorWeights.for_teachers(sample.teachers, prior_weights)
     if not goals[0].open:
-        return [PriorSearch(sample, grid, goal, weights) for goal in goals]
+        return [PriorSearch(sample, grid, goal, weights) for grid, goal in ways]
     if len(weights.values) > 1:
         raise UsageError(
             "a `prior` needs one of `prior_weights`, or a goal to choose among several: "
             "`target_epsilon` or `answers`"
         )
-    return [Search(sample.under(weights.values[0]), grid, goal) for goal in goals]
+    return [Search(sample.under(weights.values[0]), grid, goal) for grid, goal in ways]
 
 
 def _searched(

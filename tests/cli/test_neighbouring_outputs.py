@@ -565,7 +565,7 @@ WAYS = {
     "target, out of reach": [*FLIP, "--target-epsilon", 60, "--budget", 1],
     "target, dry": [*FLIP, "--target-epsilon", 10, "--dry-run"],
     "target, refused": [*FLIP, "--target-epsilon", 0.9, "--max-queries", 9],
-    "target, passed": [*GNMAX, "--target-epsilon", 6, "--max-queries", 4],
+    "target, passed": [*GNMAX, "--sigma2", 1.92, "--target-epsilon", 6, "--max-queries", 4],
     "confident, upper": ["--release", "upper", "--order", 4],
     "gnmax, unbiased": [*GNMAX, "--release", "unbiased", "--order", 4, "--quiet"],
     "permute-and-flip, upper": [*FLIP, "--release", "upper"],

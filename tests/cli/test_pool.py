@@ -31,7 +31,7 @@ SAID = np.where(
     RIGHT[NEAR][:, None],
     RANDOM.integers(0, CLASSES, size=(QUERIES, TEACHERS)),
 )
-NOISE = ["--threshold", 24, "--sigma1", 6, "--sigma2", 2, "--classes", CLASSES]
+NOISE = ["--threshold", 24, "--sigma1", 8, "--sigma2", 2.7, "--classes", CLASSES]
 FIRST = list(dict.fromkeys(NEAR.tolist()))
 """Clusters in order of their first query."""
 
@@ -131,7 +131,7 @@ def test_it_costs_what_as_many_queries_cost(pate, votes, pool):
         done_of(pate("aggregate", votes, "--pool", pool, *NOISE, "--report", "r.json", *flags))
         epsilon = json.loads(Path("r.json").read_text())["epsilon"]
         choice = pate_library.ConfidentGNMax(
-            teachers=TEACHERS, classes=CLASSES, threshold=24, sigma1=6, sigma2=2
+            teachers=TEACHERS, classes=CLASSES, threshold=24, sigma1=8, sigma2=2.7
         )
         counts = np.tile([TEACHERS, 0, 0, 0], (CLUSTERS, 1))
         assert pate_library.quote(counts, choice, layout="counts").epsilon == epsilon

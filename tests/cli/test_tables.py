@@ -143,7 +143,7 @@ MADE_UP = {"made_up_epsilon": 1234.5678, "data_independent_epsilon": 2345.6789}
 RULE = {
     "queries": 12_000_000,
     "meets_target": False,
-    "tune_command": "pate tune --queries 12",
+    "plan_command": "pate plan --queries 12",
     "target_epsilon": 1.23456,
     "rule_of_thumb": {"order": 123.456, "beta": 0.00123456, "sigma_release": 1234.56} | MADE_UP,
     "public_rule": {"order": 234.567, "beta": 0.00234567, "sigma_release": 2345.67} | MADE_UP,

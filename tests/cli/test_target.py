@@ -17,13 +17,16 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
-from pate_cli.disclosure.target import Reference, TargetPlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
 from pate_cli.votes import VoteFile
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
-BARE = ("--max-queries", 60, "--bound", "two-tail")
+SETTINGS = ("--threshold", 32, "--sigma1", 24, "--sigma2", 6.4)
+ROWS = ("--max-queries", 60, "--bound", "two-tail")
+BARE = (*ROWS, *SETTINGS)
 ALL = (*BARE, "--spend", RECORD)
 
 
@@ -281,16 +284,49 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
-    rows = Reference(MECHANISM).rows(TargetPlan.of(0.6, delta=1e-5), 60)
-    report = json.loads(pate("aggregate", votes, "--target-epsilon", 0.6).stdout)
+    plan = TargetPlan.of(0.6, delta=1e-5)
+    rows = likely_rows(MECHANISM, plan, bound=Bound.AUTO, available=60)
+    report = json.loads(pate("aggregate", votes, "--target-epsilon", 0.6, *SETTINGS).stdout)
     assert report["queries"] == rows < 60
 
 
-def test_a_dry_run_tells_the_chance_of_a_made_up_ensemble(pate, votes, folder):
+def test_without_settings_the_target_decides_them(pate, votes, heads):
+    heads(refuse=False)
+    plan = TargetPlan.of(1.5, delta=1e-5)
+    found = settings_for(ensembles_for(MECHANISM), plan, available=60)
+    report = json.loads(pate("aggregate", votes, "--target-epsilon", 1.5).stdout)
+    assert report["queries"] == found.queries
+    settled = {name: report["mechanism"][name] for name in found.setting.parameters}
+    assert settled == found.setting.parameters
+    part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
+    report = json.loads(pate("aggregate", votes, "--target-epsilon", 1.5, *part).stdout)
+    assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
+    found = settings_for(ensembles_for(MECHANISM), plan, asked=20, given={"sigma1": 30.0})
+    assert report["mechanism"]["sigma2"] == found.setting.sigma2
+
+
+def test_a_budget_and_nothing_else_is_a_target(pate, votes, heads):
+    heads(refuse=False)
+    words = ("aggregate", votes, "--spend", RECORD, "--force")
+    assert json.loads(pate(*words, "--budget", 1).stdout)["tested"]["target"] == 1.0
+    report = json.loads(pate(*words, "--budget", 2.5).stdout)
+    assert report["tested"]["target"] == 1.5
+    assert report["spent"]["epsilon"] <= 2.5
+    done = pate(*words, "--budget", 2.5)
+    assert done.exit_code == 5
+    assert "the budget is 2.5" in done.stderr
+    # With settings it is a limit, as ever.
+    assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
+
+
+def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "--dry-run")
     found = json.loads(done.stdout)["target"]
     plan = TargetPlan.of(1.5, delta=1e-5)
-    assert found["reference_chance"] == pytest.approx(Reference(MECHANISM).chance(plan, 60))
+    expected = forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, queries=60)
+    assert found["chances"] == expected.named()
+    worst, best = (found["chances"][end]["chance"] for end in ("worst", "best"))
+    assert worst <= found["chances"]["mean"] <= best
     assert (found["needed"], found["refusal_epsilon"]) == (True, 0.75)
     assert names(folder) == []
 
@@ -321,7 +357,7 @@ def test_what_makes_no_sense(pate, votes, folder, words, message):
 
 
 def test_a_composition_meets_a_target_or_is_refused(pate, votes):
-    words = ("aggregate", votes, "--mechanism", "stability", *ALL, "--force")
+    words = ("aggregate", votes, "--mechanism", "stability", *ROWS, "--spend", RECORD, "--force")
     assert pate(*words, "--target-epsilon", 500).exit_code == 0
     done = pate(*words, "--target-epsilon", 0.5)
     assert done.exit_code == 5
@@ -331,7 +367,8 @@ def test_a_composition_meets_a_target_or_is_refused(pate, votes):
 @pytest.mark.parametrize("mechanism", ["gnmax", "lnmax", "permute-and-flip"])
 def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     asked = heads(refuse=False)
-    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ALL)
+    noise = ("--sigma2", 6.4) if mechanism == "gnmax" else ()
+    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ROWS, *noise)
     assert pate("aggregate", votes, *words).exit_code == 0
     assert len(asked) == 1
 

@@ -1,4 +1,4 @@
-"""Targets: profiles and chances against figures computed elsewhere, and the public rule."""
+"""Targets: profiles and chances against figures computed elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pate_cli.disclosure.profile import (
     settled_bound,
     states_for,
 )
-from pate_cli.disclosure.target import LIKELY, Reference, TargetPlan, most_rows
+from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.run.passes import CountsPasses
@@ -236,18 +236,6 @@ def test_whatever_costs_nobody_knows_passes_less_often_than_delta(delta):
 def test_half_a_target_is_the_price_of_a_refusal():
     assert TargetPlan.of(1.5, delta=1e-5).refusal_epsilon == 0.75
     assert TargetPlan.of(1.5, delta=1e-5, refusal_epsilon=1.2).at(3.0).refusal_epsilon == 2.4
-
-
-def test_rows_by_the_public_rule_are_likely_to_pass_and_grow_with_the_target():
-    reference = Reference(MNIST)
-    rows = []
-    for epsilon in (0.8, 1.5, 3.0):
-        plan = TargetPlan.of(epsilon, delta=1e-5)
-        rows.append(reference.rows(plan, 10**6))
-        assert reference.chance(plan, rows[-1]) >= LIKELY
-        assert reference.rows(plan, 100) == min(100, rows[-1])
-    assert rows == sorted(rows)
-    assert rows[0] < rows[-1]
 
 
 def test_the_most_rows_of_a_test():

@@ -11,7 +11,7 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, lattice_states, states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.chances import RowCosts, at_every_distance
+from pate_cli.planning.chances import MadeUpCosts, at_every_distance
 from pate_cli.planning.ensembles import Agreement, Ensembles
 from pate_cli.planning.setting import Setting
 
@@ -34,7 +34,7 @@ def test_chances_of_pairs_are_near_those_of_the_bound(two):
     """The coin of a run over the same stretches, by the bound that a run uses."""
     setting = Setting(42.0, 24.0, 14.0)
     mechanism = two.sample.mechanism(setting)
-    (costs,) = RowCosts.by_pairs(two, [setting], PLAN, bound=Bound.CONDITIONAL)
+    (costs,) = MadeUpCosts.by_pairs(two, [setting], PLAN, bound=Bound.CONDITIONAL)
     rows = np.array([40, 80])
     found = costs.chances(PLAN, rows)
     ceiling = mechanism.worst_rdp(queries=1, answers=1, orders=PLAN.orders)
@@ -56,7 +56,7 @@ def test_chances_of_pairs_are_near_those_of_the_bound(two):
 
 def test_chances_on_the_lattice_are_those_of_a_profile(two):
     mechanism = LNMax(60, 2, laplace_scale=8.0)
-    costs = RowCosts.by_lattice(two, mechanism, PLAN)
+    costs = MadeUpCosts.by_lattice(two, mechanism, PLAN)
     number = two.each
     orders = PLAN.decisive_orders
     ceiling = mechanism.worst_rdp(queries=number, answers=number, orders=orders)
@@ -71,7 +71,7 @@ def test_chances_on_the_lattice_are_those_of_a_profile(two):
 
 def test_fewer_rows_pass_more_often_and_few_enough_always(two):
     setting = Setting(42.0, 24.0, 14.0)
-    (costs,) = RowCosts.by_pairs(two, [setting], PLAN, bound=Bound.CONDITIONAL)
+    (costs,) = MadeUpCosts.by_pairs(two, [setting], PLAN, bound=Bound.CONDITIONAL)
     found = costs.chances(PLAN, np.array([1, 20, 160, 2000, 100_000]))
     assert np.all(found[:, 0] == 1.0)
     assert np.all(np.diff(found.mean(axis=0)) <= 0.0)
@@ -86,9 +86,7 @@ def test_a_record_of_several_votes_costs_as_one_among_fewer_teachers():
         for k in (1, 4)
     )
     costs = [
-        RowCosts.by_pairs(each, [Setting(24.0 * k, 9.0 * k, 6.0 * k)], PLAN, bound=Bound.TWO_TAIL)[
-            0
-        ]
+        MadeUpCosts.by_pairs(each, [_scaled(k)], PLAN, bound=Bound.TWO_TAIL)[0]
         for each, k in ((few, 1), (many, 4))
     ]
     one, four = (each.costs[1, 0].mean() for each in costs)

@@ -54,7 +54,7 @@ class PlannedRunOptions:
             "--agreement",
             metavar="LOW:HIGH",
             help="How often a teacher is right on average: a share or a range. Default: 0.5:0.95, "
-            "of two classes 0.6:0.95.",
+            "of two classes 0.65:0.95.",
         ),
     ] = None
     mechanism: Annotated[

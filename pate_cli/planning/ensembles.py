@@ -52,7 +52,7 @@ class Agreement:
     @classmethod
     def unknown(cls, classes: int) -> Self:
         """Where nothing is known: no worse than half, and of two classes a little better."""
-        return cls(0.5 if classes > 2 else 0.6, 0.95)
+        return cls(0.5 if classes > 2 else 0.65, 0.95)
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -163,6 +163,7 @@ class Planned(Result):
             "command": self.command,
         }
 
+    @property
     def settings(self) -> dict[str, Any]:
         """As keywords of `aggregate`."""
         return {

@@ -45,7 +45,7 @@ def plan(
     at no votes.
 
         >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
-        >>> planned.settings()["mechanism"]
+        >>> planned.settings["mechanism"]
         <MechanismName.CONFIDENT: 'confident'>
 
     Args:
@@ -58,7 +58,7 @@ def plan(
         queries: how many queries there are; as many as it takes if left out.
         delta: δ.
         agreement: how often a teacher is right on average: a share, or (low, high), or text as
-            0.6:0.9. From 0.5 to 0.95 if left out, of two classes from 0.6.
+            0.6:0.9. From 0.5 to 0.95 if left out, of two classes from 0.65.
         groups: of the teachers, with weights, or a file of them; instead of `teachers`.
         teachers_per_record: k.
         prior_accuracy: how often a public prior is right, if there is to be one.

@@ -1,0 +1,144 @@
+"""`pate plan` from outside: before the first vote, and all of it public."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+import pate_cli
+from pate_cli.cli.tables import print_plan
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+
+FIFTY = ("--teachers", 50, "--classes", 3, "--queries", 40, "--target-epsilon", 2)
+KEYS = {
+    "schema_version",
+    "releasable",
+    "asked",
+    "found",
+    "teachers",
+    "votes",
+    "target_epsilon",
+    "delta",
+    "answers",
+    "meets_goal",
+    "settings",
+    "by_agreement",
+    "pass_probability",
+    "untested_epsilon",
+    "needed",
+    "more_teachers",
+    "frankly",
+    "command",
+}
+
+
+def planned(pate, *words):
+    done = pate("plan", *words)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_it_prints_runs_and_gives_about_what_it_says(pate, folder):
+    found = planned(pate, *FIFTY)
+    assert set(found) == KEYS
+    assert found["found"] == "answers"
+    assert found["releasable"] is True
+    ensemble = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8)
+    np.save(folder / "votes.npy", ensemble.draw(5)[0])
+    line = shlex.split(found["command"])
+    words = [folder / "votes.npy" if word == "VOTES" else word for word in line[1:]]
+    done = pate(*words, "--layout", "counts", "--seed", 3)
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["epsilon"] <= 2.0
+    assert report["queries"] == found["settings"]["queries"]
+    low, high = (found["by_agreement"][end]["answers"] for end in (0, -1))
+    assert low - 6 <= report["answers"] <= high + 6
+
+
+def test_a_person_gets_a_table(pate, capsys):
+    found = planned(pate, *FIFTY, "--agreement", "0.8")
+    print_plan(found)
+    shown = capsys.readouterr().out
+    assert "50 teachers, epsilon 2 at delta 1e-05: about " in shown
+    assert found["command"] in " ".join(shown.split())
+    assert "the worst pass" in shown
+
+
+def test_it_is_frank(pate, capsys):
+    words = ("--teachers", 12, "--classes", 10, "--target-epsilon", 1, "--queries", 300)
+    found = planned(pate, *words)
+    assert found["frankly"].startswith("12 teachers carry ")
+    assert found["more_teachers"]["answers"] > 4 * found["answers"]
+    print_plan(found)
+    assert found["frankly"] in " ".join(capsys.readouterr().out.split())
+
+
+def test_labels_are_counted_by_patients(pate):
+    words = ("--labels", 14, "--teachers", 100, "--target-epsilon", 3, "--queries", 60)
+    found = planned(pate, *words)
+    assert found["settings"]["rows"] <= 60 * 14
+    assert found["settings"]["queries"] == found["settings"]["rows"] // 14
+
+
+def test_unequal_teachers(pate, folder):
+    rows = ["group,weight", *["big,2"] * 10, *["small,1"] * 80]
+    (folder / "groups.csv").write_text("\n".join(rows) + "\n")
+    words = ("--groups", folder / "groups.csv", "--classes", 3, "--queries", 50)
+    found = planned(pate, *words, "--target-epsilon", 4)
+    assert (found["teachers"], found["votes"]) == (90, 100)
+    assert found["asked"]["teachers_per_record"] == 2
+
+
+def test_the_picture(pate, folder):
+    path = folder / "plan.svg"
+    done = pate("plan", *FIFTY, "--agreement", "0.8", "--plot", path)
+    assert done.exit_code == 0, done.stderr
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.read_text().lstrip().startswith("<?xml")
+    assert pate("plan", *FIFTY, "--plot", path).exit_code == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        (["--classes", 3], 2, "--teachers and --target-epsilon and --answers are left out"),
+        (["--teachers", 9, "--target-epsilon", 1], 2, "give --classes, or --labels"),
+        ([*FIFTY, "--agreement", "x"], 2, "--agreement is a share or low:high"),
+        ([*FIFTY, "--agreement", "0.9:0.6"], 2, "--agreement must be a share between 0 and 1"),
+        ([*FIFTY, "--prior-weight", "9"], 2, "--prior-weight goes with --prior-accuracy"),
+        ([*FIFTY, "--mechanism", "lnmax"], 2, "a plan is for confident or gnmax"),
+        ([*FIFTY, "--groups", "g.csv"], 2, "--teachers does not go with --groups"),
+        (
+            ["--classes", 3, "--queries", 20, "--answers", 20, "--target-epsilon", 0.2],
+            5,
+            "20 answers are out of reach",
+        ),
+    ],
+)
+def test_what_is_refused(pate, refused, words, code, line):
+    assert line in refused(pate("plan", *words), code)
+
+
+def test_from_python():
+    found = pate_cli.plan(teachers=50, classes=3, queries=40, target_epsilon=2.0, agreement=0.8)
+    votes, _ = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8).draw(1)
+    done = pate_cli.aggregate(votes, layout="counts", seed=1, **found.settings)
+    assert done.report.epsilon <= 2.0
+    with_prior = pate_cli.plan(
+        teachers=50, classes=3, queries=40, target_epsilon=2.0, prior_accuracy=0.9
+    )
+    assert with_prior.chosen.setting.prior_weight == 10
+
+
+def test_tuned_settings_are_passed_on():
+    votes, _ = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8).draw(1)
+    for given in ({"target_epsilon": 2.0}, {"target_epsilon": 3.0, "release": "none"}):
+        tuned = pate_cli.tune(votes, layout="counts", **given)
+        done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
+        assert done.report.epsilon <= given["target_epsilon"]
+        assert done.report.queries == tuned.winner.queries
+        assert done.report.warnings == ()

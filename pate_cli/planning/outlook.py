@@ -10,7 +10,7 @@ import numpy as np
 from pate_cli.core.arrays import Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, most_rows
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -66,28 +66,34 @@ def settings_for(
         start: as there, for a quick look: the price of pairs will do whatever the bound.
         bound: as a run is asked for; `auto` is settled by what comes out.
     """
-    sample, orders = ensembles.sample, plan.orders
+    sample = ensembles.sample
 
-    def chosen(by: Bound) -> Chosen:
+    def chosen(by: Bound, among: int = available) -> Chosen:
         return choose(
             ensembles,
             plan,
             bound=by,
-            available=available,
+            available=among,
             asked=asked,
             given=given,
             tested=tested,
             start=start,
         )
 
-    def settled(setting: Setting, rows: int) -> Bound:
-        return settled_bound(bound, sample.mechanism(setting), rows=rows, orders=orders)
+    def sharp(setting: Setting, rows: int) -> bool:
+        mechanism = sample.mechanism(setting)
+        settled = settled_bound(bound, mechanism, rows=rows, orders=plan.orders)
+        return settled is Bound.CONDITIONAL
 
-    any_setting = Setting(None, None, float(sample.most_votes))
-    if settled(any_setting, 1) is Bound.CONDITIONAL:
+    fewer = None
+    if sharp(Setting(None, None, float(sample.most_votes)), 1):
         found = chosen(Bound.CONDITIONAL)
-        if start is not None or settled(found.setting, found.queries) is Bound.CONDITIONAL:
+        if start is not None or sharp(found.setting, found.queries):
             return found
+        # The sharper bound takes long for so many rows: it may give more answers of fewer.
+        few = most_rows(lambda rows: sharp(found.setting, rows), available=found.queries)
+        if asked is None and few:
+            fewer = chosen(Bound.CONDITIONAL, few)
     found = chosen(Bound.TWO_TAIL)
     if start is not None:
         return found
@@ -96,7 +102,12 @@ def settings_for(
     mechanism = sample.mechanism(found.setting)
     exact = _look(ensembles, mechanism, plan, Bound.TWO_TAIL, rows)
     place = exact.best_place()
-    return replace(found, queries=int(exact.rows[place]), forecast=exact.forecast(ensembles, place))
+    found = replace(
+        found, queries=int(exact.rows[place]), forecast=exact.forecast(ensembles, place)
+    )
+    if fewer is None or fewer.forecast.mean <= found.forecast.mean:
+        return found
+    return fewer if sharp(fewer.setting, fewer.queries) else found
 
 
 def likely_rows(

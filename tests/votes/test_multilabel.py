@@ -364,12 +364,13 @@ def test_too_many_labels_for_sets_of_them():
     assert refused(ParameterError, opened) == text
 
 
-def test_limits_count_queries_and_caps_count_pairs(ballots):
+def test_limits_and_caps_count_queries(ballots):
     with open_votes(ballots, layout="multilabel") as file:
         assert file.limited(None) == 72
         assert file.limited(5) == 15
         assert file.limited(100) == 72
-        assert file.capped(5) == 5
+        assert file.capped(5) == 15
+        assert file.capped(100) == 72
         assert refused(ParameterError, file.limited, 0) == "`max_queries` must be at least 1, got 0"
         assert refused(ParameterError, file.capped, 0) == "`max_answers` must be at least 1, got 0"
 

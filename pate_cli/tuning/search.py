@@ -28,7 +28,7 @@ from pate_cli.tuning.sanitized import SanitizedPricing
 from pate_cli.tuning.settings import Grid, Place
 from pate_cli.tuning.tested import TestedPricing
 
-FINALISTS = 5
+FINALISTS = 3
 # Of grids that are not priced whole, so many values per axis at first.
 _FIRST_PER_AXIS = 3
 # Steps along a ladder of orders when little is known of the best one.
@@ -40,6 +40,8 @@ _TRIED_FOR_FLOOR = 2
 # How often the steps of a grid are halved around the best, settings priced for each time at most,
 # and how many steps σ2 may take at once to stay where enough answers agree.
 _HALVINGS, _CLOSER_POINTS, _RIDGE_STEPS = 3, 100, 3
+# Settings priced around what the rule would take, at either size of step.
+_FROM_RULE = 40
 # An order of a dear exact price takes as long as so many estimates; of so many it is told.
 _STEPS_PER_ORDER, _MOST_ORDERS = 50, 24
 # The Pareto front: numbers of answers, how far they range, and settings priced for each at most.
@@ -253,9 +255,9 @@ class Search:
         """
         starts = self._pricing.starts(self._goal) if all(self._grid.free) else ()
         if starts:
-            self.look_near(starts, progress, halvings=1)
-            best = self.best
-            self.look_near([] if best is None else [best.setting], progress, halvings=_HALVINGS)
+            self.look_near(starts, progress, halvings=1, most=_FROM_RULE)
+            near = [] if self.best is None else [self.best.setting]
+            self.look_near(near, progress, halvings=_HALVINGS, most=_FROM_RULE)
             return
         climb = self._climb(self._goal, progress)
         climb.spread()
@@ -267,12 +269,13 @@ class Search:
         progress: Progress = lambda _done: None,
         *,
         halvings: int = 0,
+        most: int = _CLOSER_POINTS,
     ) -> None:
         """Price coarsely what a climb passes from a few settings, on a grid halved so often."""
         grid = self._grid
         for _ in range(halvings if self._pricing.between and any(grid.free) else 0):
             grid = grid.finer()
-        climb = self._climb(self._goal, progress, grid=grid, most=_CLOSER_POINTS)
+        climb = self._climb(self._goal, progress, grid=grid, most=most)
         for start in starts:
             here = grid.nearest(start)
             if halvings:
@@ -412,7 +415,7 @@ class Search:
         near = [
             rough for rough in ranked if goal.missed_by(rough.epsilon, rough.expected) < _LENIENCE
         ]
-        together = 1 if near and near[0].slow else FINALISTS
+        together = 1 if goal.release is ReleaseKind.TARGET else FINALISTS
         for start in range(0, len(near), together):
             found = []
             for rough in near[start : start + together]:

@@ -23,7 +23,7 @@ from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
 from pate_cli.planning.ensembles import Ensembles
-from pate_cli.planning.rule import choose
+from pate_cli.planning.rule import Chosen, choose
 from pate_cli.planning.sample import VoteSample
 from pate_cli.planning.setting import Setting
 from pate_cli.pricing.prospect import Chances, smallest_target
@@ -38,9 +38,11 @@ _PRECISION = 0.002
 # Until anything is known of the least target; it only settles a bound that is left open.
 _FIRST_TARGET = 1.0
 _ANY = Setting(None, None, 1.0)
-# Seconds that an exact chance is worth; beyond it is told by a price this much above the quick one,
-# about as far as the bound of a run ever was.
-_WORTH, _RUN_AT_MOST = 2.0, 1.07
+# Between these targets a start is sought for a number of answers, so many times halved.
+_LEAST_TARGET, _LARGEST_TARGET, _GUESSES = 0.1, 20.0, 6
+# Seconds that an exact chance is worth, or rows of the quicker bound; beyond it is told by a price
+# this much above the quick one, about as far as the bound of a run ever was.
+_WORTH, _RUN_AT_MOST, _MANY_ROWS = 0.7, 1.07, 500
 # Distances that decide: by them an estimate is compared to an exact profile.
 _NEAR = 24
 # Numbers of rows that are tried at once, around the last best, and how often.
@@ -91,17 +93,35 @@ class TestedPricing:
 
     def starts(self, goal: Goal) -> Sequence[Setting]:
         """What the public rule would take for these votes, with a test and without one."""
-        if not goal.fills_budget or goal.target_epsilon is None:
-            return ()
-        plan = TargetPlan.of(goal.target_epsilon, delta=self._delta)
+        found = [self._by_rule(goal, tested=tested) for tested in (True, False)]
+        return [setting for setting in found if setting is not None]
+
+    def _by_rule(self, goal: Goal, *, tested: bool) -> Setting | None:
+        """The rule's settings at the target; for a number of answers at about the least of them."""
         ensemble = Ensembles.of(self._thinned)
-        bound = self._settled(_ANY, 1, plan)
-        return [
-            choose(
-                ensemble, plan, bound=bound, available=self._sample.queries, tested=tested
-            ).setting
-            for tested in (True, False)
-        ]
+
+        def chosen(epsilon: float, start: Setting | None = None) -> Chosen:
+            plan = TargetPlan.of(epsilon, delta=self._delta)
+            return choose(
+                ensemble,
+                plan,
+                bound=self._settled(_ANY, 1, plan),
+                available=self._sample.queries,
+                tested=tested,
+                start=start,
+            )
+
+        if goal.target_epsilon is not None:
+            return chosen(goal.target_epsilon).setting
+        if goal.answers is None:
+            return None
+        low, high = _LEAST_TARGET, _LARGEST_TARGET
+        found = chosen(math.sqrt(low * high))
+        for _ in range(_GUESSES):
+            middle = math.sqrt(low * high)
+            found = chosen(middle, found.setting)
+            low, high = (low, middle) if found.forecast.mean >= goal.answers else (middle, high)
+        return chosen(high).setting
 
     def agrees(self, setting: Setting, goal: Goal, queries: int) -> bool:
         """Whether enough of its answers would equal the plurality, without a price."""
@@ -161,8 +181,9 @@ class TestedPricing:
         most = rough.queries if rough.slow else self._sample.queries
         mechanism = self._sample.mechanism(setting)
         seconds = seconds_for(rough.bound, mechanism, rows=rough.queries, orders=plan.orders)
-        if not fixed and seconds > _WORTH:
-            return self._nearly(rough, plan)
+        many = rough.bound is Bound.TWO_TAIL and rough.queries > _MANY_ROWS
+        if seconds > _WORTH or many:
+            return self._nearly(rough, plan, goal, fixed=fixed)
         highest = float(plan.at(plan.epsilon / 2.0).orders[-1])
         states = states_for(rough.bound, mechanism, highest_order=highest)
         profile = VoteProfile(_CountedStates(states, tick), in_order=True)
@@ -205,9 +226,16 @@ class TestedPricing:
         spent = [Spending(self._sample.mechanism(setting), rows, rows)]
         return data_independent_cost(spent, delta=self._delta, plan=None).epsilon
 
-    def _nearly(self, rough: Costed, plan: TargetPlan) -> Costed:
+    def _nearly(self, rough: Costed, plan: TargetPlan, goal: Goal, *, fixed: bool) -> Costed | None:
         """Where the bound itself takes long: a quick price above it, as a rule."""
         setting, estimates = rough.setting, self._estimates_by(rough.bound)
+        if fixed:
+            rows = rough.queries
+            plan = self._least_target(rough.bound, setting, rows, factor=_RUN_AT_MOST)
+            plan = TargetPlan.of(round_up(plan.epsilon), delta=self._delta)
+            found = self._outcome(setting, rows, plan, LIKELY, bound=rough.bound, exact=True)
+            found = replace(found, data_independent=self._always(setting, rows), about=True)
+            return found if found.meets(goal) or goal.target_epsilon is None else None
         orders = estimates.orders(plan, settled=True)
         prices = estimates.prices(setting, orders)
         rows, chance = self._best_rows(
@@ -266,7 +294,9 @@ class TestedPricing:
             tried = np.unique(np.clip(np.ceil(rows * factors), 1, most).astype(np.int64))
             found = chances(tried)
             place = int(np.argmax(answers[tried - 1] * found))
-            best, passing = int(tried[place]), float(found[place])
+            last, best, passing = best, int(tried[place]), float(found[place])
+            if factors is _CLOSE and best == last:
+                break
             if best not in (tried[0], tried[-1]) or best in (1, most):
                 factors = _CLOSE
             rows = best

@@ -251,7 +251,7 @@ def tune(
 
     with output.outputs() as out:
         view.reserve(out, mode=0o600 if secret else 0o644)
-        if votes is None:
+        if votes is None and safe.synthetic is not None:
             output.note("made-up votes: with others answers, agreement and chances differ")
         with contextlib.ExitStack() as stack:
             file = None

@@ -65,9 +65,13 @@ class LatticeStates:
     def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
         """By the distance that votes can move a cell."""
         progress(1.0)
+        return self.within(order, states, np.arange(DISTANCES))
+
+    def within(self, order: float, states: Ints, distances: Ints) -> Floats:
+        """The same for some distances, [distances, states], nats."""
         table = self.mechanism.cost_table(order, self.resolution)
         moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
-        return table.within(moved, np.arange(DISTANCES))
+        return table.within(moved, distances)
 
     def worth(self, orders: Floats) -> Floats:
         """All of them."""

@@ -27,6 +27,9 @@ _STRETCHES = 2
 # What the quick price of pairs is below the cost of a run, for a choice: under the conditional
 # bound, and under the two-tail one, where records have one vote and where they have several.
 _CONDITIONAL, _TWO_TAIL, _TWO_TAIL_SHARED = 1.04, 1.4, 2.2
+# Of the lattice: queries of each ensemble, and distances, between which costs are nearly straight.
+_LATTICE_ROWS = 60
+_DISTANCES = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])
 # Counts of a choice are told apart to so many steps.
 _STEPS = 36
 
@@ -92,15 +95,18 @@ class MadeUpCosts:
     @classmethod
     def by_lattice(cls, ensembles: Ensembles, mechanism: ScoredMechanism, plan: TargetPlan) -> Self:
         """Of any mechanism with a Rényi cost, by the two-tail bound."""
-        counts, orders = ensembles.sample.counts, plan.decisive_orders
+        orders, each = plan.decisive_orders, min(ensembles.each, _LATTICE_ROWS)
+        first = np.arange(ensembles.number)[:, None] * ensembles.each + np.arange(each)
+        counts = ensembles.sample.counts[first.ravel()]
         states = lattice_states(mechanism, highest_order=float(orders[-1]), resolution=COARSE)
         bound = mechanism.for_reference(counts, REFERENCE_SEED)
         cells, place = np.unique(states.of(bound, counts), axis=0, return_inverse=True)
-        place = place.reshape(ensembles.number, ensembles.each)
+        place = place.reshape(ensembles.number, each)
+        within = [states.within(order, cells, _DISTANCES) for order in orders.tolist()]
         return cls(
             orders,
-            np.stack([states.costs(order, cells)[:, place] for order in orders.tolist()]),
-            np.arange(DISTANCES, dtype=np.float64),
+            np.stack([costs[:, place] for costs in within]),
+            _DISTANCES.astype(np.float64),
             mechanism.worst_rdp(queries=1, answers=1, orders=orders),
         )
 

@@ -21,6 +21,8 @@ from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, ceiling_of, choose
 from pate_cli.planning.setting import Setting
 
 _ROWS = 40
+# Of more teachers the lattice takes minutes, and pairs are near it.
+_MOST_VOTES = 3000
 
 
 def ensembles_for(
@@ -123,7 +125,8 @@ def _look(
 ) -> Looked:
     setting = setting_of(mechanism)
     bound = settled_bound(bound, mechanism, rows=int(rows.max()), orders=plan.orders)
-    if setting is not None and bound is Bound.CONDITIONAL:
+    many = mechanism.most_votes > _MOST_VOTES
+    if setting is not None and (many or bound is Bound.CONDITIONAL):
         (costs,) = MadeUpCosts.by_pairs(ensembles, [setting], plan, bound=bound)
         costs = replace(costs, ceiling=ceiling_of(mechanism, plan))
     else:

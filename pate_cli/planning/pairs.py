@@ -181,6 +181,8 @@ def _grown(costs: _Singles, distance: int) -> _Singles:
 def _with_shifted(costs: _Singles, dx: int, dy: int) -> _Singles:
     """The larger of costs[x, y] and costs[x + dx, y + dy], where that is inside."""
     larger, size = costs.copy(), costs.shape[-1]
+    if max(abs(dx), abs(dy)) >= size:
+        return larger
     to_x, to_y = (slice(max(-by, 0), size - max(by, 0)) for by in (dx, dy))
     from_x, from_y = (slice(max(by, 0), size - max(-by, 0)) for by in (dx, dy))
     here, there = costs[..., to_x, to_y], costs[..., from_x, from_y]

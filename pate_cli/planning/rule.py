@@ -56,6 +56,7 @@ _MOST_STEPS = 3
 _REFUSED, _AGREE, _EACH_AGREES = 0.05, 0.88, 0.65
 # How much of a share of the answers a share above or below those limits costs.
 _PENALTY = 5.0
+_LEAST_CHANCE = 0.5
 _CLOSE, _SPAN = 10, 1.6
 MOST_ROWS: Final = 1_000_000
 
@@ -107,7 +108,9 @@ class Looked:
 
     def merits(self, best_each: Floats) -> Floats:
         """How well each number of rows serves, [rows]."""
-        shares = np.minimum(self.expected / np.maximum(best_each, 1e-9)[:, None], 1.0)
+        # A tiny chance at very many rows is no answer.
+        expected = np.where(self.chances >= _LEAST_CHANCE, self.expected, 0.0)
+        shares = np.minimum(expected / np.maximum(best_each, 1e-9)[:, None], 1.0)
         agree = self.agreeing.sum() / max(self.answered.sum(), 1e-300)
         missed = np.maximum(1.0 - self.chances.mean(axis=0) - _REFUSED, 0.0)
         missed = missed + max(_AGREE - agree, 0.0)

@@ -43,6 +43,8 @@ def solve(question: Question) -> Planned:
         UnreachableError: no number of teachers, or no ε, reaches the goal.
     """
     seeker = _Seeker(question)
+    if question.epsilon is not None:
+        TargetPlan.of(question.epsilon, delta=question.delta).check_reachable()
     if question.unknown == "answers":
         chosen = seeker.choose(question)
         return Planned(question, question, chosen, seeker.more(question, chosen))

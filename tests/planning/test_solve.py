@@ -136,3 +136,16 @@ def test_points_of_a_picture(answers):
     carried = np.array([point.answers[0] for point in sorted(own, key=lambda each: each.epsilon)])
     assert np.all(np.diff(carried) > -1.0)
     assert carried[-1] > 4 * carried[0]
+
+
+@pytest.mark.parametrize("teachers", [1, 3, 7, 20_000])
+def test_any_number_of_teachers(teachers):
+    found = solve(Question(classes=2, teachers=teachers, epsilon=5.0, queries=5))
+    assert 1 <= found.queries <= 5
+    assert np.isfinite(found.answers)
+
+
+def test_a_target_out_of_reach_is_no_plan():
+    """Very many rows times the chance that nobody gets below would be answers, too."""
+    with pytest.raises(UnreachableError, match="out of reach"):
+        solve(Question(classes=10, teachers=250, epsilon=0.01))

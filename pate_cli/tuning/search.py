@@ -41,7 +41,7 @@ _TRIED_FOR_FLOOR = 2
 # and how many steps σ2 may take at once to stay where enough answers agree.
 _HALVINGS, _CLOSER_POINTS, _RIDGE_STEPS = 3, 100, 3
 # Settings priced around what the rule would take, at either size of step.
-_FROM_RULE = 40
+_FROM_RULE = 90
 # An order of a dear exact price takes as long as so many estimates; of so many it is told.
 _STEPS_PER_ORDER, _MOST_ORDERS = 50, 24
 # The Pareto front: numbers of answers, how far they range, and settings priced for each at most.

@@ -57,16 +57,18 @@ def test_chances_of_pairs_are_near_those_of_the_bound(two):
 def test_chances_on_the_lattice_are_those_of_a_profile(two):
     mechanism = LNMax(60, 2, laplace_scale=8.0)
     costs = MadeUpCosts.by_lattice(two, mechanism, PLAN)
-    number = two.each
+    number = 60  # of each ensemble the lattice looks at so many
     orders = PLAN.decisive_orders
     ceiling = mechanism.worst_rdp(queries=number, answers=number, orders=orders)
     found = costs.chances(PLAN, np.array([number]))[:, 0]
     states = lattice_states(mechanism, highest_order=float(orders[-1]), resolution=COARSE)
     for place in (0, 9):
         profile = VoteProfile(states)
-        profile.add(mechanism, two.sample.counts[place * number : (place + 1) * number])
+        first = place * two.each
+        profile.add(mechanism, two.sample.counts[first : first + number])
         chance = PLAN.coin(profile.at, ceiling, orders=orders).chance
-        assert found[place] == pytest.approx(chance, abs=1e-4)
+        # Between a few distances costs are on straight lines.
+        assert found[place] == pytest.approx(chance, abs=0.02)
 
 
 def test_fewer_rows_pass_more_often_and_few_enough_always(two):

@@ -180,6 +180,14 @@ class _CommandLine:
         return float(self.asked["delta"])
 
     @property
+    def by_rule(self) -> bool:
+        """Whether a target settled rows and settings, so that the rule has no others."""
+        from pate_cli.mechanisms import RULED
+
+        asked = self.target.target_epsilon is not None and self.reading.max_queries is None
+        return asked and set(self.choice.left_open) == set(RULED.get(self.choice.name, ("",)))
+
+    @property
     def report_path(self) -> str:
         """Where the report goes."""
         return str(self.to.report)
@@ -255,7 +263,7 @@ class _CommandLine:
         if done.checkpoint is not None:
             done.checkpoint.end()
         self._tell(done.report)
-        if self.summed_up and done.report.private and done.report.sound:
+        if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
 
     def _agreed(self, epsilon: float) -> bool:

@@ -14,22 +14,20 @@ from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import lattice_states
+from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.ensembles import Ensembles
-from pate_cli.planning.pairs import PairTable, costs_within
+from pate_cli.planning.pairs import FEW_DISTANCES, PairTable, costs_within
 from pate_cli.planning.setting import Setting
-
-REFERENCE_SEED = 20180224
 
 # So many stretches of an ensemble's queries stand for as many runs of fewer rows.
 _STRETCHES = 2
 # What the quick price of pairs is below the cost of a run, for a choice: under the conditional
 # bound, and under the two-tail one, where records have one vote and where they have several.
 _CONDITIONAL, _TWO_TAIL, _TWO_TAIL_SHARED = 1.04, 1.4, 2.2
-# Of the lattice: queries of each ensemble, and distances, between which costs are nearly straight.
+# Of the lattice: queries of each ensemble.
 _LATTICE_ROWS = 60
-_DISTANCES = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])
 # Counts of a choice are told apart to so many steps.
 _STEPS = 36
 
@@ -102,11 +100,11 @@ class MadeUpCosts:
         bound = mechanism.for_reference(counts, REFERENCE_SEED)
         cells, place = np.unique(states.of(bound, counts), axis=0, return_inverse=True)
         place = place.reshape(ensembles.number, each)
-        within = [states.within(order, cells, _DISTANCES) for order in orders.tolist()]
+        within = [states.within(order, cells, FEW_DISTANCES) for order in orders.tolist()]
         return cls(
             orders,
             np.stack([costs[:, place] for costs in within]),
-            _DISTANCES.astype(np.float64),
+            FEW_DISTANCES.astype(np.float64),
             mechanism.worst_rdp(queries=1, answers=1, orders=orders),
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Counts, Floats, Histograms, Ints, SparseCounts, stacked
 from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sample import VoteSample
 from pate_cli.votes.beside.prior import with_votes
@@ -31,7 +32,6 @@ _SPREADS = (0.2, 0.5, 0.2)
 # Every so manieth query is of the rare class, and so much fewer teachers get it right.
 _RARE, _RARE_LOSS = 10, 0.35
 _LEAST_AGREEMENT = 0.05
-_SEED = 20180224
 _RANGE = re.compile(r"\s*([0-9.]+%?)\s*(?::\s*([0-9.]+%?)\s*)?")
 
 
@@ -116,7 +116,7 @@ class Ensembles:
         """
         levels = agreement.levels
         each = _ROWS // (len(levels) * len(KINDS))
-        random = np.random.default_rng(_SEED)
+        random = np.random.default_rng(REFERENCE_SEED)
         drawn = [
             (level, kind, _drawn(teachers, classes, level, place, each, weights, random))
             for level in levels

@@ -15,7 +15,7 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.chances import MadeUpCosts
-from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement, Ensembles
+from pate_cli.planning.ensembles import Agreement, Ensembles
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, ceiling_of, choose, looked, spread
 from pate_cli.planning.setting import Setting
@@ -25,20 +25,14 @@ _ROWS = 40
 _MOST_VOTES = 3000
 
 
-def ensembles_for(
-    mechanism: ScoredMechanism,
-    agreement: Agreement | None = None,
-    *,
-    prior_accuracy: float = PRIOR_ACCURACY,
-) -> Ensembles:
+def ensembles_for(mechanism: ScoredMechanism) -> Ensembles:
     """Made-up queries of a mechanism's shape."""
     return Ensembles.made_up(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
-        agreement=agreement or Agreement.unknown(mechanism.classes),
+        agreement=Agreement.unknown(mechanism.classes),
         teachers_per_record=mechanism.teachers_per_record,
         prior_weight=mechanism.prior_weight,
-        prior_accuracy=prior_accuracy,
     )
 
 

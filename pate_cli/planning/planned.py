@@ -165,14 +165,20 @@ class Planned(Result):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As keywords of `aggregate`."""
-        return {
-            "mechanism": self.chosen.setting.name,
-            **self.chosen.setting.parameters,
+        """As keywords of `aggregate`; groups and a prior, which are files, are not among them."""
+        setting, known = self.chosen.setting, self.known
+        found: dict[str, Any] = {
+            "mechanism": setting.name,
+            **setting.parameters,
             "max_queries": self.queries,
-            "target_epsilon": self.known.epsilon,
-            "delta": self.known.delta,
+            "target_epsilon": known.epsilon,
+            "delta": known.delta,
         }
+        if setting.prior_weight:
+            found["prior_weight"] = setting.prior_weight
+        if known.teachers_per_record != 1 and not known.weights:
+            found["teachers_per_record"] = known.teachers_per_record
+        return found
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """By level of agreement."""

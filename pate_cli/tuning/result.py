@@ -62,6 +62,7 @@ class Tuned(Result):
         votes, words: the file, or a placeholder, and options that describe it, for a command line.
         others: the best by other ways to an ε, where several were tried.
         prior: which weights of a prior were tried, and what it buys; None without one.
+        teachers_per_record: k, as it was said.
     """
 
     goal: Goal
@@ -77,6 +78,7 @@ class Tuned(Result):
     words: tuple[str, ...] = ()
     others: tuple[Costed, ...] = ()
     prior: PriorTried | None = None
+    teachers_per_record: int = 1
 
     @property
     def releasable(self) -> bool:
@@ -120,6 +122,8 @@ class Tuned(Result):
             "max_queries": self._whole(winner.queries),
             "delta": self.goal.delta,
         }
+        if self.teachers_per_record != 1:
+            found["teachers_per_record"] = self.teachers_per_record
         if winner.max_answers is not None:
             found["max_answers"] = self._whole(winner.max_answers)
         if winner.setting.prior_weight:

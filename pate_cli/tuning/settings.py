@@ -14,7 +14,7 @@ import numpy as np
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.amounts import Amount
-from pate_cli.planning.setting import Setting
+from pate_cli.planning.setting import Setting, three_digits
 
 Place: TypeAlias = tuple[int, int, int]
 """Where on the axes of T, σ1 and σ2 a setting is; −1 on the first two without a test."""
@@ -24,7 +24,6 @@ Place: TypeAlias = tuple[int, int, int]
 _THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
 _SIGMAS1 = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3)
 _SIGMAS2 = (0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.16, 0.2, 0.25, 0.32, 0.4)
-_DIGITS = 3
 _MOST_POINTS = 1_000_000
 _RANGE = re.compile(r"([^:]+):([^:]+):([^:]+)")
 
@@ -82,7 +81,7 @@ class Grid:
             name: str, given: Sequence[Amount | float | str] | None, shares: tuple[float, ...]
         ) -> tuple[float, ...]:
             if given is None:
-                return tuple(_rounded(share * teachers) for share in shares)
+                return tuple(three_digits(share * teachers) for share in shares)
             return tuple(Amount.of(name, value).votes(teachers) for value in given)
 
         return cls(
@@ -203,14 +202,10 @@ def parse_values(name: str, text: str | None) -> tuple[Amount, ...] | None:
     if low.share is not high.share or not spelled[3].strip().isdecimal() or int(spelled[3]) < 1:
         raise UsageError(f"`{name}` takes a,b,c or low:high:count, got {quoted(text)}")
     ends = np.linspace(low.value, high.value, int(spelled[3]))
-    return tuple(Amount(_rounded(value), low.share) for value in ends.tolist())
+    return tuple(Amount(three_digits(value), low.share) for value in ends.tolist())
 
 
 def _with_middles(values: tuple[float, ...], *, ratio: bool) -> tuple[float, ...]:
     pairs = itertools.pairwise(values)
     middles = [math.sqrt(low * high) if ratio else (low + high) / 2.0 for low, high in pairs]
-    return (*values, *map(_rounded, middles))
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    return (*values, *map(three_digits, middles))

@@ -124,7 +124,12 @@ def tune(
         tried = PriorTried(sample.guesses.name, sample.guesses.number, values)
         found = replace(found, prior=tried)
     return replace(
-        found, basis=basis, public=source.releasable, votes=source.name, words=tuple(source.words)
+        found,
+        basis=basis,
+        public=source.releasable,
+        votes=source.name,
+        words=tuple(source.words),
+        teachers_per_record=source.teachers_per_record,
     )
 
 

@@ -142,3 +142,17 @@ def test_tuned_settings_are_passed_on():
         assert done.report.epsilon <= given["target_epsilon"]
         assert done.report.queries == tuned.winner.queries
         assert done.report.warnings == ()
+
+
+def test_settings_that_are_passed_on_keep_how_many_votes_a_record_moves():
+    shape = {"teachers": 60, "classes": 3, "queries": 30}
+    found = pate_cli.plan(**shape, target_epsilon=3.0, teachers_per_record=2)
+    assert found.settings["teachers_per_record"] == 2
+    votes, _ = SyntheticEnsemble(**shape).draw(1)
+    tuned = pate_cli.tune(
+        votes, layout="counts", target_epsilon=6.0, release="none", teachers_per_record=2,
+        thresholds=[48], sigmas1=[40], sigmas2=[20],
+    )  # fmt: skip
+    done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
+    assert done.report.mechanism["teachers_per_record"] == 2
+    assert done.report.epsilon == tuned.winner.epsilon

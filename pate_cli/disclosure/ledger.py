@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from pate_cli.accounting.gnss import gnss_rdp
+from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.codec import SPARING, encoded
@@ -85,6 +86,7 @@ class Round:
             and answers are then of pairs of a query and a label.
         prior: the public prior that voted, too.
         pool: public clusters of queries, where the rows are these.
+        rule: of a session, whose rows came one by one, when asking stops.
     """
 
     id: str
@@ -98,6 +100,7 @@ class Round:
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
     pool: PoolFacts | None = field(default=None, metadata=SPARING)
+    rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         counts = (self.answers, self.max_answers, self.queries)
@@ -121,6 +124,11 @@ class Round:
             )
         self._check_prior()
         self._check_pool()
+        if self.rule is not None and not self.rule.allows(self.queries, self.answers):
+            raise LedgerError(
+                f"round {shortened(self.id)}: {self.answers} answers to {self.queries} queries are "
+                "more than its rule allows"
+            )
 
     def _check_prior(self) -> None:
         """LedgerError for a prior other than the one that the round was charged with."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
+from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, shortened
@@ -30,24 +31,26 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
+from pate_cli.files.journal import lines_of, parts_of
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 _RECORD: Final = Form(
-    "pate-spend-record", "record", "spend", version=4, unsealed=(1, 2), earlier=(3,),
+    "pate-spend-record", "record", "spend", version=5, unsealed=(1, 2), earlier=(3, 4),
     marks={"releasable": True},
 )  # fmt: skip
 
 
 class RunKind(enum.StrEnum):
-    """How a run is charged: labels by their worst case, as a tested target, or by a composition;
-    a draw from a ledger; what others state.
+    """How a run is charged: labels by their worst case, as a tested target, by a composition, or by
+    the rule of a session; a draw from a ledger; what others state.
     """
 
     WORST_CASE = "worst-case"
     TARGET = "target"
     COMPOSITION = "composition"
+    SESSION = "session"
     RELEASE = "release"
     EXTERNAL = "external"
 
@@ -73,6 +76,7 @@ class RowsAsked:
         label_set: the labels of a query, where it has several.
         prior: the public prior that voted, too.
         pool: public clusters of queries, where the rows are these.
+        rule: of a session, when asking stops; `queries` are then those that were asked so far.
     """
 
     mechanism: Mapping[str, Any]
@@ -82,6 +86,7 @@ class RowsAsked:
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
     pool: PoolFacts | None = field(default=None, metadata=SPARING)
+    rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_answers <= self.queries:
@@ -100,7 +105,23 @@ class RowsAsked:
             done.label_set,
             done.prior,
             done.pool,
+            done.rule,
         )
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What a session was opened with, beside what is asked: by it the same one is found again.
+
+    Attributes:
+        epsilon: the target, nats; None where there was none.
+        max_queries: the most queries, where that was said.
+        names: SHA-256 of what the classes are called; None where they are numbers.
+    """
+
+    epsilon: float | None
+    max_queries: int | None
+    names: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +138,7 @@ class Run:
         refusal_epsilon: what a refusal of a target costs, nats.
         answers: labels released; None where there are none, or not yet.
         asked: the rows and the mechanism, of labels.
+        session: what it was opened with, where queries come one by one; not in reports.
         beta, sigma_release, shift: of a draw.
         drawn_from: names of the rounds that it was drawn from, where they are other runs.
         external: of an external part, all that is stated.
@@ -136,6 +158,7 @@ class Run:
     refusal_epsilon: float | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
     asked: RowsAsked | None = field(default=None, metadata=SPARING)
+    session: SessionSettings | None = field(default=None, metadata=SPARING)
     beta: float | None = field(default=None, metadata=SPARING)
     sigma_release: float | None = field(default=None, metadata=SPARING)
     shift: float | None = field(default=None, metadata=SPARING)
@@ -161,6 +184,7 @@ class Run:
             RunKind.WORST_CASE: (self.asked,),
             RunKind.TARGET: (self.epsilon, self.delta, self.refusal_epsilon),
             RunKind.COMPOSITION: (self.epsilon, self.delta),
+            RunKind.SESSION: (self.epsilon, self.delta, self.asked and self.asked.rule),
             RunKind.RELEASE: (self.beta, self.sigma_release, self.shift),
             RunKind.EXTERNAL: (self.external,),
         }[self.kind]
@@ -214,13 +238,26 @@ class Run:
             label_set=asked.label_set,
             prior=asked.prior,
             pool=asked.pool,
+            rule=asked.rule,
         )
 
     @property
     def public(self) -> Run:
         """It as a report has it: without names that its holder gave, or that ledgers know."""
         asked = None if self.asked is None else replace(self.asked, round="")
-        return replace(self, asked=asked, drawn_from=(), votes=None, groups=())
+        return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
+
+    def same_session(self, other: Run) -> bool:
+        """Whether it is the session that another run would open again."""
+        mine, theirs = self.asked, other.asked
+        if self.session is None or mine is None or theirs is None:
+            return False
+        return (
+            self.session == other.session
+            and dict(mine.mechanism) == dict(theirs.mechanism)
+            and (self.delta, self.groups, self.claimed)
+            == (other.delta, other.groups, other.claimed)
+        )
 
     @property
     def neighbours(self) -> tuple[Any, ...] | None:
@@ -230,6 +267,36 @@ class Run:
         mechanism = self.asked.mechanism
         together = bool(mechanism.get("votes_together", False))
         return (mechanism.get("teachers_per_record", 1), together, self.groups)
+
+
+class SessionAsks:
+    """What was asked in a session, line by line.
+
+    Attributes:
+        asked, answers: how many queries, and how many of them got a label.
+        guesses: how many of them came with one of the prior.
+    """
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.asked = self.answers = self.guesses = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """One more."""
+        self.asked += 1
+        self.answers += line.get("label") is not None
+        if "prior" in line:
+            self.guesses += 1
+            self._digest.update(f"{self.asked} {json.dumps(line['prior'])}\n".encode())
+
+    def prior(self, mechanism: Mapping[str, Any]) -> PriorFacts | None:
+        """Of all its guesses: the digest is that of lines with the number of a query and its guess.
+
+        None where none of them had a vote.
+        """
+        weight = mechanism.get("prior_weight", 0)
+        return PriorFacts(weight, self.guesses, self._digest.hexdigest()) if weight else None
 
 
 @dataclass(frozen=True)
@@ -267,6 +334,30 @@ class SpendRecord:
     def known(self, name: str) -> Run | None:
         """The run of this id."""
         return next((run for run in self.runs if run.id == name), None)
+
+    def with_asks(self, told: Iterable[Mapping[str, Any]]) -> SpendRecord:
+        """The record with what was asked in sessions, as the lines behind it tell.
+
+        Raises:
+            LedgerError: a line of a session that the record does not know of, or that went on
+                where its rule stops it.
+        """
+        asks: dict[str, SessionAsks] = {}
+        for line in told:
+            asks.setdefault(str(line.get("run")), SessionAsks()).add(line)
+        runs = {run.id: run for run in self.runs}
+        for name, done in asks.items():
+            run = runs.get(name)
+            if run is None or run.asked is None or run.session is None:
+                raise LedgerError("the lines behind the record tell of a session it does not know")
+            asked = replace(
+                run.asked,
+                queries=done.asked,
+                max_answers=done.asked,
+                prior=done.prior(run.asked.mechanism),
+            )
+            runs[name] = replace(run, asked=asked, answers=done.answers, outcome=Outcome.LABELLED)
+        return SpendRecord(tuple(runs.values()))
 
     def check_alike(self) -> None:
         """LedgerError where some runs protect others than the rest do: they have no total."""
@@ -358,7 +449,9 @@ class SpendRecord:
     @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
-        return _RECORD.read(cls, text, _older)
+        document, tail = parts_of(text.encode() if isinstance(text, str) else text)
+        record = _RECORD.read(cls, document, _older)
+        return record.with_asks(lines_of(tail)) if tail else record
 
 
 def record_beside(ledger: str | PathLike[str]) -> Path:
@@ -398,8 +491,10 @@ _ENDED: Final = {"pending": "pending", "passed": "labelled", "refused": "refused
 def _older(data: dict[str, Any], version: int) -> None:
     """Up to version 3 a record told of attempts at a target and of releases alone, without times.
 
-    Version 1 knew of no targets, and its releases had no names.
+    Version 1 knew of no targets, and its releases had no names; version 4 of all but sessions.
     """
+    if version > 3:
+        return
     runs: list[Any] = []
     seen: Counter[str] = Counter()
     for past in _objects(data.pop("releases", None)):

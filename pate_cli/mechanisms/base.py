@@ -20,6 +20,7 @@ import numpy as np
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.accounting.textbook import Step
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -435,6 +436,11 @@ class ScoredMechanism(Mechanism):
     @property
     def pure_epsilon(self) -> float | None:
         """ε0 of one answer, nats, where answers are ε0-DP and refusals cost nothing; else None."""
+        return None
+
+    def query_moments(self, order: float) -> QueryMoments | None:
+        """What a query multiplies a moment by, where a refusal costs less than an answer."""
+        del order
         return None
 
 

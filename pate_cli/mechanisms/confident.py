@@ -16,6 +16,7 @@ from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_se
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.rival_columns import RivalColumns
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.accounting.textbook import Gaussian
 from pate_cli.accounting.threshold import (
     PassMoments,
@@ -473,6 +474,12 @@ class ConfidentGNMax(ScoredMechanism):
         return {}
 
     def _worst_at(self, order: float) -> float:
+        moments, argmax_rdp = self._worst_cells(order)
+        cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
+        return float(chain_rdp(moments, argmax_rdp, cap=cap).max())
+
+    def _worst_cells(self, order: float) -> tuple[PassMoments, Floats]:
+        """The test's moments in every cell of v, and what the argmax costs there at most."""
         votes = self._vote_cells
         highest = self._highest_scores
         low = votes.lowest(0, votes.rows)
@@ -489,9 +496,28 @@ class ConfidentGNMax(ScoredMechanism):
             order=order,
             teachers_per_record=self.teachers_per_record,
         )
-        argmax_rdp = np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
-        cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
-        return float(chain_rdp(moments, argmax_rdp, cap=cap).max())
+        return moments, np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
+
+    def query_moments(self, order: float) -> QueryMoments | None:
+        """Of a refusal and of an answer apart; None where they overflow.
+
+        With e^{cF} for what the labels of an answer do, and 1 + excess for the test alone, a
+        refusal's is 1 + excess − weight. Where both are suprema over a cell of v this could be too
+        little for answers that count for less than refusals: there 1 + excess alone is a bound.
+        """
+        moments, argmax_rdp = self._worst_cells(order)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weight = np.exp(moments.log_weight)
+            answer = (weight * np.exp((order - 1.0) * argmax_rdp)).ravel()
+            test = (1.0 + moments.excess).ravel()
+            refuse = test - weight.ravel()
+        if not (np.isfinite(answer).all() and np.isfinite(refuse).all()):
+            return None
+        if self._vote_cells.width:
+            refuse = np.concatenate([refuse, test])
+            answer = np.concatenate([answer, np.zeros(test.size)])
+        alone = float(self.argmax.worst_answer(np.array([order]))[0])
+        return QueryMoments(order, refuse, answer, answer_cost=alone)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """k1 maxima of sensitivity k, and the argmax's histograms."""

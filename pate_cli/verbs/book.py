@@ -32,7 +32,9 @@ from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.inputs import note, watched
+from pate_cli.files.journal import parts_of, refuse_held
 from pate_cli.files.lock import locked
+from pate_cli.files.sealed_json import content_of
 from pate_cli.files.transaction import Outputs
 
 _ROUND_OFF: Final = 1e-9  # sums of targets are sums of decimals
@@ -326,8 +328,13 @@ class Book:
 
     @contextlib.contextmanager
     def _record(self) -> Iterator[SpendRecord]:
-        """The record as it stands, which nobody else changes meanwhile."""
+        """The record as it stands, which nobody else changes meanwhile.
+
+        OutputError while a session is under way: its lines go into the file that is there.
+        """
         with locked(self._places.paths):
+            for path in self._places.paths:
+                refuse_held(path)
             yield self._places.read()
 
     def _write(self, record: SpendRecord) -> None:
@@ -336,7 +343,9 @@ class Book:
             for path in self._places.paths:
                 out.reserve(path, replace=True)
             for path in self._places.paths:
-                out.write(path, record.to_json().encode())
+                # What was asked in sessions stands behind it.
+                tail = parts_of(content_of(path))[1] if path.exists() else b""
+                out.write(path, record.to_json().encode() + tail)
 
 
 def _after(run: Run, total: Total) -> Run:

@@ -1,0 +1,190 @@
+"""Lines behind a sealed document, in the same file: appended one after the other, on disk at once.
+
+What is done line by line cannot wait for the document to be written again. Each line carries a sum
+of its own; the file is locked while it grows, and no one else then replaces it. A line without an
+end was being written when its process died, before anything was made of it: it counts for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, Final, Self
+
+from pate_cli.core.errors import LedgerError, OutputError
+from pate_cli.files.addresses import public_name
+from pate_cli.files.destinations import cause
+
+_FIRST: Final = re.compile(rb'^\{"line":', re.MULTILINE)
+_SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}\Z')
+_UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
+
+
+def parts_of(content: bytes) -> tuple[bytes, bytes]:
+    """The document of a file, and the lines behind it."""
+    first = _FIRST.search(content)
+    at = len(content) if first is None else first.start()
+    return content[:at], content[at:]
+
+
+def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
+    """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
+    *whole, _unfinished = tail.split(b"\n")
+    for number, line in enumerate(whole, 1):
+        told = _read(line)
+        if told is None or told.pop("line", None) != number:
+            raise LedgerError(
+                f"line {number} behind the record is damaged or missing; restore it from a copy"
+            )
+        yield told
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
+    seal = _SUM.search(line)
+    if seal is None or int(seal[1], 16) != zlib.crc32(line[: seal.start()]):
+        return None
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return None
+    del told["sum"]
+    return dict(told)
+
+
+def _line(number: int, told: Mapping[str, Any]) -> bytes:
+    text = json.dumps({"line": number, **told}, separators=(",", ":"), allow_nan=False)
+    content = text.removesuffix("}").encode()
+    return content + f',"sum":"{zlib.crc32(content):08x}"}}\n'.encode()
+
+
+class Journal:
+    """A file that grows by lines, and is locked until it is closed.
+
+    After a failure nothing can be appended: what is on disk is then not known.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """Lock the file, which is there.
+
+        Raises:
+            OutputError: it cannot be opened for writing, or somebody else holds it.
+        """
+        self._name = public_name(str(path))
+        try:
+            self._file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
+        self._whole = True
+        try:
+            self._take()
+            self._start()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def document(self) -> bytes:
+        """The document in front of the lines."""
+        return self._document
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """The lines that were there when it was opened."""
+        return self._told
+
+    def append(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Put lines on disk, all at once.
+
+        Raises:
+            OutputError: they are not, or nobody knows; nothing more can be appended then.
+        """
+        if not self._whole:
+            raise OutputError(f"{self._name} could not be written before; open it again")
+        data = b"".join(_line(self._lines + at, told) for at, told in enumerate(lines, 1))
+        self._whole = False
+        try:
+            _write_all(self._file, data, self._end)
+            os.fsync(self._file)
+        except OSError as error:
+            # What is half-written is taken back if it can be; else it ends without an end.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self._end)
+                os.fsync(self._file)
+            raise OutputError(f"{cause(self._name, error)}; nothing was answered") from None
+        self._whole = True
+        self._lines += len(lines)
+        self._end += len(data)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            self._whole = False
+
+    def _take(self) -> None:
+        if not _lock(self._file):
+            raise OutputError(f"{self._name} {_UNLOCKED}")
+
+    def _start(self) -> None:
+        """Read what is there, and cut off a line that was not finished."""
+        content = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        document, tail = parts_of(content)
+        # A document that was edited by hand may have no end of its own.
+        missing = b"" if document.endswith(b"\n") else b"\n"
+        self._document, self._told = document, list(lines_of(tail))
+        self._lines = len(self._told)
+        whole = tail.rfind(b"\n") + 1
+        self._end = len(document) + whole
+        try:
+            if whole < len(tail):
+                os.ftruncate(self._file, self._end)
+            if missing and not whole:
+                _write_all(self._file, missing, self._end)
+                self._end += len(missing)
+        except OSError as error:
+            raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
+
+
+def refuse_held(path: str | PathLike[str]) -> None:
+    """OutputError where somebody appends to a file, which must not be replaced meanwhile."""
+    try:
+        opened = os.open(path, os.O_RDONLY)
+    except OSError:  # not there, or not to be read: others say so
+        return
+    try:
+        if not _lock(opened):
+            raise OutputError(f"{public_name(str(path))} {_UNLOCKED}")
+    finally:
+        os.close(opened)
+
+
+def _lock(opened: int) -> bool:
+    """Whether it is ours now, until it is closed; a system without such locks has no say."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_all(opened: int, data: bytes, at: int) -> None:
+    os.lseek(opened, at, os.SEEK_SET)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(opened, rest) :]

@@ -37,10 +37,10 @@ def names_of(given: LabelNames) -> tuple[str, ...]:
         ParameterError: fewer than 2 names, one that is empty or there twice, or what is no text.
     """
     if isinstance(given, PathLike):
-        return _checked(_lines(Path(fspath(given))))
+        return checked_names(_lines(Path(fspath(given))))
     if isinstance(given, str):
         if given.startswith("@"):
-            return _checked(_lines(Path(given[1:])))
+            return checked_names(_lines(Path(given[1:])))
         names = given.split(",")
         for place, name in enumerate(names):
             if name != name.strip():
@@ -48,8 +48,10 @@ def names_of(given: LabelNames) -> tuple[str, ...]:
                     f"`label_names`: name {place} begins or ends with a blank; leave it out, or "
                     "give a file of names (@FILE) if it belongs there"
                 )
-        return _checked(names)
-    return _checked(in_order(given, "`label_names` must be a list of texts, or a file of them"))
+        return checked_names(names)
+    return checked_names(
+        in_order(given, "`label_names` must be a list of texts, or a file of them")
+    )
 
 
 def shown(names: Sequence[str], most: int = 3) -> str:
@@ -75,10 +77,16 @@ def _lines(path: Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def _checked(names: Sequence[str]) -> tuple[str, ...]:
+def fit(text: object) -> bool:
+    """Whether something can be a text that votes are compared with."""
+    return isinstance(text, str) and text != "" and not _UNFIT.search(text)
+
+
+def checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The same as plain texts; ParameterError for what `names_of` refuses."""
     seen: set[str] = set()
     for place, name in enumerate(names):
-        if not isinstance(name, str) or not name or _UNFIT.search(name):
+        if not fit(name):
             raise ParameterError(f"`label_names`: name {place} is empty, or no text")
         if name in seen:
             raise ParameterError(f"`label_names`: {quoted(name)} is there twice")

@@ -19,6 +19,7 @@ from pate_cli import mechanisms
 from pate_cli.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from pate_cli.core.errors import BudgetSpent as BudgetSpent
     from pate_cli.core.errors import PateError as PateError
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
     from pate_cli.verbs.plan import plan as plan
     from pate_cli.verbs.release import release as release
+    from pate_cli.verbs.session import Ask as Ask
+    from pate_cli.verbs.session import Session as Session
     from pate_cli.verbs.spend import aggregate as aggregate
     from pate_cli.verbs.spend import quote as quote
     from pate_cli.verbs.spent import spent as spent
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
     from pate_cli.votes.beside.truth import Truth as Truth
 
 _HOMES = {
+    "Ask": "verbs.session",
+    "BudgetSpent": "core.errors",
     "Destination": "run.publication",
     "ExternalCurve": "disclosure.external",
     "ExternalPair": "disclosure.external",
@@ -67,6 +72,7 @@ _HOMES = {
     "Prior": "votes.beside.prior",
     "RefusedError": "disclosure.report",
     "Report": "disclosure.report",
+    "Session": "verbs.session",
     "SpendRecord": "disclosure.record",
     "StudentPredictions": "votes.beside.student",
     "SyntheticEnsemble": "mechanisms.synthetic",

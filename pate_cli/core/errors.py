@@ -104,6 +104,20 @@ class UnreachableError(PateError):
     exit_code = 5
 
 
+class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no fault
+    """Raised by a session that may ask no more: all that it was opened for is spent.
+
+    >>> votes = {"teachers": 100, "classes": 3}
+    >>> with pate.Session(**votes, epsilon=1, sigma2=40, record="asked.json") as session:
+    ...     try:
+    ...         while True:
+    ...             label = session.ask([90, 8, 2])
+    ...     except pate.BudgetSpent as spent:
+    ...         print(spent)
+    the session may ask no more: 75 queries were asked for epsilon 0.9939
+    """
+
+
 class CeilingError(UnreachableError):
     """A run of which nothing is promised but an epsilon that promises practically nothing.
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.accounting.textbook import Step
+from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import PublicFact, ReleaseKind
@@ -125,13 +127,7 @@ def report(
         mechanism = dict(rounds[0].mechanism)
     label_sets = {done.label_set for done in rounds}
     plan, public = terms.plan, terms.public
-    steps = [
-        step
-        for done in rounds
-        for step in mechanism_from_parameters(done.mechanism).textbook(
-            queries=done.queries, answers=done.max_answers
-        )
-    ]
+    steps = [step for done in rounds for step in _textbook(done)]
     facts = Report(
         epsilon=headline.epsilon,
         epsilon_kind=headline.kind,
@@ -212,6 +208,14 @@ def quote(
     )
 
 
+def _textbook(done: Round) -> tuple[Step, ...]:
+    """What a textbook is asked about: of a session all queries that it answers in any case."""
+    queries, answers = done.queries, done.max_answers
+    if done.rule is not None:
+        queries = answers = done.rule.asks
+    return mechanism_from_parameters(done.mechanism).textbook(queries=queries, answers=answers)
+
+
 def _public_facts(done: Round) -> dict[str, Any]:
     """The public facts of a round; its id stays in the ledger, which it would identify."""
     return {
@@ -222,4 +226,5 @@ def _public_facts(done: Round) -> dict[str, Any]:
         **({} if done.label_set is None else done.label_set.facts()),
         **({} if done.said_prior is None else {"prior": vars(done.said_prior)}),
         **({} if done.pool is None else {"pool": vars(done.pool)}),
+        **({} if done.rule is None else {"rule": encoded(done.rule)}),
     }

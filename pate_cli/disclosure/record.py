@@ -247,16 +247,21 @@ class Run:
         asked = None if self.asked is None else replace(self.asked, round="")
         return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
 
-    def same_session(self, other: Run) -> bool:
-        """Whether it is the session that another run would open again."""
-        mine, theirs = self.asked, other.asked
-        if self.session is None or mine is None or theirs is None:
-            return False
+    def is_session(
+        self,
+        settings: SessionSettings,
+        mechanism: Mapping[str, Any],
+        *,
+        delta: float,
+        groups: tuple[Group, ...],
+        claimed: bool,
+    ) -> bool:
+        """Whether it is the session that these settings open again."""
         return (
-            self.session == other.session
-            and dict(mine.mechanism) == dict(theirs.mechanism)
-            and (self.delta, self.groups, self.claimed)
-            == (other.delta, other.groups, other.claimed)
+            self.session == settings
+            and self.asked is not None
+            and dict(self.asked.mechanism) == dict(mechanism)
+            and (self.delta, self.groups, self.claimed) == (delta, groups, claimed)
         )
 
     @property

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from pate_cli.accounting.stopping import StopRule
+from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
@@ -42,6 +44,7 @@ from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 _ACCOUNTS: Final = 7
+_DAMAGED: Final = Refusal(LedgerError, "the rule of a session is damaged: ")
 
 
 def worded(report: Report) -> Report:
@@ -105,6 +108,7 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
             label_set=_label_set(facts),
             prior=prior_of_round(facts),
             pool=pool_of_round(facts),
+            rule=rule_of_round(facts),
         )
         for number, facts in enumerate(report.rounds)
     )
@@ -118,6 +122,11 @@ def prior_of_round(facts: Mapping[str, Any]) -> PriorFacts | None:
 def pool_of_round(facts: Mapping[str, Any]) -> PoolFacts | None:
     """The pool of a round of a report."""
     return PoolFacts(**facts["pool"]) if "pool" in facts else None
+
+
+def rule_of_round(facts: Mapping[str, Any]) -> StopRule | None:
+    """The rule of a session."""
+    return decoded(StopRule, facts["rule"], _DAMAGED) if "rule" in facts else None
 
 
 def _label_set(facts: Mapping[str, Any]) -> LabelSet | None:

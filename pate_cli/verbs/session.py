@@ -1,0 +1,620 @@
+"""A session: queries come one by one, and each answer is paid for before it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Self, Unpack
+
+import numpy as np
+
+from pate_cli.accounting.stopping import StopRule
+from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.checks import check_delta, check_whole
+from pate_cli.core.clock import now
+from pate_cli.core.errors import (
+    BudgetSpent,
+    LedgerError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+    VoteError,
+    quoted,
+)
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import CEILING, DELTA, MechanismName
+from pate_cli.disclosure import door
+from pate_cli.disclosure.cautions import cautions
+from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.record import (
+    Outcome,
+    RowsAsked,
+    Run,
+    RunKind,
+    SessionAsks,
+    SessionSettings,
+    SpendRecord,
+)
+from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.stop_rule import SessionTerms, stop_rule
+from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.wording import worded
+from pate_cli.files.inputs import note
+from pate_cli.files.journal import Journal
+from pate_cli.files.lock import locked
+from pate_cli.labels.labels import Labels
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.amounts import Amount
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.verbs.book import Book, Places
+from pate_cli.verbs.keywords import ParameterWords
+from pate_cli.votes.ballot import Ballot, Ballots, Votes
+from pate_cli.votes.groups import Group, Groups, teacher_groups
+from pate_cli.votes.matching import Matching
+from pate_cli.votes.names import LabelNames, names_of
+
+_TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
+_AT_ONCE: Final = 1 << 12
+_LONGEST_ID: Final = 1000
+_NOT_ONE_BY_ONE: Final = {
+    MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
+    "`prior`",
+    MechanismName.SPARSE_VECTOR: "its noisy threshold would have to be kept; take stability",
+}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One query.
+
+    Attributes:
+        votes: as `Session.ask` takes them.
+        prior: the public guess, if there is one.
+        id: by which it is known; None for none.
+        by_teacher: the votes are what each teacher said, also where they are numbers.
+    """
+
+    votes: Votes
+    prior: str | int | None = None
+    id: str | int | None = None
+    by_teacher: bool = False
+
+
+class Session:
+    """Ask for labels one by one; every answer is paid for, on disk, before it leaves.
+
+    For votes that do not lie in a file: a model is asked line by line, what is asked next follows
+    from the answers, or asking ends when the budget does. What all of it costs is fixed when it is
+    opened, and holds however queries are chosen.
+
+        >>> asked = {"teachers": 250, "classes": 3, "epsilon": 2, "record": "asked.spent.json"}
+        >>> with pate.Session(**asked) as session:
+        ...     label = session.ask([3, 240, 7], id="q7")
+        ...     again = session.ask([3, 240, 7], id="q7")  # known: nothing is drawn or spent
+        ...     label == again, session.remaining
+        (True, 618)
+
+    Opened again with the same settings it goes on where it was. An `id` that was asked before gets
+    the answer that it got. `remaining` is how many more queries are answered for sure, by a label
+    or by None where the teachers do not agree; more may be where that happens often. Then `ask`
+    raises `BudgetSpent`.
+
+    Args:
+        teachers: τ, how many vote; left out where `groups` say it.
+        classes: m; left out where `label_names` are given.
+        epsilon: of all that the session says, nats; it decides how many may be asked.
+        delta: of the same.
+        mechanism: the aggregator, by name: every one but interactive and sparse-vector.
+        record: the file that keeps what was asked and answered, beside other runs on the votes of
+            these teachers; one session at a time. False keeps nothing.
+        ensemble: a name of the teachers instead.
+        budget: the most that all runs of the record may cost together, nats.
+        max_queries: ask no more than these; with it alone epsilon follows.
+        label_names: what the classes are called; labels are then names, and votes may be.
+        normalise, aliases: which texts are votes for a name, as for `open_votes`.
+        groups: of teachers that count differently; votes are then what each teacher said.
+        teachers_per_record: most of them that one record may have trained.
+        prior_weight: how many votes a guess has that a query comes with; none without.
+        seed: noise for tests, which promises nothing.
+        **parameters: of the mechanism, as for `aggregate`.
+
+    Raises:
+        UnreachableError: not one query is paid for, or the budget is exhausted.
+        OutputError: the record cannot be written, or another session holds it.
+        PateError: whatever else is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        teachers: int | None = None,
+        classes: int | None = None,
+        epsilon: float | None = None,
+        delta: float = DELTA,
+        mechanism: MechanismName | str = MechanismName.CONFIDENT,
+        record: str | PathLike[str] | bool | None = None,
+        ensemble: str | None = None,
+        budget: float | None = None,
+        max_queries: int | None = None,
+        label_names: LabelNames | None = None,
+        normalise: bool = False,
+        aliases: Mapping[str, str] | None = None,
+        groups: Groups | None = None,
+        teachers_per_record: int = 1,
+        prior_weight: Amount | float | str | None = None,
+        seed: int | None = None,
+        **parameters: Unpack[ParameterWords],
+    ) -> None:
+        """Open it, or open it again."""
+        check_delta(delta)
+        voters = None if groups is None else teacher_groups(groups)
+        matching = _matching(label_names, normalise=normalise, aliases=aliases)
+        self._ballots = Ballots(
+            _teachers(teachers, voters),
+            _classes(classes, matching),
+            matching,
+            groups=voters,
+        )
+        self._groups: tuple[Group, ...] = () if voters is None else voters.public
+        self._mechanism = self._aggregator(
+            MechanismName(mechanism),
+            parameters,
+            queries=max_queries,
+            delta=delta,
+            weight=prior_weight,
+            teachers_per_record=teachers_per_record,
+        )
+        self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
+        self._settings = SessionSettings(
+            None if epsilon is None else float(epsilon), max_queries, _digest(matching)
+        )
+        self._delta = delta
+        self._places = self._kept(record, ensemble)
+        self._lock, self._process = threading.RLock(), os.getpid()
+        self._asks = SessionAsks()
+        self._given: list[tuple[str | int, int]] = []
+        self._known: dict[str | int, int] = {}
+        self._journal: Journal | None = None
+        self._record = SpendRecord()
+        self._open(budget)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Session: {self._asks.answers} of {self._asks.asked} queries answered, "
+            f"{self.remaining} more for sure>"
+        )
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise UsageError("a session is in one process only, which pays for what it says")
+
+    @property
+    def rule(self) -> StopRule:
+        """Until when queries may be asked, and what all of them cost; public."""
+        asked = self._run.asked
+        if asked is None or asked.rule is None:
+            raise LedgerError("the record does not say when this session stops")
+        return asked.rule
+
+    @property
+    def remaining(self) -> int:
+        """How many more queries may be asked, whatever comes out."""
+        return self.rule.left(self._asks.asked, self._asks.answers)
+
+    @property
+    def asked(self) -> int:
+        """How many queries were asked so far."""
+        return self._asks.asked
+
+    @property
+    def answers(self) -> int:
+        """How many of them got a label."""
+        return self._asks.answers
+
+    @property
+    def labels(self) -> Labels:
+        """All that was answered, in order: by the ids, or by numbers from 0 where there are none.
+
+        Of a session that was opened again: also what was answered before.
+        """
+        ids = [name for name, _ in self._given]
+        if not all(isinstance(name, int) for name in ids):
+            ids = [str(name) for name in ids]
+        given = np.array([label for _, label in self._given], dtype=np.int32)
+        sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+        facts = {name: str(value) for name, value in self._mechanism.parameters().items()}
+        return Labels(
+            np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None),
+            given,
+            sources,
+            facts | {"queries": str(len(ids)), "private": str(self._key.private).lower()},
+            self._names,
+        )
+
+    def ask(
+        self,
+        votes: Votes,
+        prior: str | int | None = None,
+        id: str | int | None = None,  # noqa: A002 - what votes as JSON call it, too
+    ) -> str | int | None:
+        """The label of one query, None where the teachers do not agree.
+
+        Args:
+            votes: counts of all classes; counts by class, in a mapping from its name or number; or
+                what each teacher said, a text, or None where it said nothing.
+            prior: a guess that is public, or a function of what was answered before.
+            id: by which the query is known. Asked before, it gets the same answer for nothing.
+
+        Raises:
+            BudgetSpent: nothing more may be asked.
+            VoteError: no votes of these teachers; nothing is spent.
+            OutputError: what it costs cannot be noted on disk; it is not answered.
+        """
+        return next(iter(self.ask_all([Ask(votes, prior, id)])))
+
+    def ask_all(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
+        """The labels of several, which are noted on disk together; all are looked at first.
+
+        Raises:
+            BudgetSpent: not all of them may be asked. Those that may were: ask again by their ids,
+                or see `labels`.
+            VoteError, OutputError: as `ask`.
+        """
+        found = self.answered(queries)
+        if len(found) < len(queries):
+            raise BudgetSpent(self._spent)
+        return found
+
+    def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
+        """The same as far as the session goes, and no error where it ends."""
+        with self._lock:
+            self._check_open()
+            asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
+            ballots = [self._looked_at(ask, at) for at, ask in enumerate(asks)]
+            fresh = self._fresh(asks)
+            labels = self._drawn([ballots[at] for at in fresh])
+            self._pay([asks[at] for at in fresh[: len(labels)]], labels)
+            mine = dict(zip(fresh, labels, strict=False))
+            found: list[str | int | None] = []
+            for at, ask in enumerate(asks):
+                if at in mine:
+                    found.append(self._name(mine[at]))
+                elif ask.id is not None and ask.id in self._known:
+                    found.append(self._name(self._known[ask.id]))
+                else:
+                    break
+            return found
+
+    def report(self) -> Report:
+        """What may be published about all that was answered: it holds whatever is asked yet.
+
+        Raises:
+            UsageError: nothing was asked.
+        """
+        with self._lock:
+            if not self._asks.asked:
+                raise UsageError("nothing was asked yet, so there is nothing to report")
+            run = self._counted()
+            done = run.round
+            if done is None:
+                raise LedgerError("the record does not say what was asked")
+            terms = SessionTerms(self._charged, self.rule)
+            found = door.report(
+                [done],
+                terms,
+                terms.headline,
+                private=self._key.private,
+                warnings=cautions(self._mechanism, delta=self._delta),
+            )
+            spent = Spent.of(self._record.with_run(run).runs) if self._journal else None
+            return worded(
+                replace(found, run=run.id, time=run.time, spent=spent, label_names=self._names)
+            )
+
+    def close(self) -> None:
+        """Let go of the record; what was asked stays in it."""
+        with self._lock:
+            if self._journal is not None:
+                self._journal.close()
+            self._process = -1
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _aggregator(
+        self,
+        name: MechanismName,
+        parameters: Mapping[str, Any],
+        *,
+        queries: int | None,
+        delta: float,
+        weight: Amount | float | str | None,
+        teachers_per_record: int,
+    ) -> Mechanism:
+        if name in _NOT_ONE_BY_ONE:
+            raise UsageError(f"{name} does not go one by one: {_NOT_ONE_BY_ONE[name]}")
+        given = {key: value for key, value in parameters.items() if value is not None}
+        moved = teachers_per_record
+        if self._groups:
+            if moved != 1:
+                raise UsageError("`teachers_per_record` does not go with `groups`, which say it")
+            moved = max(group.votes_per_record for group in self._groups)
+        together = all(group.teachers_per_record == 1 for group in self._groups)
+        votes = 0.0
+        if weight is not None:
+            votes = Amount.of("prior_weight", weight).votes(self._ballots.teachers)
+            if not votes >= 0.0 or votes != int(votes):
+                raise ParameterError(
+                    f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
+                )
+        choice = MechanismChoice(name, given, moved, together and moved > 1, int(votes))
+        if choice.composed and queries is None and "query_delta" not in given:
+            raise UsageError(f"{name} divides delta among queries: say `max_queries`")
+        return choice.build(
+            teachers=self._ballots.teachers,
+            classes=self._ballots.classes or 0,
+            queries=queries or 1,
+            delta=delta,
+        )
+
+    @property
+    def _charged(self) -> ScoredMechanism | ComposedMechanism:
+        if not isinstance(self._mechanism, ScoredMechanism | ComposedMechanism):
+            raise UsageError(f"{self._mechanism.name} has no cost that a session could stop at")
+        return self._mechanism
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        return None if self._ballots.matching is None else self._ballots.matching.names
+
+    def _kept(self, record: str | PathLike[str] | bool | None, ensemble: str | None) -> Places:
+        """Where; UsageError where nobody said."""
+        places = Places.of("-", record=record, ensemble=ensemble, seeded=not self._key.private)
+        if not places.paths and record is not False and self._key.private:
+            raise UsageError(
+                "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
+                "keeps nothing, and what is asked again is then paid for again"
+            )
+        return places
+
+    def _open(self, budget: float | None) -> None:
+        if not self._places.paths:
+            self._run = self._new()
+            return
+        (path,) = self._places.paths
+        if self._mine(self._places.read()) is None:
+            Book(self._places, self._new(), budget=budget).enter()
+        note("the record of what was spent", (path, None))
+        # Whoever replaces the file holds its folder, and looks first whether it is in use.
+        with locked([path]):
+            self._journal = Journal(path)
+        try:
+            self._go_on(self._journal, path)
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def _go_on(self, journal: Journal, path: Path) -> None:
+        """From what the record tells of it."""
+        told = journal.told
+        self._record = SpendRecord.from_json(journal.document).with_asks(told)
+        mine = self._mine(self._record)
+        if mine is None:
+            raise LedgerError(f"{path.name}: the session was struck out of the record; open it new")
+        self._run = mine
+        for line in told:
+            if line.get("run") == mine.id:
+                self._asks.add(line)
+                label = line.get("label")
+                self._note(line.get("id"), NO_LABEL if label is None else int(label))
+
+    def _mine(self, record: SpendRecord) -> Run | None:
+        """The session in the record that these settings open again."""
+        facts = self._mechanism.parameters()
+        return next(
+            (
+                run
+                for run in record.runs
+                if run.is_session(
+                    self._settings,
+                    facts,
+                    delta=self._delta,
+                    groups=self._groups,
+                    claimed=self._key.private,
+                )
+            ),
+            None,
+        )
+
+    def _new(self) -> Run:
+        settings = self._settings
+        rule = stop_rule(
+            self._charged,
+            epsilon=settings.epsilon,
+            delta=self._delta,
+            asks=settings.max_queries,
+        )
+        if settings.epsilon is None and rule.epsilon > CEILING:
+            raise UnreachableError(
+                f"{rule.asks} queries cost epsilon {nats(rule.epsilon)}, and above {CEILING:g} "
+                "practically nothing is promised; ask fewer, take more noise, or state `epsilon`"
+            )
+        facts = self._mechanism.parameters()
+        return Run(
+            id=self._key.run_id if self._key.private else self._key.name("session"),
+            kind=RunKind.SESSION,
+            outcome=Outcome.PENDING,
+            time=now(),
+            epsilon=rule.epsilon,
+            delta=rule.delta,
+            asked=RowsAsked(facts, 0, 0, prior=SessionAsks().prior(facts), rule=rule),
+            session=settings,
+            groups=self._groups,
+            claimed=self._key.private,
+        )
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():
+            gone = "was closed" if self._process < 0 else "was opened in another process"
+            raise UsageError(f"the session {gone}; open it again")
+
+    def _looked_at(self, ask: Ask, at: int) -> Ballot:
+        """The votes of one query, its guess among them; an id that is fit for one."""
+        _check_id(ask.id)
+        try:
+            ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
+        except VoteError as error:
+            name = f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
+            raise VoteError(f"{name}: {error}") from None
+        if ask.prior is None:
+            return ballot
+        if not self._mechanism.prior_weight:
+            raise UsageError("a guess has no votes: say `prior_weight` when the session is opened")
+        return ballot.with_guess(self._ballots.place(ask.prior), self._mechanism.prior_weight)
+
+    def _fresh(self, asks: Sequence[Ask]) -> list[int]:
+        """Places of those that were not asked before, each id once."""
+        seen: set[str | int] = set()
+        found = []
+        for at, ask in enumerate(asks):
+            if ask.id is None or (ask.id not in self._known and ask.id not in seen):
+                found.append(at)
+            if ask.id is not None:
+                seen.add(ask.id)
+        return found
+
+    def _drawn(self, ballots: Sequence[Ballot]) -> list[int]:
+        """Labels as far as the rule allows; whatever comes out of a part, it was allowed."""
+        labels: list[int] = []
+        asked, answers = self._asks.asked, self._asks.answers
+        while len(labels) < len(ballots):
+            size = min(self.rule.left(asked, answers), _AT_ONCE, len(ballots) - len(labels))
+            if size == 0:
+                break
+            part = ballots[len(labels) : len(labels) + size]
+            # By its place among all queries: no two take the same noise, in whichever sitting.
+            noise = self._key.rows(asked, self._mechanism.draws)
+            found = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
+            labels += found
+            asked += size
+            answers += sum(label != NO_LABEL for label in found)
+        return labels
+
+    def _pay(self, asks: Sequence[Ask], labels: Sequence[int]) -> None:
+        """Note on disk what was asked and comes out; nothing has left yet."""
+        lines = [self._line(ask, label) for ask, label in zip(asks, labels, strict=True)]
+        if self._journal is not None and lines:
+            self._journal.append(lines)
+        for line, ask, label in zip(lines, asks, labels, strict=True):
+            self._asks.add(line)
+            self._note(ask.id, label)
+
+    def _line(self, ask: Ask, label: int) -> dict[str, Any]:
+        line: dict[str, Any] = {"run": self._run.id}
+        if ask.id is not None:
+            line["id"] = ask.id
+        line["label"] = None if label == NO_LABEL else label
+        if ask.prior is not None:
+            line["prior"] = self._ballots.place(ask.prior)
+        return line
+
+    def _note(self, name: str | int | None, label: int) -> None:
+        self._given.append((len(self._given) if name is None else name, label))
+        if name is not None:
+            self._known[name] = label
+
+    def _name(self, label: int) -> str | int | None:
+        if label == NO_LABEL:
+            return None
+        return label if self._names is None else self._names[label]
+
+    def _counted(self) -> Run:
+        """The run with what was asked so far."""
+        asked = self._run.asked
+        if asked is None:
+            raise LedgerError("the record does not say what was asked")
+        counts = replace(
+            asked,
+            queries=self._asks.asked,
+            max_answers=self._asks.asked,
+            prior=self._asks.prior(asked.mechanism),
+        )
+        return replace(
+            self._run, asked=counts, answers=self._asks.answers, outcome=Outcome.LABELLED
+        )
+
+    @property
+    def _spent(self) -> str:
+        return (
+            f"the session may ask no more: {self._asks.asked} queries were asked for epsilon "
+            f"{nats(self.rule.epsilon)}"
+        )
+
+
+def _teachers(teachers: int | None, groups: Any) -> int:
+    if groups is None:
+        return check_whole("`teachers`", 0 if teachers is None else teachers)
+    if teachers not in (None, len(groups)):
+        raise ParameterError(f"`teachers` is {teachers}, but `groups` has {len(groups)} teachers")
+    return int(groups.total)
+
+
+def _classes(classes: int | None, matching: Matching | None) -> int:
+    if matching is not None:
+        if classes not in (None, len(matching.names)):
+            raise ParameterError(
+                f"`classes` {classes} is not the number of `label_names`, {len(matching.names)}"
+            )
+        return len(matching.names)
+    if classes is None:
+        raise UsageError("say `classes`, how many there are, or `label_names`")
+    return check_whole("`classes`", classes)
+
+
+def _matching(
+    names: LabelNames | None, *, normalise: bool, aliases: Mapping[str, str] | None
+) -> Matching | None:
+    if names is not None:
+        return Matching(names_of(names), normalise, {} if aliases is None else aliases)
+    if normalise or aliases:
+        raise UsageError("`normalise` and `aliases` go with `label_names`")
+    return None
+
+
+def _digest(matching: Matching | None) -> str | None:
+    """Of what texts mean: under other names a session would be another."""
+    if matching is None:
+        return None
+    said = [list(matching.names), matching.normalise, dict(matching.aliases)]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _check_id(name: str | int | None) -> None:
+    if name is None:
+        return
+    text = isinstance(name, str) and 0 < len(name) <= _LONGEST_ID and _encodes(name)
+    number = type(name) is int and -(2**63) <= name < 2**63
+    if not (text or number):
+        raise ParameterError(
+            f"an id is a text of up to {_LONGEST_ID} letters or a whole number, got {quoted(name)}"
+        )
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

@@ -19,6 +19,7 @@ from pate_cli.cli.help import PanelledCommand, asks_for_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.plan import plan
 from pate_cli.cli.release import release
+from pate_cli.cli.session import session
 from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
 from pate_cli.cli.spent import spent
 from pate_cli.cli.terminal import (
@@ -187,6 +188,7 @@ def _root(
 
 for _name, _command, _told in (
     ("aggregate", aggregate, "Votes in; labels and report out."),
+    ("session", session, "Ask as you go: votes and labels as JSON lines."),
     ("plan", plan, "Before the first vote: how many answers, with how many teachers."),
     ("tune", tune, "Which settings reach a target or a number of answers."),
     ("release", release, "One report for several runs: ledgers, reports, records."),

@@ -126,6 +126,7 @@ class MechanismName(_Word, called="mechanism"):
     PERMUTE_AND_FLIP = "permute-and-flip"
     STABILITY = "stability"
     SPARSE_VECTOR = "sparse-vector"
+    OPEN_VOCABULARY = "open-vocabulary"
 
 
 class Adjacency(_Word, called="adjacency"):

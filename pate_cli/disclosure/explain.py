@@ -28,7 +28,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
-from pate_cli.disclosure.wording import worded
+from pate_cli.disclosure.wording import rule_of_round, worded
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
@@ -220,6 +220,7 @@ def _done(report: Report) -> Iterator[str]:
     yield from _voters(report)
     yield from _guessed(report)
     yield from _pooled(report)
+    yield from _one_by_one(report)
     yield f"Written by pate {report.tool}."
 
 
@@ -241,10 +242,9 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
         voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
     elif mechanism.get("votes_together") and mechanism.get("teachers_per_record", 1) > 1:
         voted = f"Teachers with {votes} votes"  # of whom the report has no number
-    return (
-        f"{voted} voted among {mechanism['classes']} classes, with noise of the mechanism "
-        f"{mechanism['name']} ({numbers})."
-    )
+    classes = mechanism.get("classes")
+    among = "for names that nobody had listed" if classes is None else f"among {classes} classes"
+    return f"{voted} voted {among}, with noise of the mechanism {mechanism['name']} ({numbers})."
 
 
 def _guessed(report: Report) -> Iterator[str]:
@@ -253,10 +253,11 @@ def _guessed(report: Report) -> Iterator[str]:
         prior = facts.get("prior")
         if prior is not None:
             where = "" if len(report.rounds) == 1 else f", in round {number}"
+            own = "Its guesses have" if "rule" in facts else "Its file has"
             yield (
                 f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
                 f"it had one, on {prior['guesses']} of {facts['queries']} "
-                f"{rows_of(report.label_set)}. Its file has SHA-256 {prior['sha256']}."
+                f"{rows_of(report.label_set)}. {own} SHA-256 {prior['sha256']}."
             )
 
 
@@ -271,6 +272,20 @@ def _pooled(report: Report) -> Iterator[str]:
                 f"public pool of {pool['queries']} queries: a teacher has one vote in each, and a "
                 "cluster's label is that of all its queries. Its file has SHA-256 "
                 f"{pool['sha256']}."
+            )
+
+
+def _one_by_one(report: Report) -> Iterator[str]:
+    """The rule of every session."""
+    for facts in report.rounds:
+        rule = rule_of_round(facts)
+        if rule is not None:
+            more = ""
+            if rule.beyond is not None:
+                more = f", and up to {rule.most} where few of them are answered"
+            yield (
+                f"Queries were asked one by one: {rule.asks} may be in any case{more}, and epsilon "
+                "pays for all of them, asked or not."
             )
 
 
@@ -379,7 +394,17 @@ def _assumptions(report: Report) -> Iterator[str]:
     else:
         yield f"No record trained more than {most} teachers."
     yield "A teacher was trained on its own data alone, and on no other private records."
-    yield "The queries, the classes and the number of teachers are public: no record shaped them."
+    one_by_one = any("rule" in done for done in report.rounds)
+    if one_by_one:
+        yield (
+            "The classes and the number of teachers are public, and queries and guesses followed "
+            "from what is public and from answers that are paid for: no record shaped them "
+            "otherwise."
+        )
+    else:
+        yield (
+            "The queries, the classes and the number of teachers are public: no record shaped them."
+        )
     yield (
         "The settings were fixed before the votes were looked at, and no other result of these "
         "votes decided whether or how this run was made."

@@ -29,7 +29,14 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     """
     prior = _GUESSES if any(done.said_prior for done in rounds) else ""
     pool = _CLUSTERS if any(done.pool for done in rounds) else ""
-    return _between_files(rounds) + prior + pool + (_ONE_RECORD if external else "")
+    asked = _ONE_BY_ONE if any(done.rule for done in rounds) else ""
+    return _between_files(rounds) + prior + pool + asked + (_ONE_RECORD if external else "")
+
+
+_ONE_BY_ONE = (
+    " Queries came one by one: which they were may have followed from what was answered before, "
+    "and what is promised holds however they were chosen. When asking stops was fixed beforehand."
+)
 
 
 _GUESSES = " So are the guesses of the prior and the votes they have."

@@ -27,12 +27,12 @@ from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.files.results import Result
 from pate_cli.votes import Group
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 
 SINCE: Final = {
     "run": 4, "time": 4, "labels": 4, "crosscheck": 4, "met_target": 5, "unsettled": 5,
-    "total_rdp": 5, "prior": 6, "stated": 7, "name": 7,
+    "total_rdp": 5, "prior": 6, "stated": 7, "name": 7, "rule": 8,
 }  # fmt: skip
 """Fields that earlier versions lack, by the version that brought them."""
 

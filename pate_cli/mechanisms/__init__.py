@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.gnmax import GNMax
     from pate_cli.mechanisms.interactive import InteractiveGNMax
     from pate_cli.mechanisms.lnmax import LNMax
+    from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
@@ -29,6 +30,7 @@ __all__ = [
     "InteractiveGNMax",
     "LNMax",
     "MechanismChoice",
+    "OpenVocabulary",
     "PermuteAndFlip",
     "SparseVector",
     "Stability",
@@ -49,6 +51,7 @@ CLASSES: Final = {
     MechanismName.PERMUTE_AND_FLIP: "permute_and_flip.PermuteAndFlip",
     MechanismName.STABILITY: "stability.Stability",
     MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
+    MechanismName.OPEN_VOCABULARY: "open_vocabulary.OpenVocabulary",
 }
 """Module and class of every mechanism."""
 

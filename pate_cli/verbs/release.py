@@ -36,7 +36,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import pool_of_round, prior_of_round, worded
+from pate_cli.disclosure.wording import pool_of_round, prior_of_round, rule_of_round, worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.inputs import note
@@ -211,6 +211,7 @@ def _runs_of(report: Report) -> tuple[Run, ...]:
             label_set=report.label_set,
             prior=prior_of_round(done),
             pool=pool_of_round(done),
+            rule=rule_of_round(done),
         ),
         "answers": report.answers,
     }
@@ -228,10 +229,10 @@ def _runs_of(report: Report) -> tuple[Run, ...]:
     if drawn.epsilon is not None and drawn.beta is not None and drawn.sigma_release is not None:
         shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
         common |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
-    composed = report.analysis == "composition"
+    kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
     return (
         Run(
-            kind=RunKind.COMPOSITION if composed else RunKind.WORST_CASE,
+            kind=RunKind.SESSION if "rule" in done else kind,
             outcome=Outcome.LABELLED,
             epsilon=report.data_independent.epsilon,
             **common,

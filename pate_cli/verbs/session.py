@@ -16,7 +16,7 @@ import numpy as np
 
 from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import NO_LABEL, SOURCES
-from pate_cli.core.checks import check_delta, check_whole
+from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
 from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
@@ -62,6 +62,7 @@ from pate_cli.votes.names import LabelNames, names_of
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
 _LONGEST_ID: Final = 1000
+_OFTEN: Final = 0.1
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -107,7 +108,7 @@ class Session:
 
     Args:
         teachers: τ, how many vote; left out where `groups` say it.
-        classes: m; left out where `label_names` are given.
+        classes: m; left out where `label_names` are given, and for open-vocabulary.
         epsilon: of all that the session says, nats; it decides how many may be asked.
         delta: of the same.
         mechanism: the aggregator, by name: every one but interactive and sparse-vector.
@@ -154,17 +155,25 @@ class Session:
         """Open it, or open it again."""
         check_delta(delta)
         voters = None if groups is None else teacher_groups(groups)
-        matching = _matching(label_names, normalise=normalise, aliases=aliases)
+        name = MechanismName(mechanism)
+        unknown = name is MechanismName.OPEN_VOCABULARY
+        if unknown and (classes is not None or label_names is not None):
+            raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
+        matching = None
+        if not unknown:
+            matching = _matching(label_names, normalise=normalise, aliases=aliases)
         self._ballots = Ballots(
             _teachers(teachers, voters),
-            _classes(classes, matching),
+            None if unknown else _classes(classes, matching),
             matching,
+            normalise=normalise,
             groups=voters,
         )
         self._groups: tuple[Group, ...] = () if voters is None else voters.public
         self._mechanism = self._aggregator(
-            MechanismName(mechanism),
+            name,
             parameters,
+            epsilon=epsilon,
             queries=max_queries,
             delta=delta,
             weight=prior_weight,
@@ -180,6 +189,8 @@ class Session:
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
+        self._said: dict[str, int] = {}
+        self._cast = self._unnamed = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
         self._open(budget)
@@ -239,7 +250,7 @@ class Session:
             given,
             sources,
             facts | {"queries": str(len(ids)), "private": str(self._key.private).lower()},
-            self._names,
+            None if self._names is None else tuple(self._names),
         )
 
     def ask(
@@ -273,7 +284,7 @@ class Session:
         """
         found = self.answered(queries)
         if len(found) < len(queries):
-            raise BudgetSpent(self._spent)
+            raise BudgetSpent(self.why_spent)
         return found
 
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
@@ -281,20 +292,42 @@ class Session:
         with self._lock:
             self._check_open()
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            ballots = [self._looked_at(ask, at) for at, ask in enumerate(asks)]
             fresh = self._fresh(asks)
-            labels = self._drawn([ballots[at] for at in fresh])
-            self._pay([asks[at] for at in fresh[: len(labels)]], labels)
-            mine = dict(zip(fresh, labels, strict=False))
+            drawn = self._drawn([self._looked_at(asks[at], at) for at in fresh])
+            self._pay([asks[at] for at in fresh[: len(drawn)]], drawn)
+            mine = dict(zip(fresh, drawn, strict=False))
             found: list[str | int | None] = []
             for at, ask in enumerate(asks):
                 if at in mine:
-                    found.append(self._name(mine[at]))
+                    found.append(self._name(self._code(mine[at])))
                 elif ask.id is not None and ask.id in self._known:
                     found.append(self._name(self._known[ask.id]))
                 else:
                     break
             return found
+
+    @property
+    def cast(self) -> int:
+        """How many votes came in, of this sitting. SECRET, but to who hands them in."""
+        return self._cast
+
+    @property
+    def unnamed(self) -> int:
+        """How many of them were for no class, and counted as missing. SECRET, likewise."""
+        return self._unnamed
+
+    @property
+    def often_unnamed(self) -> bool:
+        """Whether that is more than a tenth. SECRET, likewise."""
+        return self._unnamed > _OFTEN * self._cast
+
+    @property
+    def why_spent(self) -> str:
+        """What `BudgetSpent` says."""
+        return (
+            f"the session may ask no more: {self._asks.asked} queries were asked for epsilon "
+            f"{nats(self.rule.epsilon)}"
+        )
 
     def report(self) -> Report:
         """What may be published about all that was answered: it holds whatever is asked yet.
@@ -309,7 +342,7 @@ class Session:
             done = run.round
             if done is None:
                 raise LedgerError("the record does not say what was asked")
-            terms = SessionTerms(self._charged, self.rule)
+            terms = SessionTerms(_charged(self._mechanism), self.rule)
             found = door.report(
                 [done],
                 terms,
@@ -318,9 +351,9 @@ class Session:
                 warnings=cautions(self._mechanism, delta=self._delta),
             )
             spent = Spent.of(self._record.with_run(run).runs) if self._journal else None
-            return worded(
-                replace(found, run=run.id, time=run.time, spent=spent, label_names=self._names)
-            )
+            matching = self._ballots.matching
+            names = None if matching is None else matching.names
+            return worded(replace(found, run=run.id, time=run.time, spent=spent, label_names=names))
 
     def close(self) -> None:
         """Let go of the record; what was asked stays in it."""
@@ -336,6 +369,7 @@ class Session:
         name: MechanismName,
         parameters: Mapping[str, Any],
         *,
+        epsilon: float | None,
         queries: int | None,
         delta: float,
         weight: Amount | float | str | None,
@@ -358,23 +392,23 @@ class Session:
                     f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
                 )
         choice = MechanismChoice(name, given, moved, together and moved > 1, int(votes))
-        if choice.composed and queries is None and "query_delta" not in given:
+        teachers, classes = self._ballots.teachers, self._ballots.classes
+        if classes is not None and choice.composed and not (queries or "query_delta" in given):
             raise UsageError(f"{name} divides delta among queries: say `max_queries`")
+        if classes is None and not (queries or "threshold" in given) and epsilon is not None:
+            # As many as there would be if names took half of delta, which they do then.
+            like, half = choice.among(MechanismName.GNMAX), delta / 2.0
+            closed = like.build(teachers=teachers, classes=3, queries=1, delta=half)
+            queries = stop_rule(_charged(closed), epsilon=epsilon, delta=half).asks
         return choice.build(
-            teachers=self._ballots.teachers,
-            classes=self._ballots.classes or 0,
-            queries=queries or 1,
-            delta=delta,
+            teachers=teachers, classes=classes or MOST_CLASSES, queries=queries or 1, delta=delta
         )
 
     @property
-    def _charged(self) -> ScoredMechanism | ComposedMechanism:
-        if not isinstance(self._mechanism, ScoredMechanism | ComposedMechanism):
-            raise UsageError(f"{self._mechanism.name} has no cost that a session could stop at")
-        return self._mechanism
-
-    @property
-    def _names(self) -> tuple[str, ...] | None:
+    def _names(self) -> Sequence[str] | None:
+        """What labels are called: of classes that nobody knew, those that came out."""
+        if self._ballots.classes is None:
+            return list(self._said)
         return None if self._ballots.matching is None else self._ballots.matching.names
 
     def _kept(self, record: str | PathLike[str] | bool | None, ensemble: str | None) -> Places:
@@ -415,8 +449,7 @@ class Session:
         for line in told:
             if line.get("run") == mine.id:
                 self._asks.add(line)
-                label = line.get("label")
-                self._note(line.get("id"), NO_LABEL if label is None else int(label))
+                self._note(line.get("id"), line.get("label"))
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""
@@ -439,7 +472,7 @@ class Session:
     def _new(self) -> Run:
         settings = self._settings
         rule = stop_rule(
-            self._charged,
+            _charged(self._mechanism),
             epsilon=settings.epsilon,
             delta=self._delta,
             asks=settings.max_queries,
@@ -471,13 +504,14 @@ class Session:
             raise UsageError(f"the session {gone}; open it again")
 
     def _looked_at(self, ask: Ask, at: int) -> Ballot:
-        """The votes of one query, its guess among them; an id that is fit for one."""
-        _check_id(ask.id)
+        """The votes of one query, its guess among them."""
         try:
             ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
             name = f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
             raise VoteError(f"{name}: {error}") from None
+        self._unnamed += ballot.unnamed
+        self._cast += int(ballot.counts.sum()) + ballot.unnamed
         if ask.prior is None:
             return ballot
         if not self._mechanism.prior_weight:
@@ -489,56 +523,72 @@ class Session:
         seen: set[str | int] = set()
         found = []
         for at, ask in enumerate(asks):
+            _check_id(ask.id)
             if ask.id is None or (ask.id not in self._known and ask.id not in seen):
                 found.append(at)
             if ask.id is not None:
                 seen.add(ask.id)
         return found
 
-    def _drawn(self, ballots: Sequence[Ballot]) -> list[int]:
-        """Labels as far as the rule allows; whatever comes out of a part, it was allowed."""
-        labels: list[int] = []
+    def _drawn(self, ballots: Sequence[Ballot]) -> list[str | int | None]:
+        """What comes out, as far as the rule allows; whatever a part brings, it was allowed.
+
+        A class, None, or a name where nobody knew the classes.
+        """
+        drawn: list[str | int | None] = []
         asked, answers = self._asks.asked, self._asks.answers
-        while len(labels) < len(ballots):
-            size = min(self.rule.left(asked, answers), _AT_ONCE, len(ballots) - len(labels))
+        while len(drawn) < len(ballots):
+            size = min(self.rule.left(asked, answers), _AT_ONCE, len(ballots) - len(drawn))
             if size == 0:
                 break
-            part = ballots[len(labels) : len(labels) + size]
+            part = ballots[len(drawn) : len(drawn) + size]
             # By its place among all queries: no two take the same noise, in whichever sitting.
             noise = self._key.rows(asked, self._mechanism.draws)
-            found = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
-            labels += found
+            labels = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
+            drawn += [
+                None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
+                for ballot, label in zip(part, labels, strict=True)
+            ]
             asked += size
-            answers += sum(label != NO_LABEL for label in found)
-        return labels
+            answers += sum(label != NO_LABEL for label in labels)
+        return drawn
 
-    def _pay(self, asks: Sequence[Ask], labels: Sequence[int]) -> None:
+    def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
         """Note on disk what was asked and comes out; nothing has left yet."""
-        lines = [self._line(ask, label) for ask, label in zip(asks, labels, strict=True)]
+        lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         if self._journal is not None and lines:
             self._journal.append(lines)
-        for line, ask, label in zip(lines, asks, labels, strict=True):
+        for line in lines:
             self._asks.add(line)
-            self._note(ask.id, label)
+            self._note(line.get("id"), line["label"])
 
-    def _line(self, ask: Ask, label: int) -> dict[str, Any]:
+    def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}
         if ask.id is not None:
             line["id"] = ask.id
-        line["label"] = None if label == NO_LABEL else label
+        line["label"] = label
         if ask.prior is not None:
             line["prior"] = self._ballots.place(ask.prior)
         return line
 
-    def _note(self, name: str | int | None, label: int) -> None:
-        self._given.append((len(self._given) if name is None else name, label))
+    def _note(self, name: str | int | None, label: str | int | None) -> None:
+        if isinstance(label, str):
+            self._said.setdefault(label, len(self._said))
+        code = self._code(label)
+        self._given.append((len(self._given) if name is None else name, code))
         if name is not None:
-            self._known[name] = label
+            self._known[name] = code
 
-    def _name(self, label: int) -> str | int | None:
-        if label == NO_LABEL:
+    def _code(self, label: str | int | None) -> int:
+        """What stands for it: a name that came out by its place among these."""
+        if label is None:
+            return NO_LABEL
+        return self._said[label] if isinstance(label, str) else label
+
+    def _name(self, code: int) -> str | int | None:
+        if code == NO_LABEL:
             return None
-        return label if self._names is None else self._names[label]
+        return code if self._names is None else self._names[code]
 
     def _counted(self) -> Run:
         """The run with what was asked so far."""
@@ -555,12 +605,11 @@ class Session:
             self._run, asked=counts, answers=self._asks.answers, outcome=Outcome.LABELLED
         )
 
-    @property
-    def _spent(self) -> str:
-        return (
-            f"the session may ask no more: {self._asks.asked} queries were asked for epsilon "
-            f"{nats(self.rule.epsilon)}"
-        )
+
+def _charged(mechanism: Mechanism) -> ScoredMechanism | ComposedMechanism:
+    if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+        raise UsageError(f"{mechanism.name} has no cost that a session could stop at")
+    return mechanism
 
 
 def _teachers(teachers: int | None, groups: Any) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import (
@@ -56,6 +57,7 @@ from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
+from pate_cli.disclosure.stop_rule import SessionTerms, rule_fault
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.total import Spent
@@ -65,7 +67,7 @@ from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
 from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
@@ -354,6 +356,8 @@ def _again(report: Report) -> Report:
             private=report.private,
             warnings=warned,
         )
+    elif len(rounds) == 1 and rounds[0].rule is not None:
+        found = _session_again(report, rounds[0], rounds[0].rule, warned)
     elif report.analysis == "composition":
         mechanism = mechanisms[0]
         if not isinstance(mechanism, ComposedMechanism):
@@ -381,6 +385,19 @@ def _again(report: Report) -> Report:
         tool=report.tool,
         crosscheck=None if report.read_as < SINCE["crosscheck"] else found.crosscheck,
     )
+
+
+def _session_again(report: Report, done: Round, rule: StopRule, warned: Sequence[str]) -> Report:
+    mechanism = mechanism_from_parameters(done.mechanism)
+    if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+        raise UsageError(f"{mechanism.name} is not asked one by one")
+    if rule.delta != report.delta:
+        raise UsageError(f"a rule at delta {rule.delta:g} for {report.delta:g}")
+    fault = rule_fault(rule, mechanism)
+    if fault is not None:
+        raise UnreachableError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
+    terms = SessionTerms(mechanism, rule)
+    return door.report([done], terms, terms.headline, private=report.private, warnings=warned)
 
 
 def _released_again(
@@ -642,7 +659,10 @@ def own_run_faults(report: Report, own: Run | None) -> Iterator[str]:
         expected |= {"refusal_epsilon": tested.refusal_epsilon}
     else:
         composed = report.analysis == "composition"
-        expected |= {"kind": RunKind.COMPOSITION if composed else RunKind.WORST_CASE}
+        kind = RunKind.COMPOSITION if composed else RunKind.WORST_CASE
+        if any("rule" in done for done in report.rounds):
+            kind = RunKind.SESSION
+        expected |= {"kind": kind}
         expected |= {"epsilon": report.data_independent.epsilon, "outcome": outcome}
         expected |= {"sigma_release": report.sanitized.sigma_release, "answers": report.answers}
         expected |= {"beta": report.sanitized.beta}

@@ -1,0 +1,220 @@
+"""`pate session`: votes as JSON lines in, labels as JSON lines out, each paid for before."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+
+from pate_cli.cli import terminal
+from pate_cli.cli.help import EVERYDAY, PRIOR, TESTS
+from pate_cli.cli.options import (
+    Delta,
+    MechanismOptions,
+    OutputOptions,
+    RecordOptions,
+    VoteOptions,
+    Without,
+    in_panel,
+    spread,
+)
+from pate_cli.core.codec import Refusal, parsed
+from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
+from pate_cli.core.words import DELTA
+
+if TYPE_CHECKING:
+    from pate_cli.verbs.session import Ask, Session
+
+_everyday = in_panel(EVERYDAY)
+_LONGEST: Final = 1 << 26
+_FIELDS: Final = ("id", "counts", "votes", "prior")
+_DAMAGED: Final = Refusal(VoteError, "no query: ")
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """When asking stops, and what queries come with."""
+
+    target_epsilon: Annotated[
+        float | None,
+        _everyday(
+            "--target-epsilon",
+            help="E: of all that is answered, however queries are chosen. It decides how many may "
+            "be asked; then exit 5.",
+        ),
+    ] = None
+    max_queries: Annotated[
+        int | None, _everyday("--max-queries", help="Ask no more than N; alone, epsilon follows.")
+    ] = None
+    delta: Delta = DELTA
+    prior_weight: Annotated[
+        str | None,
+        in_panel(PRIOR)(
+            "--prior-weight",
+            metavar="N|N%",
+            help="B: how many votes the guess has that a query may come with, as `prior`.",
+        ),
+    ] = None
+    report: Annotated[
+        str | None,
+        _everyday("--report", metavar="FILE", help="Public report (JSON), written at the end."),
+    ] = None
+    seed: Annotated[
+        int | None,
+        in_panel(TESTS)(
+            "--seed", help="Reproducible noise for tests; the report says private: false."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.report == "-":
+            raise UsageError("--report needs the name of a file; stdout is for labels")
+
+
+@spread
+def session(
+    *,
+    asked: SessionOptions,
+    votes: Annotated[
+        VoteOptions,
+        Without(
+            "max_queries",
+            "max_answers",
+            "layout",
+            "queries",
+            "id_column",
+            "pool",
+            "voting",
+        ),
+    ],
+    mechanism: Annotated[MechanismOptions, Without("student", "confidence", "refusals")],
+    record: RecordOptions,
+    output: OutputOptions,
+) -> None:
+    """Ask as you go: votes on stdin and labels on stdout, a JSON object a line.
+
+    A line is {"id": "q7", "counts": [3, 240, 7]}, or "counts": {"cat": 240, "dog": 7} by class, or
+    "votes": ["cat", null, "dog"], what each teacher said; with "prior" where there is a public
+    guess. The answer is {"id": "q7", "label": 1, "remaining": 618}, the label null where the
+    teachers do not agree, and comes once what it costs is on disk, in the record.
+
+    The same command goes on where it was; an id that was asked before gets the same answer. What
+    all of it costs is fixed beforehand and holds however the queries are chosen.
+
+    \b
+    Label what a program asks, until epsilon 2 is spent:
+      your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
+    """
+    import pate_cli as pate
+
+    terminal.refuse_closed()
+    if sys.stdin is None or sys.stdin.closed:
+        raise VoteError("cannot read standard input: it is closed")
+    with output.outputs() as out:
+        if asked.report is not None:
+            out.reserve(asked.report)
+        places = record.keywords
+        with pate.Session(
+            teachers=votes.teachers,
+            classes=votes.classes,
+            epsilon=asked.target_epsilon,
+            delta=asked.delta,
+            mechanism=mechanism.mechanism,
+            record=places["record"],
+            ensemble=places["ensemble"],
+            budget=places["budget"],
+            max_queries=asked.max_queries,
+            label_names=votes.label_names,
+            groups=votes.groups,
+            teachers_per_record=mechanism.teachers_per_record,
+            prior_weight=asked.prior_weight,
+            seed=asked.seed,
+            **mechanism.choice().given,
+        ) as opened:
+            output.note(_opening(opened))
+            spent = _asked(opened, sys.stdin.buffer)
+            if not output.quiet and sys.stderr.isatty() and opened.unnamed:
+                share = f"{opened.unnamed} of {opened.cast} votes were for no class"
+                loud = "; are they spelled as --label-names?" if opened.often_unnamed else ""
+                terminal.say(share + loud)
+            if asked.report is not None and opened.asked:
+                out.write(asked.report, opened.report().to_json().encode())
+    if spent is not None:
+        raise spent
+
+
+def _opening(session: Session) -> str:
+    rule = session.rule
+    more = f", up to {rule.most} where few are answered" if rule.most > rule.asks else ""
+    before = f"; {session.asked} were asked before" if session.asked else ""
+    return f"epsilon {rule.epsilon:g} at delta {rule.delta:g} for {rule.asks} queries{more}{before}"
+
+
+def _asked(session: Session, source: IO[bytes]) -> BudgetSpent | None:
+    """Answer as lines come: those that wait already are paid for together."""
+    for lines in _lines(source):
+        known = [(number, _query(number, line)) for number, line in lines if line.strip()]
+        waiting: list[tuple[int, Ask]] = []
+        for number, ask in known:
+            if isinstance(ask, VoteError):
+                _answer(session, waiting)
+                raise ask
+            waiting.append((number, ask))
+        if not _answer(session, waiting):
+            return BudgetSpent(session.why_spent)
+    return None
+
+
+def _answer(session: Session, waiting: list[tuple[int, Ask]]) -> bool:
+    """Whether all of them were answered, which are written."""
+    if not waiting:
+        return True
+    try:
+        labels = session.answered([ask for _, ask in waiting])
+    except VoteError as error:
+        if len(waiting) == 1:
+            raise VoteError(f"line {waiting[0][0]}: {error}") from None
+        # Those in front of the one that is wrong are answered all the same.
+        return all(_answer(session, [one]) for one in waiting)
+    remaining = session.remaining
+    for (_, ask), label in zip(waiting, labels, strict=False):
+        told = {} if ask.id is None else {"id": ask.id}
+        sys.stdout.write(json.dumps({**told, "label": label, "remaining": remaining}) + "\n")
+    sys.stdout.flush()
+    return len(labels) == len(waiting)
+
+
+def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
+    """Lines with their numbers from 1, as many at once as there are."""
+    number, rest = 0, b""
+    read = getattr(source, "read1", source.read)
+    while chunk := read(1 << 16):
+        *whole, rest = (rest + chunk).split(b"\n")
+        if len(rest) > _LONGEST:
+            raise VoteError(f"line {number + len(whole) + 1} is longer than any votes are")
+        if whole:
+            yield list(enumerate(whole, number + 1))
+            number += len(whole)
+    if rest.strip():
+        yield [(number + 1, rest)]
+
+
+def _query(number: int, line: bytes) -> Any:
+    """What a line asks, or the error that it is."""
+    from pate_cli.verbs.session import Ask
+
+    try:
+        said = parsed(line, _DAMAGED, most=_LONGEST)
+        if not isinstance(said, dict):
+            raise _DAMAGED.of("a line is an object")
+        strange = next((name for name in said if name not in _FIELDS), None)
+        if strange is not None:
+            raise _DAMAGED.of(f"its fields are {', '.join(_FIELDS)}, and it has another")
+        if ("counts" in said) == ("votes" in said):
+            raise _DAMAGED.of("it has either counts or votes")
+    except VoteError as error:
+        return VoteError(f"line {number}: {error}")
+    votes: Any = said.get("counts", said.get("votes"))
+    return Ask(votes, said.get("prior"), said.get("id"), by_teacher="votes" in said)

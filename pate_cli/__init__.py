@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pate_cli.votes.beside.student import YesProbabilities as YesProbabilities
     from pate_cli.votes.beside.truth import PairTruth as PairTruth
     from pate_cli.votes.beside.truth import Truth as Truth
+    from pate_cli.votes.coordinated import coordinated_choice as coordinated_choice
 
 _HOMES = {
     "Ask": "verbs.session",
@@ -82,6 +83,7 @@ _HOMES = {
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",
+    "coordinated_choice": "votes.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
     "explain": "disclosure.explain",

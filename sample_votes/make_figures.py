@@ -1,7 +1,8 @@
 """Draw the tool's pictures from the sample votes: `python sample_votes/make_figures.py [FOLDER]`.
 
 The votes here are public, so the pictures may be shown; the tool cannot know that, and writes
-"secret" above every one that it draws. One more, of what public guesses are worth, is ours.
+"secret" above every one that it draws. Two more are ours: what public guesses are worth, and what
+clocks that all teachers share.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import prior
+import tokens
 from ensembles import FOLDER
 
 from pate_cli.pricing.plots import encode_figure
@@ -56,9 +58,10 @@ def main() -> None:
     for name, words in PICTURES.items():
         told = "drawn" if draw(name, words, folder) else "left out: make samples makes its votes"
         sys.stdout.write(f"{folder / name}: {told}\n")
-    guessed = folder / "digits_prior.svg"
-    guessed.write_bytes(encode_figure(prior.figure(prior.curves()), guessed))
-    sys.stdout.write(f"{guessed}: drawn\n")
+    for name, script in (("digits_prior.svg", prior), ("tokens.svg", tokens)):
+        path = folder / name
+        path.write_bytes(encode_figure(script.figure(script.curves()), path))
+        sys.stdout.write(f"{path}: drawn\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Randomness: standard normal and Laplace draws from 64-bit words; no other module draws.
+"""Randomness: standard normal and Laplace draws from 64-bit words; no other module draws noise.
 
 **From a word to a draw.** A word gives a sign bit and an integer k in [0, 2^63); the draw is that
 sign times the quantile of the upper tail at u = (k + ½)·2^-64 in (0, ½): -Φ⁻¹(u) for the normal,

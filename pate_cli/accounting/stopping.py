@@ -22,14 +22,13 @@ g is convex: between nodes its chord is above it, and so is what is computed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_delta, check_order, check_positive, check_whole
-from pate_cli.core.codec import SPARING
+from pate_cli.core.checks import check_order
 from pate_cli.core.errors import ParameterError
 
 _NODES: Final = 4097
@@ -119,49 +118,14 @@ class Beyond:
         """tx + ay, nats."""
         return asked * self.test_cost + answers * self.answer_cost
 
+    def allows(self, asked: int, answers: int) -> bool:
+        """Whether a run may have come so far."""
+        return self.spent(asked, answers) <= self.budget * (1.0 + _ROUND_OFF)
+
     @property
     def most(self) -> int:
         """How many may be asked if none is answered."""
         return min(int(self.budget / self.test_cost), MOST_ASKED)
-
-
-@dataclass(frozen=True)
-class StopRule:
-    """How many queries a session may ask, and what it costs however they are chosen; public.
-
-    Attributes:
-        epsilon, delta: of all that the session says, whatever the votes, nats.
-        asks: N ≥ 1, how many queries may be asked in any case.
-        beyond: up to where more may be, if few are answered; None where no more may.
-    """
-
-    epsilon: float
-    delta: float
-    asks: int
-    beyond: Beyond | None = field(default=None, metadata=SPARING)
-
-    def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_delta(self.delta)
-        check_whole("asks", self.asks)
-
-    def left(self, asked: int, answers: int) -> int:
-        """How many more may be asked whatever comes out, ≥ 0."""
-        beyond = 0 if self.beyond is None else self.beyond.further(asked, answers)
-        return max(self.asks - asked, beyond, 0)
-
-    def allows(self, asked: int, answers: int) -> bool:
-        """Whether a session may have come so far."""
-        if asked <= self.asks:
-            return True
-        return self.beyond is not None and self.beyond.spent(asked, answers) <= (
-            self.beyond.budget * (1.0 + _ROUND_OFF)
-        )
-
-    @property
-    def most(self) -> int:
-        """How many may be asked if none is answered."""
-        return max(self.asks, 0 if self.beyond is None else self.beyond.most)
 
 
 def log_growth(moments: QueryMoments, *, asks: int, beyond: Beyond) -> float:

@@ -15,6 +15,7 @@ SIGMA1_SHARE: Final = 0.6
 SIGMA2_SHARE: Final = 0.16
 LAPLACE_SHARE: Final = 0.08
 EXPONENTIAL_SHARE: Final = 0.08
+OPEN_SHARE: Final = 0.08
 # Other defaults: of the interactive student, of sparse vector, of the guarantee and of tuning.
 CONFIDENCE: Final = 0.9
 PRIOR_SHARE: Final = "20%"

@@ -17,13 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 from pate_cli.accounting.gnss import gnss_rdp
-from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
+from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named

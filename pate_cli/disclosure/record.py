@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
-from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import lines_of, parts_of
 from pate_cli.files.sealed_json import Form, content_of, named

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.label_set import LabelSet
@@ -39,6 +38,7 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 

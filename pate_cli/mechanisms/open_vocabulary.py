@@ -17,7 +17,7 @@ from pate_cli.core.arrays import NO_LABEL, Floats, Histograms, LabelArray, Spars
 from pate_cli.core.checks import LARGEST, MOST_CLASSES, check_delta, check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.core.noise import Noise, normal_from_words
-from pate_cli.core.words import SIGMA2_SHARE, MechanismName
+from pate_cli.core.words import OPEN_SHARE, MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, RunShape
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -70,7 +70,7 @@ class OpenVocabulary(ComposedMechanism):
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
         """σ2 in proportion to the teachers, and T so high that half of δ is what names may leak."""
-        sigma = given.get("sigma2", run.of_teachers(SIGMA2_SHARE))
+        sigma = given.get("sigma2", run.of_teachers(OPEN_SHARE))
         moved = run.teachers_per_record
         chance = _LEAK_SHARE * run.delta / (run.queries * moved)
         height = moved + float(sigma) * -float(ndtri(chance))

@@ -14,7 +14,6 @@ from typing import Any, Final, Self, Unpack
 
 import numpy as np
 
-from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
 from pate_cli.core.clock import now
@@ -42,7 +41,8 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.stop_rule import SessionTerms, stop_rule
+from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
+from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
@@ -54,7 +54,7 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
-from pate_cli.votes.ballot import Ballot, Ballots, Votes
+from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of
@@ -162,7 +162,7 @@ class Session:
         matching = None
         if not unknown:
             matching = _matching(label_names, normalise=normalise, aliases=aliases)
-        self._ballots = Ballots(
+        self._ballots = BallotReader(
             _teachers(teachers, voters),
             None if unknown else _classes(classes, matching),
             matching,

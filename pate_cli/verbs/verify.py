@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.rdp_curve import RdpCurve
-from pate_cli.accounting.stopping import StopRule
 from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import (
@@ -57,7 +56,8 @@ from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, report_of
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Crosscheck, LabelFile, Report
-from pate_cli.disclosure.stop_rule import SessionTerms, rule_fault
+from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
+from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, TargetTerms
 from pate_cli.disclosure.total import Spent

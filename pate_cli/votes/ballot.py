@@ -50,7 +50,7 @@ class Ballot:
 
 
 @dataclass(frozen=True)
-class Ballots:
+class BallotReader:
     """How votes are read; all of it public and fixed before the first query.
 
     Attributes:

@@ -1,0 +1,181 @@
+"""How many queries a session may ask, fixed before its first; public, and good for all votes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
+from pate_cli.core.checks import check_positive, check_whole
+from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.report import DataIndependent
+from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.terms import Headline, Terms, terms_of
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+
+# Less beyond is not worth keeping ε at that of the queries that are asked in any case.
+_WORTH: Final = 0.6
+_ROUND_OFF: Final = 1e-9
+
+
+def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -> str | None:
+    """What is wrong with a rule for this mechanism; None where it costs no more than it says."""
+    cost = _cost(mechanism, rule.delta)(rule.asks)
+    if cost > rule.epsilon + _ROUND_OFF:
+        return f"{rule.asks} queries cost epsilon {nats(cost)}"
+    if rule.beyond is None:
+        return None
+    order = rule.beyond.order
+    moments = mechanism.query_moments(order) if isinstance(mechanism, ScoredMechanism) else None
+    if moments is None:
+        return f"{mechanism.name} allows nothing beyond {rule.asks} queries"
+    least = moments.test_cost(rule.beyond.answer_cost)
+    if rule.beyond.test_cost < least * (1.0 - _ROUND_OFF):
+        return f"a query costs {least:.6g} at order {order:g}"
+    found = log_growth(moments, asks=rule.asks, beyond=rule.beyond) / (order - 1.0)
+    epsilon = found + float(conversion_cost(np.array([order]), delta=rule.delta)[0])
+    if epsilon > rule.epsilon + _ROUND_OFF:
+        return f"with what lies beyond, {rule.asks} queries cost epsilon {nats(epsilon)}"
+    return None
+
+
+@dataclass(frozen=True)
+class SessionTerms(Terms):
+    """What a session costs, however its queries are chosen.
+
+    Attributes:
+        mechanism: what is asked.
+        rule: when asking stops.
+    """
+
+    mechanism: ScoredMechanism | ComposedMechanism
+    rule: StopRule
+
+    @cached_property
+    def _in_any_case(self) -> Terms:
+        asks = self.rule.asks
+        return terms_of(self.mechanism, queries=asks, max_answers=asks, delta=self.rule.delta)
+
+    @property
+    def analysis(self) -> str:
+        """As of so many queries in a file."""
+        return self._in_any_case.analysis
+
+    @property
+    def public(self) -> DataIndependent:
+        """That of the queries which are asked in any case, or the rule's where that is more."""
+        found, epsilon = self._in_any_case.public, self.rule.epsilon
+        if epsilon <= found.epsilon or self.rule.beyond is None:
+            return found
+        order = self.rule.beyond.order
+        return DataIndependent(epsilon, order, "renyi", epsilon, order, "renyi")
+
+    @property
+    def headline(self) -> Headline:
+        """The same."""
+        return Headline(self.public.epsilon, "worst-case")
+
+    @property
+    def labels_delta(self) -> float:
+        """The rule's."""
+        return self.rule.delta
+
+    def moving(self, votes: int) -> float:
+        """Where the rule is a number of queries, priced again."""
+        return math.inf if self.rule.beyond is not None else self._in_any_case.moving(votes)
+
+
+def stop_rule(
+    mechanism: ScoredMechanism | ComposedMechanism,
+    *,
+    epsilon: float | None,
+    delta: float,
+    asks: int | None = None,
+) -> StopRule:
+    """As many queries as a target pays for, or as many as were said, whichever is less.
+
+    Args:
+        mechanism: what is asked.
+        epsilon: the target, nats; None where `asks` alone is said.
+        delta: δ in (0, 1).
+        asks: the most queries that are asked in any case; None where the target alone is said.
+
+    Raises:
+        UsageError: neither is said.
+        UnreachableError: not one query is paid for.
+    """
+    if epsilon is None and asks is None:
+        raise UsageError("say `epsilon` or `max_queries`: nothing else would end a session")
+    cost = _cost(mechanism, delta)
+    number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
+    if epsilon is not None:
+        target = check_positive("epsilon", epsilon)
+        number = _most_within(cost, target, number)
+        if number == 0:
+            raise UnreachableError(
+                f"one query alone costs epsilon {nats(cost(1))} at delta {delta:g}, above the "
+                f"target {target:g}; take more noise, or more teachers"
+            )
+    alone = cost(number)
+    if math.isinf(alone):
+        raise UnreachableError(f"{number} queries cost more than any epsilon at delta {delta:g}")
+    if asks is not None or not isinstance(mechanism, ScoredMechanism):
+        return StopRule(alone, delta, number)
+    return _with_more(mechanism, StopRule(alone, delta, number), target=epsilon or alone)
+
+
+def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
+    """More where few queries are answered, at the ε of the rule, or at the target for far more."""
+    found = terms_of(mechanism, queries=rule.asks, max_answers=rule.asks, delta=rule.delta).public
+    if found.method != "renyi" or found.order is None:
+        return rule
+    moments = mechanism.query_moments(found.order)
+    if moments is None:
+        return rule
+    order = np.array([found.order])
+    conversion = float(conversion_cost(order, delta=rule.delta)[0])
+    best = rule
+    for epsilon in (rule.epsilon, max(target, rule.epsilon)):
+        most = epsilon - conversion
+        beyond = beyond_of(moments, asks=rule.asks, most=most)
+        if beyond is None:
+            continue
+        if best.beyond is None or beyond.budget > best.beyond.budget:
+            best = StopRule(epsilon, rule.delta, rule.asks, beyond)
+        if beyond.budget >= _WORTH * most:
+            break
+    return best
+
+
+def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Callable[[int], float]:
+    """ε of so many queries in any case, as it is said; infinite where δ does not suffice."""
+
+    def cost(queries: int) -> float:
+        try:
+            terms = terms_of(mechanism, queries=queries, max_answers=queries, delta=delta)
+        except UnreachableError:
+            return math.inf
+        epsilon = terms.public.epsilon
+        enough = delta >= mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
+        return epsilon if enough else math.inf
+
+    return cost
+
+
+def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
+    """The most queries, up to `most`, that cost no more than the target."""
+    low, high = 0, 1
+    while high <= most and cost(high) <= target:
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if cost(middle) <= target else (low, middle)
+    return low

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from pate_cli.accounting.composition import Composition
 from pate_cli.accounting.conversion import conversion_cost
@@ -24,6 +24,8 @@ from pate_cli.mechanisms.gnmax import GNMax
 # Orders 1.05 … 513, to three decimals: any of them is valid.
 _ORDERS: Final = np.round(1.0 + np.geomspace(0.05, 512.0, 81), 3)
 _LEAK_SHARE: Final = 0.5
+_FAR: Final = 10.0
+_NODES: Final = np.polynomial.legendre.leggauss(128)
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class OpenVocabulary(ComposedMechanism):
 
     Attributes:
         teachers, teachers_per_record, votes_together: as in Mechanism.
-        classes: of no account; histograms have so many columns.
+        classes: how many columns histograms have; of no other account.
         sigma2: standard deviation of the noise on each count, > 0 (votes).
         threshold: T, finite (votes).
     """
@@ -77,9 +79,10 @@ class OpenVocabulary(ComposedMechanism):
         return {"sigma2": sigma, "threshold": float(f"{math.ceil(height * 100.0) / 100.0:.12g}")}
 
     def parameters(self) -> dict[str, Any]:
-        """Without the classes, which nobody knows."""
+        """Without the classes where nobody knows them."""
         found = super().parameters()
-        del found["classes"]
+        if self.classes == MOST_CLASSES:
+            del found["classes"]
         return found
 
     @property
@@ -117,16 +120,29 @@ class OpenVocabulary(ComposedMechanism):
 
     def answer_chance(self, counts: Histograms) -> Floats:
         """Pr[some noisy count of a name reaches T] per query, [queries]."""
-        votes = counts.counts if isinstance(counts, SparseCounts) else np.asarray(counts)
-        below = ndtr((self.threshold - votes) / self.sigma2)
-        return 1.0 - np.prod(np.where(votes > 0, below, 1.0), axis=1)
+        votes = _votes(counts)
+        below = np.where(votes > 0, log_ndtr((self.threshold - votes) / self.sigma2), 0.0)
+        return np.asarray(-np.expm1(below.sum(axis=1)))
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """At most Pr[another name is ahead of the plurality] per query, [queries]."""
-        votes = counts.counts if isinstance(counts, SparseCounts) else np.asarray(counts)
-        most = votes.max(axis=1, keepdims=True)
-        behind = np.where(votes > 0, ndtr((votes - most) / (self.sigma2 * math.sqrt(2.0))), 0.0)
-        return np.clip(behind.sum(axis=1) - 0.5, 0.0, 1.0)
+        """Pr[an answer is not the plurality] per query, [queries]; 0 where there is none.
+
+        By a quadrature over the noise on the plurality, from where it reaches T.
+        """
+        answered = self.answer_chance(counts)
+        votes = np.sort(_votes(counts), axis=1)
+        most, others = votes[:, -1:], votes[:, :-1]
+        lowest = np.maximum((self.threshold - most) / self.sigma2, -_FAR)
+        half = np.maximum(_FAR - lowest, 1.0) / 2.0
+        found = np.zeros(len(votes))
+        for node, weight in zip(*_NODES, strict=True):
+            x = lowest + half * (node + 1.0)
+            ahead = np.where(others > 0, log_ndtr(x + (most - others) / self.sigma2), 0.0)
+            log_density = ahead.sum(axis=1) - x[:, 0] ** 2 / 2.0
+            found += weight * half[:, 0] * np.exp(log_density) / math.sqrt(2.0 * math.pi)
+        found[most[:, 0] == 0] = 0.0
+        with np.errstate(invalid="ignore"):
+            return np.where(answered > 0.0, np.clip(1.0 - found / answered, 0.0, 1.0), 0.0)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """A histogram of L2 sensitivity k√2 for each query, its names aside."""
@@ -171,3 +187,9 @@ class OpenVocabulary(ComposedMechanism):
         alone = self.sigma2 / self.teachers_per_record
         argmax = GNMax(self.teachers, 3, sigma2=alone)
         return float(argmax.worst_answer(np.array([order]))[0])
+
+
+def _votes(counts: Histograms) -> Floats:
+    """Counts in float64, [queries, names]; 0 where there are none."""
+    votes = counts.counts if isinstance(counts, SparseCounts) else counts
+    return np.asarray(votes, dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -184,9 +185,12 @@ class OpenVocabulary(ComposedMechanism):
         k = 1 if self.votes_together else self.teachers_per_record
         if k > 1:
             return k**2 * order / self.sigma2**2
-        alone = self.sigma2 / self.teachers_per_record
-        argmax = GNMax(self.teachers, 3, sigma2=alone)
-        return float(argmax.worst_answer(np.array([order]))[0])
+        return float(self._listed.worst_answer(np.array([order]))[0])
+
+    @cached_property
+    def _listed(self) -> GNMax:
+        """The argmax of names that are known, of which three are as dear as any number."""
+        return GNMax(self.teachers, 3, sigma2=self.sigma2 / self.teachers_per_record)
 
 
 def _votes(counts: Histograms) -> Floats:

@@ -179,6 +179,7 @@ def _answer(session: Session, waiting: list[tuple[int, Ask]]) -> bool:
         # Those in front of the one that is wrong are answered all the same.
         return all(_answer(session, [one]) for one in waiting)
     remaining = session.remaining
+    terminal.answered()
     for (_, ask), label in zip(waiting, labels, strict=False):
         told = {} if ask.id is None else {"id": ask.id}
         sys.stdout.write(json.dumps({**told, "label": label, "remaining": remaining}) + "\n")

@@ -52,6 +52,7 @@ class OpenVocabulary(ComposedMechanism):
     """
 
     name: ClassVar[MechanismName] = MechanismName.OPEN_VOCABULARY
+    listed: ClassVar[bool] = False
     refusals = None  # no field: they cost what answers do
 
     teachers: int

@@ -49,7 +49,7 @@ from pate_cli.files.inputs import note
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
@@ -72,7 +72,13 @@ _NOT_ONE_BY_ONE: Final = {
 
 @dataclass(frozen=True)
 class Ask:
-    """One query.
+    """One query of several that are asked at once, with its guess and its name.
+
+        >>> asks = [pate.Ask([3, 240, 7], id="q1"), pate.Ask([3, 240, 7], id="q1")]
+        >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
+        >>> with pate.Session(**given, epsilon=1, record="both.spent.json") as session:
+        ...     session.ask_all(asks), session.asked
+        ([1, 1], 1)
 
     Attributes:
         votes: as `Session.ask` takes them.
@@ -156,7 +162,7 @@ class Session:
         check_delta(delta)
         voters = None if groups is None else teacher_groups(groups)
         name = MechanismName(mechanism)
-        unknown = name is MechanismName.OPEN_VOCABULARY
+        unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
         matching = None

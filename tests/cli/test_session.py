@@ -94,7 +94,7 @@ def test_names_that_nobody_listed(pate):
         ("[1]", "line 2: no query: a line is an object"),
         ('{"counts": [1, 2]}', "line 2: query 0: 2 counts for 3 classes"),
         ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': more votes than the 250"),
-        ('{"count": [1, 2]}', "line 2: no query: its fields are id, counts, votes, prior"),
+        ('{"count": [1, 2]}', "line 2: no query: its fields are counts, id, prior, votes"),
         ('{"id": "x"}', "line 2: no query: it has either counts or votes"),
         ('{"counts": [1, 2, 3], "votes": []}', "line 2: no query: it has either"),
         ('{"counts": [1, 2, 3], "id": 1, "id": 2}', "line 2: no query: it states something twice"),

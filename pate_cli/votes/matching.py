@@ -32,7 +32,8 @@ _STEPS: Final = (_CASE, _BLANKS, _MARKING, _FORM)
 """In which two spellings of a name may differ, the commonest first."""
 ABSTENTION: Final = "an abstention"
 _ABSTENTIONS: Final = frozenset(
-    {"-", "--", "abstain", "abstention", "n/a", "na", "nan", "nil", "none", "null", "unknown"}
+    {"-", "--", "?", "abstain", "abstention", "n/a", "na", "nan", "nil", "none", "null"}
+    | {"undecided", "unknown", "unsure"}
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import printable, shortened
 from pate_cli.votes.checks import ABSENT
-from pate_cli.votes.matching import Matching, abstains
+from pate_cli.votes.matching import ABSTENTION, Matching, abstains
 
 Said: TypeAlias = tuple[Sequence[str | None], Ints]
 """Distinct texts, None for no vote, and how many votes are each."""
@@ -78,7 +78,8 @@ class Unnamed:
         ]
         if self.mended:
             found.append(f"`normalise` would match {self.mended} of them")
-        if self.mended < self.votes:
+        others = {None} if self.mended else {each.cause for each in self.texts} - {ABSTENTION}
+        if any(each.cause in others for each in self.texts):
             found.append("`aliases` FILE says which texts stand for which name")
         return found
 

@@ -204,12 +204,14 @@ def _opened(
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
         return open_npy(file, located.name, layout, reading.matching)
-    numeral = next(filter(_NUMERAL.fullmatch, names or ()), None) if located.digits else None
-    if numeral is not None:
-        raise VoteError(
-            f"{located.name}: in CSV {quoted(numeral)} of `label_names` looks like the number of a "
-            "class; use Parquet or JSONL, which tell texts from numbers"
-        )
+    aliases = None if reading.matching is None else reading.matching.aliases
+    for word, texts in (("label_names", names), ("aliases", aliases)) if located.digits else ():
+        numeral = next(filter(_NUMERAL.fullmatch, texts or ()), None)
+        if numeral is not None:
+            raise VoteError(
+                f"{located.name}: in CSV {quoted(numeral)} of `{word}` looks like the number of a "
+                "class; use Parquet or JSONL, which tell texts from numbers"
+            )
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.sources.parquet import open_table
 

@@ -78,6 +78,14 @@ def test_what_is_no_file_of_aliases(tmp_path):
     assert "a path of text" in refusal(ParameterError, aliases_of, _Bytes())
 
 
+def test_in_csv_a_number_is_a_class_and_no_alias(tmp_path):
+    """1 is the second class wherever all teachers answer in numbers."""
+    path = tmp_path / "v.csv"
+    path.write_text("a,b\ncat,1\n")
+    with pytest.raises(VoteError, match="in CSV '1' of `aliases` looks like the number of a class"):
+        open_votes(path, label_names="cat,dog", aliases={"1": "cat"}).__enter__()
+
+
 class _Bytes:
     def __fspath__(self):
         return b"a.json"

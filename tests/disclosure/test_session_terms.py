@@ -99,7 +99,7 @@ def test_without_a_target_or_a_number_there_is_no_rule():
     refusal(ParameterError, stop_rule, GNMAX, epsilon=None, delta=1e-5, asks=0)
     refusal(ParameterError, stop_rule, GNMAX, epsilon=-1.0, delta=1e-5)
     text = refusal(UnreachableError, stop_rule, GNMAX, epsilon=0.01, delta=1e-5)
-    assert text.startswith("one query alone costs epsilon 0.09")
+    assert text.startswith("one query alone costs epsilon 0.1096")
     refusal(UnreachableError, stop_rule, GNMAX, epsilon=None, delta=1e-300, asks=5)
 
 

@@ -292,7 +292,7 @@ class _CommandLine:
         publication = self.to.reserve(out, to_look=to_look, keeps_report=place is not None)
         self.report.reserve(out, None)
         view.reserve(out)
-        with reading.open(self.votes, output) as file:
+        with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
             publication.check(file)
             rows = reading.rows(file)
             output.note_votes(file, rows)

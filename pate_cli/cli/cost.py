@@ -142,7 +142,7 @@ def cost(
         if question.per_query is not None:
             LabelFormat.from_path(question.per_query)  # refused before any work is done
             out.reserve(question.per_query, mode=0o600)
-        with reading.open(votes, output) as file:
+        with reading.open(votes, output, any_name=not choice.listed) as file:
             output.note_votes(file, reading.rows(file))
             if question.truth is not None:
                 if prior != PriorOptions():

@@ -272,8 +272,13 @@ class VoteOptions:
     ] = None
 
     @contextlib.contextmanager
-    def open(self, votes: str, output: OutputOptions) -> Iterator[VoteFile]:
-        """The file, read as these options say; a bar shows how far copies of it are."""
+    def open(
+        self, votes: str, output: OutputOptions, *, any_name: bool = False
+    ) -> Iterator[VoteFile]:
+        """The file, read as these options say; a bar shows how far copies of it are.
+
+        `any_name`: as in `open_votes`.
+        """
         from pate_cli.votes import open_votes
 
         with contextlib.ExitStack() as stack:
@@ -289,6 +294,7 @@ class VoteOptions:
                         label_names=self.label_names,
                         normalise=self.normalise,
                         aliases=self.aliases,
+                        any_name=any_name,
                         groups=self.groups,
                         voting=self.voting,
                         pool=self.pool,

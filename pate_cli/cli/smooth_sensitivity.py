@@ -42,7 +42,7 @@ def smooth_sensitivity(
     from pate_cli.pricing import plots
 
     choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
-    with output.outputs() as out, reading.open(votes, output) as file:
+    with output.outputs() as out, reading.open(votes, output, any_name=not choice.listed) as file:
         view.reserve(out)
         output.note_votes(file, reading.rows(file))
         found = pate.smooth_sensitivity(

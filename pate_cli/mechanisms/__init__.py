@@ -151,6 +151,11 @@ class MechanismChoice:
         return mechanism_class(self.name).takes_prior
 
     @property
+    def listed(self) -> bool:
+        """Whether it needs to know the classes."""
+        return mechanism_class(self.name).listed
+
+    @property
     def composed(self) -> bool:
         """Whether its cost is a composition for all votes, with nothing to sanitize or to keep."""
         from pate_cli.mechanisms.base import ComposedMechanism
@@ -160,7 +165,7 @@ class MechanismChoice:
     def takes(self, classes: int) -> bool:
         """Whether every input that has no default is given, and it is for so many known classes."""
         kind = mechanism_class(self.name)
-        return self.complete and kind.listed and classes <= kind.most_classes
+        return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
         """The same with so many refusals afforded, if it counts them."""

@@ -24,9 +24,9 @@ from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
+from pate_cli.run.last_step import LastStep
 from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
 from pate_cli.votes import VoteFile
-from pate_cli.votes.beside.pool import Members
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +151,7 @@ class Publication:
         self._to, self._out = to, out
         self._read = Inputs()
         self._sink: InMemory | InFile | InParts = InMemory()
-        self._members: Members | None = None
+        self._last = LastStep()
         self.done = False
         """Whether all of it is in place."""
 
@@ -167,17 +167,22 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes."""
-        self._members = file.members
-        self._sink = InMemory(self._members)
+        self._last = LastStep(file.members, file.vocabulary)
+        self._sink = InMemory(self._last)
         if self._to is None:
             return
-        self._to.form.check(file.label_set)
+        self._to.form.check(file)
         self._read = file.read
         if self._to.folder is not None:
             if file.pool is not None:
                 raise UsageError(
                     "labels of a `pool` go to one file: they come in the order of the votes, and "
                     "parts in that of the clusters; give a name with a suffix"
+                )
+            if file.vocabulary is not None:
+                raise UsageError(
+                    "labels that nobody listed go to one file, for which names came out is known "
+                    "once all are drawn; give a name with a suffix"
                 )
             self._to.folder.refuse_read(file.read)
 
@@ -191,7 +196,7 @@ class Publication:
         if self._to is not None and self._out is not None:
             form, folder = self._to.form, self._to.folder
             if folder is None:
-                self._sink = InFile(self._out, fspath(self._to.labels), form, self._members)
+                self._sink = InFile(self._out, fspath(self._to.labels), form, self._last)
             else:
                 # What goes on after a kill finds its parts again; else they are for the next to
                 # sweep.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pate_cli.core.errors import ParameterError
-from pate_cli.core.label_set import LabelSet
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.files.digest import Hashed
@@ -16,11 +15,10 @@ from pate_cli.files.part_folder import Part, PartFolder, digest_of_parts
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import Labels, LabelWriter, concatenate
-from pate_cli.run.by_query import by_query
 from pate_cli.run.labelling import Drawing, DrawnBatch
+from pate_cli.run.last_step import NO_STEP, LastStep
 from pate_cli.run.passes import FilePasses
-from pate_cli.votes.beside.pool import Members
-from pate_cli.votes.vote_file import Facts
+from pate_cli.votes.vote_file import Facts, VoteFile
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,14 @@ class LabelForm:
     label_format: LabelFormat
     labels_as: LabelsAs | None = None
 
-    def check(self, label_set: LabelSet | None) -> None:
+    def check(self, file: VoteFile) -> None:
         """UsageError where labels of these queries cannot have it."""
-        check_form(self.label_format, self.labels_as, label_set)
+        check_form(self.label_format, self.labels_as, file.label_set)
+        if self.label_format is LabelFormat.NPY and file.vocabulary is not None:
+            raise UsageError(
+                "NPY holds numbers, and labels that nobody listed are texts; write Parquet, CSV or "
+                "JSONL"
+            )
 
     def writer(
         self, file: Draft, metadata: Mapping[str, str], facts: Facts, *, rows: int
@@ -56,9 +59,9 @@ class LabelForm:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Keeps them; `members` are the queries, where rows are clusters of them."""
+    """Keeps them; `last` is what becomes of all."""
 
-    members: Members | None = None
+    last: LastStep = NO_STEP
     tables: list[Labels] = field(default_factory=list)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -73,8 +76,7 @@ class InMemory:
     @property
     def labels(self) -> Labels:
         """All of them, in one table."""
-        found = concatenate(self.tables)
-        return found if self.members is None else concatenate(by_query(found, self.members))
+        return concatenate(self.last.tables(self.last.named(self.tables)))
 
 
 @dataclass
@@ -85,36 +87,37 @@ class InFile:
         out: the transaction it is part of.
         path: its name there.
         form: of the file.
-        members: the queries, where rows are clusters of them.
+        last: what becomes of all of them.
         written: what was written, once all of it is.
     """
 
     out: Outputs
     path: str
     form: LabelForm
-    members: Members | None = None
+    last: LastStep = NO_STEP
     written: LabelFile | None = None
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
         """See LabelSink."""
-        form, rows, answers = self.form, 0, 0
-        promised = int(drawing.metadata["queries"])
-        clusters: list[Labels] = []
-        if self.members is not None:
-            promised = len(self.members.places)
+        form, last, facts = self.form, self.last, drawing.facts
+        rows = answers = 0
+
+        def drawn() -> Iterator[Labels]:
+            nonlocal rows, answers
+            for table, kept in drawing.batches():
+                add(kept)
+                rows, answers = rows + len(table), answers + table.answers
+                yield table
+
+        promised = last.rows(int(drawing.metadata["queries"]))
         with self.out.open(self.path) as draft:
-            file = Hashed(draft)
-            with form.writer(file, drawing.metadata, drawing.facts, rows=promised) as writer:
-                for table, kept in drawing.batches():
-                    add(kept)
-                    if self.members is None:
-                        writer.write(table)
-                    else:
-                        clusters.append(table)
-                    rows, answers = rows + len(table), answers + table.answers
-                if self.members is not None:
-                    for table in by_query(concatenate(clusters), self.members):
-                        writer.write(table)
+            file, tables = Hashed(draft), drawn()
+            if last.waits:
+                found = last.named(list(tables))
+                tables, facts = last.tables(found), replace(facts, label_names=found.label_names)
+            with form.writer(file, drawing.metadata, facts, rows=promised) as writer:
+                for table in tables:
+                    writer.write(table)
         self.written = LabelFile.of(file.digest, form.label_format)
         return rows, answers
 

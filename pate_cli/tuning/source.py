@@ -104,6 +104,7 @@ class TuneSource:
             sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
             return sample, {"votes": "synthetic", **recipe}
         with open_votes(self.votes, **self.reading) as file:
+            file.refuse_unlisted("what is asked")
             file.refuse_unnamed()
             if file.groups:
                 if k != 1:

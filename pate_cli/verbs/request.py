@@ -217,7 +217,7 @@ def requested(
         choice = mechanism
     else:
         choice = mechanism_of(mechanism, asked)
-    with opened(votes, asked) as (file, place):
+    with opened(votes, asked, any_name=not choice.listed) as (file, place):
         if isinstance(choice, Mechanism):
             for name in ("teachers", "classes"):
                 if getattr(choice, name) != getattr(file, name):
@@ -254,18 +254,28 @@ def requested(
 
 
 @contextlib.contextmanager
-def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, Engine]]:
+def opened(
+    votes: Votes, asked: Mapping[str, Any], *, any_name: bool = False
+) -> Iterator[tuple[VoteFile, Engine]]:
     """The votes, read as is asked, and where the work on them is done.
 
     Before anything is made of them: a file that holds no vote that is any is none of these votes.
+
+    Args:
+        votes: as the verbs take them.
+        asked: likewise.
+        any_name: as `open_votes` has it, where it opens them.
     """
     work, reading = only(WorkWords, asked), only(ReadingWords, asked)
+    unlisted = any_name and not isinstance(votes, VoteFile)  # which says so itself
     with (
         engine_for(work["engine"], workers=work["workers"]) as place,
-        open_votes(votes, **reading) as file,
+        open_votes(votes, any_name=unlisted, **reading) as file,
     ):
         if file.prior is not None and "prior" not in asked:
             raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
+        if not any_name:
+            file.refuse_unlisted("what is asked")
         file.refuse_unnamed()
         yield file, place
 

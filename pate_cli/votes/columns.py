@@ -61,6 +61,7 @@ class Columns:
     texts: votes are names of classes. by_teacher: a column is a teacher's, as its name says.
     classes: what the columns call the classes, should they be counts.
     query: the column of the query id.
+    digits: votes are numbers that a file of text was found to hold.
     """
 
     votes: tuple[str, ...]
@@ -71,6 +72,7 @@ class Columns:
     by_teacher: bool = False
     classes: tuple[str, ...] | None = None
     query: str = QUERY
+    digits: bool = False
 
     @property
     def needed(self) -> list[str]:
@@ -104,11 +106,13 @@ def find_columns(
     label_names: Sequence[str] | None = None,
     *,
     id_column: str | None = None,
+    any_name: bool = False,
 ) -> Columns:
-    """Find the votes in `schema`; `layout`, `label_names` and `id_column` are what the user said.
+    """Find the votes in `schema`; the others but `name` are what the user said.
 
     Columns of counts that are called as the classes are come in the order of `label_names`.
-    `id_column` stands for query_id, and must be there.
+    `id_column` stands for query_id, and must be there. With `any_name` votes may be texts, and
+    numbers that stand in a file of text as labels are: one vote beside them may be no number.
 
     Raises:
         VoteError: no vote columns, more than one reading, or a type that cannot be votes.
@@ -127,7 +131,7 @@ def find_columns(
             f"{name}: layout {layout} is for NPY files; in a table store one row per query, "
             "or query_id, teacher_id, label"
         )
-    named = label_names is not None
+    named = label_names is not None or any_name
     if layout is not None and layout.never_inferred and layout is not Layout.MULTILABEL_COUNTS:
         raise VoteError(
             f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
@@ -135,6 +139,8 @@ def find_columns(
     long = (query, TEACHER, LABEL)
     is_long = all(kinds.get(column, "list") != "list" for column in long)
     if layout is Layout.LONG or (layout is None and is_long):
+        if any_name and LABEL in kinds and _could_be_text(schema, LABEL):
+            kinds[LABEL] = "text"
         return _long_columns(kinds, name, long, named=named)
     if query in names and kinds[query] not in ("integer", "text"):
         raise VoteError(
@@ -159,7 +165,7 @@ def find_columns(
             classes=ordered,
             query=query,
         )
-    return _wide_columns(schema, rest, kinds, name, layout, query, named=named)
+    return _wide_columns(schema, rest, kinds, name, layout, query, named=named, any_name=any_name)
 
 
 def is_text(kind: Any) -> bool:
@@ -169,6 +175,14 @@ def is_text(kind: Any) -> bool:
     if t.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
+def _could_be_text(schema: Any, column: str) -> bool:
+    """Whether a column of numbers might have been one of text, but for the votes."""
+    import pyarrow.types as t
+
+    field = schema.field(column)
+    return t.is_null(field.type) or FROM_TEXT.encode() in (field.metadata or {})
 
 
 def is_view(kind: Any) -> bool:
@@ -348,11 +362,16 @@ def _wide_columns(
     query: str,
     *,
     named: bool,
+    any_name: bool,
 ) -> Columns:
     has_ids = query in schema.names
     if not rest:
         raise VoteError(f"{name}: there are no columns of votes")
+    by_teacher = all(_TEACHER_NAMES.fullmatch(n) for n in rest)
+    digits = all(_could_be_text(schema, column) for column in rest)
     texts = named and any(kinds[column] == "text" for column in rest)
+    if any_name and digits and (layout is Layout.LABELS or (layout is None and by_teacher)):
+        texts = True
     # Names of labels go with what is said of them, so they may be any, in any order.
     free = layout is Layout.MULTILABEL_COUNTS
     numbered = set() if free else {n for n in rest if _NUMBERED.fullmatch(n)}
@@ -381,8 +400,7 @@ def _wide_columns(
             )
         # A teacher who never voted may leave a column that has no type, and one who gave numbers
         # for words, of which there are none, a column of numbers.
-        digits = FROM_TEXT.encode() in (schema.field(column).metadata or {})
-        kind = "text" if texts and (digits or kinds[column] == "null") else kinds[column]
+        kind = "text" if texts and _could_be_text(schema, column) else kinds[column]
         if only_texts:
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
             hint = "" if plain else f"; if it names the queries, `id_column` {quoted(column)}"
@@ -397,7 +415,6 @@ def _wide_columns(
                     "integer column per class"
                 )
             )
-    by_teacher = all(_TEACHER_NAMES.fullmatch(n) for n in rest)
     said = None
     if texts or by_teacher:
         said = Layout.LABELS
@@ -415,6 +432,7 @@ def _wide_columns(
         by_teacher=by_teacher,
         classes=tuple(rest) if named_classes else None,
         query=query,
+        digits=digits,
     )
 
 

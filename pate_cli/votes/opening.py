@@ -20,7 +20,7 @@ from pate_cli.files.inputs import watched
 from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.query_list import Queries
-from pate_cli.votes.columns import QUERY, TEACHER
+from pate_cli.votes.columns import LABEL, QUERY, TEACHER
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.layouts.choice import Opened, vote_file
 from pate_cli.votes.names import LabelNames
@@ -47,6 +47,7 @@ def open_votes(
     label_names: LabelNames | None = None,
     normalise: bool = False,
     aliases: Aliases | None = None,
+    any_name: bool = False,
     groups: Groups | None = None,
     id_column: str | None = None,
     batch_rows: int | None = None,
@@ -93,6 +94,10 @@ def open_votes(
     several within, in punctuation at the end, in quotes around them or in Unicode form alone.
     aliases: other texts and the names they stand for, as a mapping or a file of them: a JSON
     object, or a table with the columns `alias` and `name`. Public, as the names are.
+    any_name: where neither `classes` nor `label_names` are given, votes are texts of which each is
+    a name, or numbers, each the name of itself; for mechanisms that need no list of them. Which
+    were said is secret until they are released. Empty texts are missing votes. With `normalise`
+    spellings that are alike are one name, in the form that they are compared by.
     groups: for layouts that tell who voted, the public group of each teacher with its weight and
     how many teachers one record may have trained, as a TeacherGroups or a file of them; see
     load_groups. Histograms then hold weights.
@@ -130,6 +135,7 @@ def open_votes(
                 label_names=label_names,
                 normalise=normalise,
                 aliases=aliases,
+                any_name=any_name,
                 groups=groups,
                 voting=voting,
                 id_column=id_column,
@@ -168,8 +174,8 @@ def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
     if reading != Reading():
         raise ParameterError(
             f"{file.name} is open already; give layout, classes, teachers, queries, "
-            "label_names, normalise, aliases, groups, id_column, batch_rows, voting and pool where "
-            "it is opened"
+            "label_names, normalise, aliases, any_name, groups, id_column, batch_rows, voting and "
+            "pool where it is opened"
         )
     return file
 
@@ -193,14 +199,23 @@ def _opened(
             )
         if isinstance(held, np.ndarray):
             return held_array(held, ARRAY, layout, reading.matching)
-        return held_table(held, TABLE, layout, names, id_column=reading.id_column)
+        return held_table(
+            held,
+            TABLE,
+            layout,
+            names,
+            id_column=reading.id_column,
+            any_name=reading.any_name,
+        )
     if layout is Layout.LONG or reading.pool is not None:
         # A row is a vote there, or a query of any cluster.
         copying = replace(copying, rows=None)
     path = os.fspath(source)
     if not isinstance(path, str):
         raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
-    located = locate(path, stdin, stack, ids=ids, copying=copying)
+    # What a vote is called must not depend on whether others look like numbers.
+    exact = (*ids, LABEL) if reading.any_name else ids
+    located = locate(path, stdin, stack, ids=exact, copying=copying)
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
         return open_npy(file, located.name, layout, reading.matching)
@@ -216,5 +231,11 @@ def _opened(
     from pate_cli.votes.sources.parquet import open_table
 
     return open_table(
-        located.parts, located.name, layout, stack, names, id_column=reading.id_column
+        located.parts,
+        located.name,
+        layout,
+        stack,
+        names,
+        id_column=reading.id_column,
+        any_name=reading.any_name,
     )

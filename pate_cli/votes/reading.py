@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from pate_cli.votes.beside.query_list import Queries, QueryList, query_list
 from pate_cli.votes.groups import Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.unnamed import Said
+from pate_cli.votes.vocabulary import Vocabulary
 from pate_cli.votes.vote_file import VoteFile
 
 ENTRIES_PER_BATCH = 1 << 20
@@ -34,7 +37,8 @@ def batch_size(width: int) -> int:
 class Reading:
     """How votes are to be read: what was said of them, None where nothing was.
 
-    See `open_votes`; names: the label names. matching: what texts are votes for, if any may be.
+    See `open_votes`; names: the label names. matching: what texts are votes for, if any may be; a
+    Vocabulary where every text is a name.
     """
 
     layout: Layout | None = None
@@ -101,6 +105,7 @@ class Reading:
         label_names: LabelNames | None,
         normalise: bool,
         aliases: Aliases | None,
+        any_name: bool,
         groups: Groups | None,
         voting: Voting | str | None,
         id_column: str | None,
@@ -117,6 +122,7 @@ class Reading:
             )
         said = None if layout is None else Layout(layout)
         names = None if label_names is None else names_of(label_names)
+        unlisted = any_name and names is None and classes is None
         return cls(
             layout=said,
             classes=classes,
@@ -124,7 +130,9 @@ class Reading:
             batch_rows=batch_rows,
             queries=None if queries is None else query_list(queries, id_column=id_column),
             names=names,
-            matching=_matching(said, names, normalise=normalise, aliases=aliases),
+            matching=_matching(
+                said, names, normalise=normalise, aliases=aliases, unlisted=unlisted
+            ),
             groups=None if groups is None else teacher_groups(groups),
             voting=None if voting is None else Voting(voting),
             id_column=id_column,
@@ -140,6 +148,22 @@ class Reading:
     def multilabel(self) -> bool:
         """Whether a query has several labels."""
         return self.layout is not None and self.layout.multilabel
+
+    @property
+    def any_name(self) -> bool:
+        """Whether every text that a vote says is a name."""
+        return isinstance(self.matching, Vocabulary)
+
+    @property
+    def normalise(self) -> bool:
+        """Whether texts match that differ in form alone."""
+        return self.matching is not None and self.matching.normalise
+
+    def heard(self, said: Iterable[Said]) -> Reading:
+        """Where every text is a name, with those that were said, none of numbers; else the same."""
+        if not isinstance(self.matching, Vocabulary):
+            return self
+        return replace(self, matching=self.matching.heard(said), classes=MOST_CLASSES)
 
     @property
     def by_teacher(self) -> bool:
@@ -167,7 +191,8 @@ class Reading:
 
         Names allow it, for a text that is no name is a missing vote.
         """
-        return width if self.teachers is None and self.names is not None else self.teachers
+        named = self.names is not None or self.any_name
+        return width if self.teachers is None and named else self.teachers
 
     def size(self, width: int) -> int:
         """Rows of a batch, each of `width` integers while it is read."""
@@ -202,7 +227,7 @@ class Reading:
             rows_listed=self.queries is not None,
             reader=reader,
             label_names=names or self.names,
-            matching=self.matching,
+            matching=self.matching if from_labels or not self.any_name else None,
             groups=None if self.groups is None else self.groups.public,
             label_set=label_set,
             id_column=self.id_column,
@@ -247,6 +272,7 @@ def _matching(
     *,
     normalise: bool,
     aliases: Aliases | None,
+    unlisted: bool,
 ) -> Matching | None:
     """What texts are votes for; None where votes are none, as those on several labels are not.
 
@@ -255,6 +281,8 @@ def _matching(
     several = layout is not None and layout.multilabel
     if names is not None and not several:
         return Matching(names, normalise, {} if aliases is None else aliases_of(aliases))
+    if unlisted and not several and aliases is None:
+        return Vocabulary(normalise=normalise)
     given = [name for name, said in (("normalise", normalise), ("aliases", aliases)) if said]
     if given and several:
         raise UsageError(f"`{given[0]}` is for votes that are texts, and those on labels are none")

@@ -19,6 +19,7 @@ from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.unnamed import NOT_IN_WORDS, Unnamed
+from pate_cli.votes.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class VoteFile:
     query appear, and `queries` and the place of later queries depend on the votes.
     `label_names` are what the classes are called, class 0 first, where that was said or the columns
     of the counts say so; public, and never taken from the votes. `matching` is what texts are votes
-    for, where they may be texts.
+    for, where they may be texts. With a `vocabulary` every vote is a name, `classes` is as many as
+    there can be, and nothing that is said of the file depends on what was said in it.
 
     Queries come in the file's order, in long form in the order of the list of queries, or without
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
@@ -156,11 +158,11 @@ class VoteFile:
         if self.groups is not None:
             count = sum(group.teachers for group in self.groups)
             who = f"{count} teachers in {len(self.groups)} groups with {self.teachers} votes"
-        shape = f"{self.queries} queries x {self.classes} classes"
+        unlisted = self.vocabulary is not None
+        width = "names that nobody listed" if unlisted else f"{self.classes} classes"
+        shape = f"{self.queries} queries x {width}"
         if self.pool is not None:
-            shape = (
-                f"{self.pool.queries} queries in {self.queries} clusters x {self.classes} classes"
-            )
+            shape = f"{self.pool.queries} queries in {self.queries} clusters x {width}"
         if self.label_set is not None:
             shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
             binary = self.label_set.voting is Voting.BINARY
@@ -187,7 +189,7 @@ class VoteFile:
         Of the first `limit` rows, or all; in long form, and with a pool, of all rows of the file.
         Reads them once more, where votes are words.
         """
-        if self.matching is None:
+        if self.matching is None or self.vocabulary is not None:
             return NOT_IN_WORDS
         stop = self.queries if limit is None else min(limit, self.queries)
         return self.reader.tally(self.matching, stop).found()
@@ -197,13 +199,25 @@ class VoteFile:
 
         It says nothing of them, and looks no further than the first that is one.
         """
-        if self.matching is None:
+        if self.matching is None or self.vocabulary is not None:
             return
         tally = self.reader.tally(self.matching, self.queries, until_named=True)
         if tally.cast and not tally.named:
             raise VoteError(
                 f"{self.name}: no vote is one of `label_names` {shown(self.matching.names)}; "
                 f"{self.matching.remedy}"
+            )
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """What the classes are called, where nobody listed them; SECRET. None where they are."""
+        return self.matching if isinstance(self.matching, Vocabulary) else None
+
+    def refuse_unlisted(self, what: str) -> None:
+        """UsageError for what needs to know the classes, where nobody listed them."""
+        if self.vocabulary is not None:
+            raise UsageError(
+                f"{what} needs to know the names that votes may be: give `label_names`"
             )
 
     @property
@@ -253,6 +267,7 @@ class VoteFile:
             UsageError: the rows are clusters.
         """
         self.refuse_pooled("prior")
+        self.refuse_unlisted("`prior`")
         if self.prior is not None:
             raise VoteError("these votes have a prior already; give one")
         found = prior.named(self.class_names, self.classes)
@@ -321,9 +336,10 @@ class VoteFile:
         """Whether pickling this carries no votes, but names of files that the copy reads.
 
         True for files and URIs, and for the temporary copy of a pipe while that is open; false for
-        arrays and tables in memory, and for long form, which is counted on opening.
+        arrays and tables in memory, for long form, which is counted on opening, and where the names
+        that were said travel along.
         """
-        return self.reader.portable
+        return self.reader.portable and self.vocabulary is None
 
     @property
     def parts(self) -> list[tuple[str, int, int]]:

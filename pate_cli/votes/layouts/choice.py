@@ -5,9 +5,10 @@ The one place where layouts are told apart; what each of them means is in its ow
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
-from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix
 from pate_cli.votes.layouts.counts import CountsLayout
@@ -16,10 +17,13 @@ from pate_cli.votes.layouts.labels import LabelsLayout
 from pate_cli.votes.layouts.multilabel import MultilabelLayout
 from pate_cli.votes.layouts.scores import ScoresLayout
 from pate_cli.votes.pooled import pooled
-from pate_cli.votes.reading import Reading
+from pate_cli.votes.reading import Reading, batch_size
 from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.sources.table import VoteTable
 from pate_cli.votes.vote_file import VoteFile
+
+if TYPE_CHECKING:
+    from pate_cli.votes.sources.table_matrix import TableMatrix
 
 Opened: TypeAlias = NpyMatrix | NpyCube | VoteTable
 """What a source is once it was opened: an array or a table, in files or in memory."""
@@ -35,6 +39,8 @@ def vote_file(source: Opened, reading: Reading) -> VoteFile:
         file = _of_table(source, reading)
     else:
         file = _of_array(source, reading)
+    if reading.any_name and file.vocabulary is None and reading.normalise:
+        raise UsageError("`normalise` is for votes that are texts, and these are none")
     return file if reading.pool is None else pooled(file, reading, reading.pool)
 
 
@@ -80,14 +86,22 @@ def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     # Words are no counts, so it is the shape alone that could be doubtful.
     if columns.texts and layout is not Layout.MULTILABEL_COUNTS:
         layout = Layout.LABELS
-    return _of_matrix(matrix, reading, layout or _inferred(matrix, reading))
+    found = layout or _inferred(matrix, reading)
+    if layout is None and found is Layout.LABELS and columns.digits and reading.any_name:
+        # One text among them would make texts of them all.
+        raise VoteError(f"{table.where.name}: if its votes are labels, say `layout` {found}")
+    return _of_matrix(matrix, reading, found)
 
 
-def _of_matrix(matrix: Matrix, reading: Reading, layout: Layout) -> VoteFile:
+def _of_matrix(matrix: NpyMatrix | TableMatrix, reading: Reading, layout: Layout) -> VoteFile:
     if layout is Layout.COUNTS:
         return CountsLayout.file(matrix, reading)
     if layout is Layout.MULTILABEL_COUNTS:
         return MultilabelLayout.file(matrix, reading, layout)
+    if reading.any_name:
+        size = batch_size(matrix.width)
+        reading = reading.heard(matrix.texts_said(size, matrix.rows) if matrix.texts else ())
+        matrix = replace(matrix, matching=reading.matching)
     return LabelsLayout.file(matrix, reading, layout)
 
 

@@ -31,13 +31,20 @@ from pate_cli.votes.checks import (
     whole_numbers,
 )
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
-from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, texts_said, votes_of
+from pate_cli.votes.entries import (
+    ids_of,
+    in_words,
+    plain_ids,
+    refuse_nulls,
+    texts_said,
+    votes_of,
+)
 from pate_cli.votes.layouts.labels import LARGEST_LABEL_SEEN, classes_of
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.table import VoteTable
-from pate_cli.votes.unnamed import NameTally
+from pate_cli.votes.unnamed import NameTally, Said
 from pate_cli.votes.vote_file import VoteFile
 
 VOTES_AT_ONCE = 1 << 19
@@ -67,7 +74,7 @@ class LongLayout:
     @classmethod
     def file(cls, table: VoteTable, reading: Reading) -> VoteFile:
         """Votes of a table with a row for each, counted now."""
-        name, reading = table.where.name, reading.with_list
+        name, reading = table.where.name, reading.with_list.heard(_said(table))
         votes = _counted(table, reading) if table.rows else _nobody(table, reading)
         classes = reading.classes or classes_of(votes.top, name)
         teachers = reading.teachers or votes.teachers
@@ -181,6 +188,13 @@ class _Distinct:
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
+def _said(table: VoteTable) -> Iterator[Said]:
+    """Which texts are votes, where they are texts."""
+    if table.columns.texts:
+        for _, batch in table.batches(VOTES_AT_ONCE, [LABEL]):
+            yield texts_said(in_words(batch.column(LABEL)))
+
+
 def _nobody(table: VoteTable, reading: Reading) -> _LongVotes:
     """The votes where there are none: the neighbour of a file in which one teacher voted alone.
 
@@ -227,7 +241,9 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
     where, query_id = table.where, table.columns.query
     queries, voters = _Distinct(), _Distinct()
     label_column = _LabelColumn(
-        reading.matching, missing_allowed=teachers is not None or reading.matching is not None
+        reading.matching,
+        missing_allowed=teachers is not None or reading.matching is not None,
+        texts=table.columns.texts,
     )
     tally = None if reading.matching is None else NameTally(reading.matching)
     listed = False
@@ -408,10 +424,11 @@ class _LabelColumn:
 
     matching: Matching | None
     missing_allowed: bool
+    texts: bool
 
     def labels(self, batch: Any, row: int, where: Where) -> Ints:
         """Classes, ABSENT for none."""
-        column = batch.column(LABEL)
+        column = in_words(batch.column(LABEL)) if self.texts else batch.column(LABEL)
         if not self.missing_allowed:
             refuse_nulls(column, LABEL, row, where)
         values, gaps = votes_of(column, self.matching)

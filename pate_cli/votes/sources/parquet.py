@@ -129,6 +129,7 @@ def open_table(
     label_names: Sequence[str] | None = None,
     *,
     id_column: str | None = None,
+    any_name: bool = False,
 ) -> VoteTable:
     """Read the schemas of all parts and check that they agree; `stack` closes the files kept open.
 
@@ -145,7 +146,12 @@ def open_table(
         size, groups = opened.shape
         pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
         its_columns = find_columns(
-            opened.schema, part.name, layout, label_names, id_column=id_column
+            opened.schema,
+            part.name,
+            layout,
+            label_names,
+            id_column=id_column,
+            any_name=any_name,
         )
         its_kinds = [family(opened.schema.field(column).type) for column in its_columns.needed]
         if columns is None:

@@ -133,13 +133,16 @@ def held_table(
     label_names: Sequence[str] | None = None,
     *,
     id_column: str | None = None,
+    any_name: bool = False,
 ) -> VoteTable:
     """Take a pyarrow.Table for a file of one part.
 
     Raises:
         VoteError: no rows, or columns that are no votes.
     """
-    columns = find_columns(table.schema, name, layout, label_names, id_column=id_column)
+    columns = find_columns(
+        table.schema, name, layout, label_names, id_column=id_column, any_name=any_name
+    )
     if table.num_rows == 0:
         refuse_empty(columns, name)
     piece = HeldPiece(table, Stretch(name, table.num_rows))

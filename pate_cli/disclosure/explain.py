@@ -395,16 +395,16 @@ def _assumptions(report: Report) -> Iterator[str]:
         yield f"No record trained more than {most} teachers."
     yield "A teacher was trained on its own data alone, and on no other private records."
     one_by_one = any("rule" in done for done in report.rounds)
+    listed = any("classes" in done["mechanism"] for done in report.rounds)
     if one_by_one:
+        known = "classes and the number of teachers are" if listed else "number of teachers is"
         yield (
-            "The classes and the number of teachers are public, and queries and guesses followed "
-            "from what is public and from answers that are paid for: no record shaped them "
-            "otherwise."
+            f"The {known} public, and queries and guesses followed from what is public and from "
+            "answers that are paid for: no record shaped them otherwise."
         )
     else:
-        yield (
-            "The queries, the classes and the number of teachers are public: no record shaped them."
-        )
+        known = ", the classes" if listed else ""
+        yield f"The queries{known} and the number of teachers are public: no record shaped them."
     yield (
         "The settings were fixed before the votes were looked at, and no other result of these "
         "votes decided whether or how this run was made."

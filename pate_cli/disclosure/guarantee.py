@@ -103,9 +103,11 @@ _ONE_RECORD = (
 
 def _between_files(rounds: Sequence[Round]) -> str:
     several = [done.label_set for done in rounds if done.label_set is not None]
-    where, classes, given = "on every query", "one class", "the classes"
+    where, classes, given = "on every query", "one class", ", the classes"
+    if not any("classes" in done.mechanism for done in rounds):
+        given = ""  # names that nobody listed
     if several:
-        given = "the labels"
+        given = ", the labels"
         if any(labels.voting is Voting.BINARY for labels in several):
             where = "on every query, and on each label of a query that has several,"
             classes = "one answer"
@@ -118,7 +120,7 @@ def _between_files(rounds: Sequence[Round]) -> str:
             "Neighbouring vote files differ in the teachers that one record of one group has "
             "trained, at most teachers_per_record of that group in groups and none of another: "
             f"{where} at most its votes_per_record may move from {classes} to another, appear "
-            f"or go missing. The queries, {given}, the teachers, their groups and weights are "
+            f"or go missing. The queries{given}, the teachers, their groups and weights are "
             "public, the same for both."
         )
     if done.votes_together:
@@ -131,7 +133,7 @@ def _between_files(rounds: Sequence[Round]) -> str:
         most = f"{teachers_per_record} votes"
     return (
         f"Neighbouring vote files differ in {who}: {where} at most {most} may move from "
-        f"{classes} to another, appear or go missing. The queries, {given} and the number of "
+        f"{classes} to another, appear or go missing. The queries{given} and the number of "
         "teachers are public, the same for both."
     )
 

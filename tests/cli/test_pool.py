@@ -199,7 +199,7 @@ def test_neither_batches_nor_workers_nor_a_broken_run_change_a_label(pate, array
         done_of(pate(*line, "-o", "other.csv", *flags))
         assert Path("other.csv").read_bytes() == wanted
     with monkeypatch.context() as broken:
-        broken.setattr("pate_cli.run.sinks.by_query", lambda *_: 1 / 0)
+        broken.setattr("pate_cli.run.last_step.by_query", lambda *_: 1 / 0)
         assert pate(*line, "-o", "third.csv", "--checkpoint", "kept").exit_code != 0
     assert len(list(Path("kept").glob("piece-*"))) == -(-CLUSTERS // 3)
     with monkeypatch.context() as idle:

@@ -1,0 +1,295 @@
+"""Votes for names that nobody listed: which were said is secret until one is released."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+import pate_cli
+from pate_cli.core.errors import UsageError
+from pate_cli.core.noise import RunKey
+from pate_cli.run import passes
+from pate_cli.run.last_step import LastStep
+
+TEACHERS, QUERIES = 400, 20
+OPEN = ("--mechanism", "open-vocabulary")
+RELEASED = ("heron", "egret", 'the "grey", one')
+
+
+@pytest.fixture
+def words():
+    """[queries, teachers]: one name that nearly all say, and secrets that few do."""
+    rng = np.random.default_rng(3)
+    said = np.array([f"hush-{n}" for n in range(400)], dtype=object)
+    votes = rng.choice(said, (QUERIES, TEACHERS))
+    for query in range(QUERIES):
+        sure = rng.permutation(TEACHERS)[:320]
+        votes[query, sure] = RELEASED[query % 3]
+    votes[7] = rng.choice(said, TEACHERS)
+    votes[rng.random(votes.shape) < 0.02] = ""
+    return votes
+
+
+def write(words, path):
+    lines = [
+        json.dumps({"query_id": f"q{row}", "labels": [text or None for text in votes]}) + "\n"
+        for row, votes in enumerate(words)
+    ]
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture
+def ballots(words, tmp_path):
+    return write(words, tmp_path / "ballots.jsonl")
+
+
+def labels_in(path):
+    if path.suffix == ".parquet":
+        return pq.read_table(path).column("label").to_pylist()
+    if path.suffix == ".jsonl":
+        return [json.loads(line)["label"] for line in path.read_text().splitlines()]
+    with path.open(newline="") as file:
+        return [row["label"] or None for row in csv.DictReader(file)]
+
+
+WANTED = [None if query == 7 else RELEASED[query % 3] for query in range(QUERIES)]
+
+
+def everything(folder):
+    """Whatever is in a folder, in bytes; of Parquet also what stands there packed."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            found.append(path.read_bytes())
+            if path.suffix == ".parquet":
+                table = pq.read_table(path)
+                dictionaries = [
+                    chunk.dictionary.to_pylist()
+                    for column in table.columns
+                    if pa.types.is_dictionary(column.type)
+                    for chunk in column.chunks
+                ]
+                told = (table.to_pylist(), dictionaries, table.schema.metadata)
+                found.append(repr((told, pq.read_metadata(path))).encode())
+    return b"\n".join(found)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, suffix):
+    ours = ("--report", "report.json", "--ensemble", "birds")
+    done = pate("aggregate", ballots, *OPEN, *ours, "-o", f"labels.{suffix}")
+    assert done.exit_code == 0, done.stderr
+    assert labels_in(folder / f"labels.{suffix}") == WANTED
+    report = json.loads((folder / "report.json").read_text())
+    assert "classes" not in report["mechanism"]
+    assert "label_names" not in report
+    assert (report["sound"], report["answers"]) == (True, QUERIES - 1)
+    assert "classes" not in report["guarantee"]["adjacency"]
+    assert pate("verify", "report.json", f"labels.{suffix}").exit_code == 0
+    told = everything(folder.parent / "here") + (done.stdout + done.stderr).encode()
+    for path in folder.parent.rglob("*.spent.json"):
+        told += path.read_bytes()
+    assert b"hush" not in told
+    assert b"16777216" not in told
+    assert list((folder.parent / "tmp").iterdir()) == []
+
+
+def test_parquet_has_a_dictionary_of_what_came_out(pate, ballots, folder):
+    words = [[name] * TEACHERS for name in ("b", "c")] * 10
+    pate("aggregate", write(words, ballots), *OPEN, "--max-queries", 1, "-o", "l.parquet")
+    table = pq.read_table("l.parquet")
+    assert table.column("label").chunk(0).dictionary.to_pylist() == ["b"]
+    assert json.loads(table.schema.metadata[b"pate"])["label_names"] == ["b"]
+
+
+def test_nothing_that_comes_out_is_a_table_like_any_other(pate, ballots, folder):
+    write([[f"s{n}" for n in range(TEACHERS)]] * QUERIES, ballots)
+    for suffix in ("csv", "parquet"):
+        done = pate("aggregate", ballots, *OPEN, "-o", f"l.{suffix}", "--report", "r.json")
+        assert done.exit_code == 0, done.stderr
+        assert labels_in(folder / f"l.{suffix}") == [None] * QUERIES
+        assert pate("verify", "r.json", f"l.{suffix}").exit_code == 0
+        Path("r.json").unlink()
+
+
+def test_one_vote_for_a_new_name_changes_nothing_but_the_time(
+    pate, words, tmp_path, folder, monkeypatch
+):
+    """Not the report, the labels, the record, what is said, nor a size."""
+    monkeypatch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
+    runs = []
+    for vote in (words[4, 9], "never said before", "", "17"):
+        words[4, 9] = vote
+        place = folder / f"run-{len(runs)}"
+        place.mkdir()
+        monkeypatch.chdir(place)
+        votes = write(words, place / "ballots.jsonl")
+        told = []
+        for suffix in ("csv", "parquet"):
+            line = ("aggregate", votes, *OPEN, "-o", f"labels.{suffix}", "--no-record")
+            done = pate(*line, "--report", f"{suffix}.json")
+            priced = pate(*line, "--report", "priced.json", "--dry-run", "--force")
+            told += [(each.exit_code, each.stdout, each.stderr) for each in (done, priced)]
+        votes.unlink()
+        files = {path.name: path.read_bytes() for path in place.iterdir()}
+        runs.append(re.sub(r'"time": ?"[^"]*"|run-\d', "", repr((told, files))))
+    assert runs[0] == runs[1] == runs[2] == runs[3]
+
+
+def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, monkeypatch):
+    line = ("aggregate", ballots, *OPEN, "--seed", 4, "--report", "r.json", "--force")
+    assert pate(*line, "-o", "one.csv").exit_code == 0
+    wanted = Path("one.csv").read_bytes()
+    monkeypatch.setattr(passes, "_ENTRIES", 4 * TEACHERS)
+    assert pate(*line, "-o", "two.csv", "--workers", 3).exit_code == 0
+    assert Path("two.csv").read_bytes() == wanted
+    with monkeypatch.context() as broken:
+        broken.setattr(LastStep, "named", lambda *_: 1 / 0)
+        assert pate(*line, "-o", "three.csv", "--checkpoint", "kept").exit_code != 0
+    kept = list(Path("kept").iterdir())
+    assert len(kept) > 4
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
+    assert not any(b"hush" in path.read_bytes() for path in kept)
+    with monkeypatch.context() as idle:
+        idle.setattr("pate_cli.run.labelling.LabelBatch.__call__", lambda *_: 1 / 0)
+        assert pate(*line, "-o", "three.csv", "--checkpoint", "kept").exit_code == 0
+    assert Path("three.csv").read_bytes() == wanted
+
+
+def test_a_run_does_not_go_on_with_other_names(pate, words, ballots, monkeypatch):
+    """Of the same histograms: what was drawn of one name is no label of another."""
+    line = ("aggregate", ballots, *OPEN, "-o", "l.csv", "--checkpoint", "kept")
+    with monkeypatch.context() as broken:
+        broken.setattr(LastStep, "named", lambda *_: 1 / 0)
+        assert pate(*line).exit_code != 0
+    words[words == "heron"] = "herons"
+    write(words, ballots)
+    done = pate(*line)
+    assert (done.exit_code, "other votes" in done.stderr) == (2, True)
+
+
+def test_a_cap_lets_no_later_name_out(pate, ballots, folder):
+    done = pate("aggregate", ballots, *OPEN, "--max-answers", 2, "-o", "l.parquet")
+    assert done.exit_code == 0, done.stderr
+    assert labels_in(folder / "l.parquet") == [*RELEASED[:2], *[None] * (QUERIES - 2)]
+    assert b"grey" not in everything(folder)
+
+
+def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ballots):
+    spelled = ["Heron"] * 100 + ["heron."] * 100 + [" HERON"] * 100 + ["x"] * 100
+    write([spelled] * QUERIES, ballots)
+    done = pate("aggregate", ballots, *OPEN, "--normalise", "-o", "l.csv")
+    assert done.exit_code == 0, done.stderr
+    assert labels_in(Path("l.csv")) == ["heron"] * QUERIES
+
+
+def test_clusters_of_a_pool(pate, ballots, words, tmp_path):
+    write(np.where(words == RELEASED[1], "heron", words), ballots)
+    (tmp_path / "pool.csv").write_text(
+        "query_id,cluster\n" + "".join(f"q{n},{n % 2}\n" for n in range(QUERIES))
+    )
+    line = ("--pool", tmp_path / "pool.csv", "-o", "l.parquet", "--report", "r.json")
+    done = pate("aggregate", ballots, *OPEN, *line)
+    assert done.exit_code == 0, done.stderr
+    assert labels_in(Path("l.parquet")) == ["heron"] * QUERIES
+    checked = pate("verify", "r.json", "l.parquet", "--json")
+    assert json.loads(checked.stdout)["failed"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (("aggregate", *OPEN, "-o", "l.npy"), 2, "NPY holds numbers"),
+        (("aggregate", *OPEN, "-o", "parts/"), 2, "go to one file"),
+        (("aggregate", *OPEN, "-o", "l.csv", "--aliases", "a.json"), 2, "--label-names"),
+        (("aggregate", *OPEN, "-o", "l.csv", "--classes", 4), 3, "give --label-names"),
+        (("aggregate", *OPEN, "-o", "l.csv", "--layout", "counts"), 3, "counts are integers"),
+        (("aggregate", *OPEN, "-o", "l.csv", "--ledger", "x"), 2, "no Renyi cost"),
+        (("aggregate", "-o", "l.csv"), 3, "give --label-names"),
+        (("aggregate", "--mechanism", "stability", "-o", "l.csv"), 3, "give --label-names"),
+        (("cost", *OPEN), 2, "no Renyi cost"),
+        (("smooth-sensitivity", *OPEN), 2, "no Renyi cost"),
+        (("tune",), 3, "give --label-names"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words_that_tell_nothing(
+    pate, ballots, folder, asked, code, message
+):
+    done = pate(asked[0], ballots, *asked[1:])
+    assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
+    assert "hush" not in done.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_names_that_are_listed_are_what_they_were(pate, ballots, folder):
+    names = ("--label-names", "heron,egret", "--report", "r.json")
+    assert pate("aggregate", ballots, *OPEN, *names, "-o", "l.csv").exit_code == 0
+    report = json.loads((folder / "r.json").read_text())
+    assert (report["label_names"], report["mechanism"]["classes"]) == (["heron", "egret"], 2)
+
+
+def test_votes_in_memory_for_several_verbs(words):
+    told = {"layout": "labels", "teachers": TEACHERS}
+    mechanism = pate_cli.OpenVocabulary(teachers=TEACHERS, sigma2=20, threshold=150)
+    done = pate_cli.aggregate(words.tolist(), mechanism, seed=1, **told)
+    assert list(done.labels) == WANTED
+    assert done.labels.label_names == tuple(sorted(RELEASED))
+    with pate_cli.open_votes(words.tolist(), any_name=True, **told) as votes:
+        quoted = pate_cli.quote(votes, "open-vocabulary")
+        assert quoted.epsilon == pate_cli.aggregate(votes, "open-vocabulary", seed=1).report.epsilon
+        for refused in (
+            lambda: pate_cli.aggregate(votes, "confident"),
+            lambda: pate_cli.cost(votes, "gnmax"),
+            lambda: pate_cli.accuracy(votes, [0] * QUERIES),
+            lambda: pate_cli.tune(votes, answers=1),
+            lambda: pate_cli.aggregate(votes, "open-vocabulary", prior=np.zeros(QUERIES, int)),
+        ):
+            with pytest.raises(UsageError, match="needs to know the names that votes may be"):
+                refused()
+
+
+def test_numbers_are_names_and_the_number_of_classes_is_not_read_off(pate, tmp_path, folder):
+    rng = np.random.default_rng(1)
+    votes = np.where(rng.random((QUERIES, TEACHERS)) < 0.9, 7, rng.integers(0, 900_000))
+    np.save(tmp_path / "v.npy", votes)
+    line = ("--layout", "labels", "--teachers", TEACHERS, "-o", "l.csv", "--report", "r.json")
+    done = pate("aggregate", tmp_path / "v.npy", *OPEN, *line)
+    assert done.exit_code == 0, done.stderr
+    report = json.loads((folder / "r.json").read_text())
+    assert (report["sound"], "classes" in report["mechanism"]) == (True, False)
+    assert labels_in(folder / "l.csv") == ["7"] * QUERIES
+
+
+def test_labels_follow_their_law():
+    """Of three names beside noise, two of them close, in 6000 rows."""
+    counts, sigma, threshold, rows = {"a": 75, "b": 72, "c": 53}, 10.0, 71.0, 6000
+    row = [name for name, votes in counts.items() for _ in range(votes)]
+    mechanism = pate_cli.OpenVocabulary(teachers=200, sigma2=sigma, threshold=threshold)
+    votes = np.array([row] * rows)
+    done = pate_cli.aggregate(votes, mechanism, layout="labels", seed=11)
+    found = list(done.labels)
+
+    def chance(name):
+        others = [votes for other, votes in counts.items() if other != name]
+
+        def density(x):
+            below = np.prod([norm.cdf(x, votes, sigma) for votes in others])
+            return norm.pdf(x, counts[name], sigma) * below
+
+        return quad(density, threshold, 200)[0]
+
+    law = {name: chance(name) for name in counts}
+    law[None] = float(np.prod([norm.cdf(threshold, votes, sigma) for votes in counts.values()]))
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-6)
+    for name, p in law.items():
+        assert abs(found.count(name) - rows * p) < 4.0 * np.sqrt(rows * p * (1.0 - p)), name

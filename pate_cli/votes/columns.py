@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pate_cli.core.errors import VoteError, quoted, shortened
@@ -72,7 +72,7 @@ class Columns:
     by_teacher: bool = False
     classes: tuple[str, ...] | None = None
     query: str = QUERY
-    digits: bool = False
+    digits: bool = field(default=False, compare=False)
 
     @property
     def needed(self) -> list[str]:
@@ -181,8 +181,8 @@ def _could_be_text(schema: Any, column: str) -> bool:
     """Whether a column of numbers might have been one of text, but for the votes."""
     import pyarrow.types as t
 
-    field = schema.field(column)
-    return t.is_null(field.type) or FROM_TEXT.encode() in (field.metadata or {})
+    said = schema.field(column)
+    return t.is_null(said.type) or FROM_TEXT.encode() in (said.metadata or {})
 
 
 def is_view(kind: Any) -> bool:

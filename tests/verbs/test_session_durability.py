@@ -146,3 +146,10 @@ def test_what_lies_beyond_is_priced_with_its_noise():
 
 
 _FIELDS = ("teachers", "classes", "threshold", "sigma1", "sigma2")
+
+
+def test_a_record_with_lines_is_released_as_a_record(tmp_path):
+    record = tmp_path / "r.json"
+    answered(record, "ab")
+    released = pate.release(record).report
+    assert released.to_json()

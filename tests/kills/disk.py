@@ -47,9 +47,7 @@ class Disk:
         opened = os.open(path, flags)
         if flags & os.O_RDWR:
             self._opened.add(opened)
-            number = os.fstat(opened).st_ino
-            if number != self._file:  # put in place by a transaction, which made it safe
-                self._file, self._since = number, [self.path.read_bytes()]
+            self._look()
         return opened
 
     def close(self, opened):
@@ -99,6 +97,7 @@ class Disk:
 
     def lose_power(self) -> None:
         """The file is what the disk may hold of it; whoever had it open has died before."""
+        self._look()
         *earlier, newest = self._since
         kept = newest
         if earlier:
@@ -116,6 +115,11 @@ class Disk:
     def _cut(self, start: int, stop: int) -> int:
         """Anywhere, and often where a line has hardly begun."""
         return self._chance.randint(start, min(stop, start + self._chance.choice([9, stop])))
+
+    def _look(self) -> None:
+        number = self.path.stat().st_ino
+        if number != self._file:  # put in place by a transaction, which made it safe
+            self._file, self._since = number, [self.path.read_bytes()]
 
     def _due(self) -> tuple[bool, bool]:
         kill = fault = False

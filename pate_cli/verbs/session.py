@@ -21,6 +21,7 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
+    OutputError,
     ParameterError,
     UnreachableError,
     UsageError,
@@ -40,6 +41,7 @@ from pate_cli.disclosure.record import (
     SessionAsks,
     SessionSettings,
     SpendRecord,
+    missing_lines,
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
@@ -193,7 +195,7 @@ class Session:
         )
         self._delta = delta
         self._places = self._kept(record, ensemble)
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
@@ -461,6 +463,9 @@ class Session:
             if line.get("run") == mine.id:
                 self._asks.add(line)
                 self._note(line.get("id"), line.get("label"))
+        known = 0 if mine.asked is None else mine.asked.queries
+        if self._asks.asked < known:
+            raise LedgerError(f"{path.name}: {missing_lines(known, self._asks.asked)}")
         self._row = self._asks.asked
         told.clear()  # what it says is kept once
 
@@ -515,6 +520,8 @@ class Session:
         if self._process != os.getpid():
             gone = "was closed" if self._process < 0 else "was opened in another process"
             raise UsageError(f"the session {gone}; open it again")
+        if not self._noted:
+            raise UsageError("the session was interrupted while it noted an answer; open it again")
 
     def _looked_at(self, ask: Ask, at: int) -> Ballot:
         """The votes of one query, its guess among them."""
@@ -572,14 +579,24 @@ class Session:
         return drawn
 
     def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
-        """Note on disk what was asked and comes out; nothing has left yet."""
+        """Note on disk what was asked and comes out; nothing has left yet.
+
+        Whoever is interrupted in between may have on disk what is not known here: were more asked
+        then, it would be under the same noise.
+        """
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
+        self._noted = False
         with undisturbed():  # what is on disk is known here, too
             if self._journal is not None and lines:
-                self._journal.append(lines)
+                try:
+                    self._journal.append(lines)
+                except OutputError:
+                    self._noted = True  # nothing more is noted, and what is known stays known
+                    raise
             for line in lines:
                 self._asks.add(line)
                 self._note(line.get("id"), line["label"])
+        self._noted = True
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}

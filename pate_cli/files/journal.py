@@ -22,6 +22,7 @@ from pate_cli.files.destinations import cause
 
 _FIRST: Final = re.compile(rb'^\{"line":', re.MULTILINE)
 _SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}\Z')
+_ANY_SUM: Final = re.compile(rb',"sum":"[0-9a-f]{8}"\}')
 _UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
 
 
@@ -34,7 +35,9 @@ def parts_of(content: bytes) -> tuple[bytes, bytes]:
 
 def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
     """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
-    *whole, _unfinished = tail.split(b"\n")
+    *whole, rest = tail.split(b"\n")
+    if _ANY_SUM.search(rest):  # all of it is there but its end
+        whole.append(rest)
     for number, line in enumerate(whole, 1):
         told = _read(line)
         if told is None or told.pop("line", None) != number:
@@ -141,18 +144,19 @@ class Journal:
         """Read what is there, and cut off a line that was not finished."""
         content = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
         document, tail = parts_of(content)
-        # A document that was edited by hand may have no end of its own.
-        missing = b"" if document.endswith(b"\n") else b"\n"
         self._document, self._told = document, list(lines_of(tail))
         self._lines = len(self._told)
-        whole = tail.rfind(b"\n") + 1
-        self._end = len(document) + whole
+        rest = len(tail) - (tail.rfind(b"\n") + 1)
+        unended = bool(_ANY_SUM.search(tail[len(tail) - rest :]))
+        kept = len(content) if unended or not rest else len(content) - rest
+        # So may a document that was edited by hand lack its end.
+        add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
+        self._end = kept + len(add)
         try:
-            if whole < len(tail):
-                os.ftruncate(self._file, self._end)
-            if missing and not whole:
-                _write_all(self._file, missing, self._end)
-                self._end += len(missing)
+            if kept < len(content):
+                os.ftruncate(self._file, kept)
+            if add:
+                _write_all(self._file, add, kept)
         except OSError as error:
             raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
 

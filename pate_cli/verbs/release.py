@@ -40,6 +40,7 @@ from pate_cli.disclosure.wording import pool_of_round, prior_of_round, rule_of_r
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.inputs import note
+from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.verbs.analyses import charging_of
@@ -174,7 +175,7 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     with named(path):
         content = content_of(path)
     try:
-        data = json.loads(content)
+        data = json.loads(parts_of(content)[0])
     except (ValueError, RecursionError):
         data = None
     kind = data.get("kind") if isinstance(data, dict) else None

@@ -211,6 +211,11 @@ class Session:
         raise UsageError("a session is in one process only, which pays for what it says")
 
     @property
+    def mechanism(self) -> Mechanism:
+        """The aggregator; public."""
+        return self._mechanism
+
+    @property
     def rule(self) -> StopRule:
         """Until when queries may be asked, and what all of them cost; public."""
         asked = self._run.asked
@@ -383,7 +388,8 @@ class Session:
             if moved != 1:
                 raise UsageError("`teachers_per_record` does not go with `groups`, which say it")
             moved = max(group.votes_per_record for group in self._groups)
-        together = all(group.teachers_per_record == 1 for group in self._groups)
+        together = moved > 1 and bool(self._groups)
+        together = together and all(group.teachers_per_record == 1 for group in self._groups)
         votes = 0.0
         if weight is not None:
             votes = Amount.of("prior_weight", weight).votes(self._ballots.teachers)
@@ -391,7 +397,7 @@ class Session:
                 raise ParameterError(
                     f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
                 )
-        choice = MechanismChoice(name, given, moved, together and moved > 1, int(votes))
+        choice = MechanismChoice(name, given, moved, together, int(votes))
         teachers, classes = self._ballots.teachers, self._ballots.classes
         if classes is not None and choice.composed and not (queries or "query_delta" in given):
             raise UsageError(f"{name} divides delta among queries: say `max_queries`")
@@ -450,6 +456,7 @@ class Session:
             if line.get("run") == mine.id:
                 self._asks.add(line)
                 self._note(line.get("id"), line.get("label"))
+        told.clear()  # what it says is kept once
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""

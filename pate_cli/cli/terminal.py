@@ -100,6 +100,11 @@ def read_by_person() -> bool:
     return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
 
 
+def told_to_person() -> bool:
+    """Whether standard error is a terminal, where nothing of what is said is kept."""
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
 def printer() -> Console:
     """What prints tables and summaries on standard output, as wide as that is."""
     from rich.console import Console

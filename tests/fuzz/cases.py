@@ -266,6 +266,7 @@ _WORDS = {
     "release": ("none", "upper", "unbiased", "target"),
     "bound": ("two-tail", "conditional"),
     "voting": ("binary", "powerset"),
+    "aliases": ("v.npy", "none", ""),
     "groups": ("v.npy", "none", ""),
     "queries": ("v.npy", "none", ""),
     "student": ("v.npy", "none", ""),

@@ -23,6 +23,10 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
 _WORTH: Final = 0.6
 _ROUND_OFF: Final = 1e-9
+# Where the number of queries is looked for, how its ε grows, and when to halve instead.
+_FIRST: Final = 64
+_POWER: Final = 1.7
+_PATIENCE: Final = 12
 
 
 def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -> str | None:
@@ -176,12 +180,26 @@ def _least_delta(mechanism: Mechanism, queries: int, epsilon: float) -> float:
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
-    """The most queries, up to `most`, that cost no more than the target."""
-    low, high = 0, 1
-    while high <= most and cost(high) <= target:
-        low, high = high, 2 * high
-    high = min(high, most + 1)
+    """The most queries, up to `most`, that cost no more than the target.
+
+    ε grows a little slower than some power of their number: the next to be tried is where the last
+    ones point, for a number costs time.
+    """
+    low, high, power = 0, most + 1, _POWER
+    tried: list[tuple[int, float]] = []
+    guess = min(_FIRST, most)
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= target else (low, middle)
+        found = cost(guess)
+        low, high = (guess, high) if found <= target else (low, guess)
+        if 0.0 < found < math.inf:
+            tried.append((guess, found))
+        if len(tried) > 1 and tried[-1][1] != tried[-2][1]:
+            (n, a), (m, b) = tried[-2:]
+            power = min(max(math.log(m / n) / math.log(b / a), 0.5), 3.0)
+        near, epsilon = tried[-1] if tried else (low, math.inf)
+        guess = int(near * (target / epsilon) ** power) if 0.0 < found < math.inf else low // 2
+        # What is found to be too near to an end is tried next to it, and then the middle.
+        guess = min(max(guess, low + 1), high - 1)
+        if len(tried) > _PATIENCE:
+            guess = (low + min(high, 2 * low + 2)) // 2
     return low

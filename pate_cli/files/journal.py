@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Self
 
 from pate_cli.core.errors import LedgerError, OutputError
@@ -77,7 +78,8 @@ class Journal:
         Raises:
             OutputError: it cannot be opened for writing, or somebody else holds it.
         """
-        self._name = public_name(str(path))
+        self._path, self._name = path, public_name(str(path))
+        self._owner, self._file = os.getpid(), -1
         try:
             self._file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
@@ -87,8 +89,11 @@ class Journal:
             self._take()
             self._start()
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +119,7 @@ class Journal:
         """
         if not self._whole:
             raise OutputError(f"{self._name} could not be written before; open it again")
+        self._look()
         data = b"".join(_line(self._lines + at, told) for at, told in enumerate(lines, 1))
         self._whole = False
         try:
@@ -130,11 +136,23 @@ class Journal:
         self._end += len(data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; a process that was forked lets go of its copy alone."""
         if self._file >= 0:
+            if self._owner == os.getpid():
+                _unlock(self._file)
             os.close(self._file)
             self._file = -1
             self._whole = False
+
+    def _look(self) -> None:
+        """OutputError where another file, or none, has taken its place: nobody would see more."""
+        with contextlib.suppress(OSError):
+            if os.path.samestat(Path(self._path).stat(), os.fstat(self._file)):
+                return
+        raise OutputError(
+            f"{self._name} was replaced or removed meanwhile; nothing was answered. Put it back "
+            "and open it again"
+        )
 
     def _take(self) -> None:
         if not _lock(self._file):
@@ -185,6 +203,14 @@ def _lock(opened: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _unlock(opened: int) -> None:
+    """Also for copies that forked processes have."""
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(opened, fcntl.LOCK_UN)
 
 
 def _write_all(opened: int, data: bytes, at: int) -> None:

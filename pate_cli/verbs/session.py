@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -48,8 +49,9 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
+from pate_cli.files.undisturbed import undisturbed
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
@@ -72,7 +74,13 @@ _NOT_ONE_BY_ONE: Final = {
 
 @dataclass(frozen=True)
 class Ask:
-    """One query.
+    """One query of several that are asked at once, with its guess and its name.
+
+        >>> asks = [pate.Ask([3, 240, 7], id="q1"), pate.Ask([3, 240, 7], id="q1")]
+        >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
+        >>> with pate.Session(**given, epsilon=1, record="both.spent.json") as session:
+        ...     session.ask_all(asks), session.asked
+        ([1, 1], 1)
 
     Attributes:
         votes: as `Session.ask` takes them.
@@ -156,7 +164,7 @@ class Session:
         check_delta(delta)
         voters = None if groups is None else teacher_groups(groups)
         name = MechanismName(mechanism)
-        unknown = name is MechanismName.OPEN_VOCABULARY
+        unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
         matching = None
@@ -190,7 +198,7 @@ class Session:
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._cast = self._unnamed = 0
+        self._cast = self._unnamed = self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
         self._open(budget)
@@ -433,7 +441,9 @@ class Session:
             return
         (path,) = self._places.paths
         if self._mine(self._places.read()) is None:
-            Book(self._places, self._new(), budget=budget).enter()
+            with contextlib.suppress(_EnteredError):  # by another process, in this instant
+                book = Book(self._places, self._new(), budget=budget, refuse=self._refuse_known)
+                book.enter()
         note("the record of what was spent", (path, None))
         # Whoever replaces the file holds its folder, and looks first whether it is in use.
         with locked([path]):
@@ -443,6 +453,10 @@ class Session:
         except BaseException:
             self._journal.close()
             raise
+
+    def _refuse_known(self, record: SpendRecord) -> None:
+        if self._mine(record) is not None:
+            raise _EnteredError
 
     def _go_on(self, journal: Journal, path: Path) -> None:
         """From what the record tells of it."""
@@ -456,6 +470,7 @@ class Session:
             if line.get("run") == mine.id:
                 self._asks.add(line)
                 self._note(line.get("id"), line.get("label"))
+        self._row = self._asks.asked
         told.clear()  # what it says is kept once
 
     def _mine(self, record: SpendRecord) -> Run | None:
@@ -549,8 +564,9 @@ class Session:
             if size == 0:
                 break
             part = ballots[len(drawn) : len(drawn) + size]
-            # By its place among all queries: no two take the same noise, in whichever sitting.
-            noise = self._key.rows(asked, self._mechanism.draws)
+            # No two queries take the same noise, whatever becomes of them.
+            noise = self._key.rows(self._row, self._mechanism.draws)
+            self._row += size
             labels = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
@@ -563,11 +579,12 @@ class Session:
     def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
         """Note on disk what was asked and comes out; nothing has left yet."""
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
-        if self._journal is not None and lines:
-            self._journal.append(lines)
-        for line in lines:
-            self._asks.add(line)
-            self._note(line.get("id"), line["label"])
+        with undisturbed():  # what is on disk is known here, too
+            if self._journal is not None and lines:
+                self._journal.append(lines)
+            for line in lines:
+                self._asks.add(line)
+                self._note(line.get("id"), line["label"])
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}
@@ -611,6 +628,10 @@ class Session:
         return replace(
             self._run, asked=counts, answers=self._asks.answers, outcome=Outcome.LABELLED
         )
+
+
+class _EnteredError(Exception):
+    """The session stands in the record already."""
 
 
 def _charged(mechanism: Mechanism) -> ScoredMechanism | ComposedMechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
@@ -18,7 +19,7 @@ Aliases: TypeAlias = Mapping[str, str] | str | PathLike[str]
 
 _NOUN: Final = "the aliases"
 _COLUMNS: Final = ("alias", "name")
-_LONGEST: Final = 1 << 28
+_LONGEST: Final = 1 << 26
 _MORE: Final = "Extra data"  # as json calls what follows an object, which then is a row of several
 
 
@@ -47,23 +48,32 @@ def _object(path: str) -> list[tuple[str, Any]] | None:
     if is_address(path):
         return None
     name = public_name(path)
-    try:
+    text, more, again = "", "", True
+    with contextlib.suppress(OSError, ValueError):  # whoever reads tables says what is wrong
         note(_NOUN, (path, None))
+        again = not _ends(Path(path))
         with Path(path).open(encoding="utf-8-sig") as file:
-            text = file.read(_LONGEST)
-    except (OSError, ValueError):
-        return None  # whoever reads tables says what is wrong with it
+            text, more = file.read(_LONGEST), file.read(1)
     if not text.lstrip().startswith("{"):
-        return None
+        if again:
+            return None
+        raise VoteError(f"{name}: is a pipe without a JSON object; give a file of {_NOUN}")
+    if more:
+        raise VoteError(f"{name}: has over {_LONGEST >> 20} million letters, more than {_NOUN}")
     try:
         pairs: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=lambda pairs: pairs)
     except json.JSONDecodeError as error:
-        if error.msg == _MORE:
+        if error.msg == _MORE and again:
             return None
         raise VoteError(f"{name}: line {error.lineno} is not as in a JSON object") from None
     except (ValueError, RecursionError):
         raise VoteError(f"{name}: cannot be read as {_NOUN}") from None
     return pairs
+
+
+def _ends(path: Path) -> bool:
+    """Whether what is read is gone then, as in a pipe."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _rows(path: str) -> Iterator[tuple[str, str]]:

@@ -86,8 +86,9 @@ class BallotReader:
         listed = votes.tolist() if isinstance(votes, np.ndarray) else list(votes)
         if any(isinstance(vote, list) for vote in listed):
             raise VoteError(f"{_KINDS}, and these are lists of lists")
-        texts = any(isinstance(vote, str) for vote in listed)
-        if by_teacher or texts or self.groups is not None or self.classes is None:
+        said = any(vote is None or isinstance(vote, str) for vote in listed)
+        said = said or (self.matching is not None and not listed)
+        if by_teacher or said or self.groups is not None or self.classes is None:
             return self._by_teacher(listed)
         return self._counted(listed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import warnings
 
 import pytest
 
@@ -114,6 +115,41 @@ def test_one_at_a_time(place):
     refuse_held(place)
     with Journal(place) as second:
         assert second.told == LINES[:1]
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_is_gone_takes_no_more(place, how):
+    with Journal(place) as journal:
+        journal.append(LINES[:1])
+        place.unlink()
+        if how == "replaced":
+            place.write_bytes(DOCUMENT)
+        text = refusal(OutputError, journal.append, LINES[1:])
+    assert "was replaced or removed meanwhile; nothing was answered" in text
+
+
+def test_a_journal_that_nobody_closed_holds_nothing(place):
+    Journal(place).append(LINES)
+    with Journal(place) as journal:
+        assert journal.told == LINES
+
+
+def test_a_forked_process_neither_holds_nor_lets_go_of_the_file(place):
+    with Journal(place) as journal, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of this process are idle
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            journal.close()
+            os.read(reading, 1)
+            os._exit(0)
+        os.close(reading)
+        refusal(OutputError, refuse_held, place)
+        journal.append(LINES)
+    refuse_held(place)  # though the child lives
+    os.close(writing)
+    os.waitpid(child, 0)
 
 
 def test_there_is_nothing_to_refuse_where_there_is_no_file(tmp_path):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.votes import open_votes
+from pate_cli.votes import aliases, open_votes
 from pate_cli.votes.aliases import aliases_of
 from refusals import refusal
 
@@ -84,6 +86,26 @@ def test_in_csv_a_number_is_a_class_and_no_alias(tmp_path):
     path.write_text("a,b\ncat,1\n")
     with pytest.raises(VoteError, match="in CSV '1' of `aliases` looks like the number of a class"):
         open_votes(path, label_names="cat,dog", aliases={"1": "cat"}).__enter__()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize(("name", "there"), [("a.json", True), ("a.csv", False)])
+def test_a_pipe_is_read_once(tmp_path, name, there):
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(pipe.write_bytes, FILES[name])
+        if there:
+            assert aliases_of(pipe) == ALIASES
+        else:
+            told = "is a pipe without a JSON object; give a file of the aliases"
+            assert told in refusal(VoteError, aliases_of, pipe)
+
+
+def test_a_file_that_is_too_long_is_not_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(aliases, "_LONGEST", 5)
+    (tmp_path / "a.json").write_text('{"a":"cat"}')
+    assert "has over" in refusal(VoteError, aliases_of, tmp_path / "a.json")
 
 
 class _Bytes:

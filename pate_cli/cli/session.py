@@ -135,10 +135,9 @@ def session(
         ) as opened:
             output.note(_opening(opened))
             spent = _asked(opened, sys.stdin.buffer)
-            if not output.quiet and sys.stderr.isatty() and opened.unnamed:
-                share = f"{opened.unnamed} of {opened.cast} votes were for no class"
-                loud = "; are they spelled as --label-names?" if opened.often_unnamed else ""
-                terminal.say(share + loud)
+            if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
+                for sentence in opened.unnamed.sentences():
+                    output.note(sentence)
             if asked.report is not None and opened.asked:
                 out.write(asked.report, opened.report().to_json().encode())
     if spent is not None:

@@ -60,12 +60,12 @@ from pate_cli.votes.aliases import Aliases, aliases_of
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
-from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.names import LabelNames, names_of, shown
+from pate_cli.votes.unnamed import NOT_IN_WORDS, NameTally, Unnamed
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
 _LONGEST_ID: Final = 1000
-_OFTEN: Final = 0.1
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -201,7 +201,8 @@ class Session:
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._cast = self._unnamed = self._row = 0
+        self._tally = None if matching is None else NameTally(matching)
+        self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
         self._open(budget)
@@ -323,19 +324,9 @@ class Session:
             return found
 
     @property
-    def cast(self) -> int:
-        """How many votes came in, of this sitting. SECRET, but to who hands them in."""
-        return self._cast
-
-    @property
-    def unnamed(self) -> int:
-        """How many of them were for no class, and counted as missing. SECRET, likewise."""
-        return self._unnamed
-
-    @property
-    def often_unnamed(self) -> bool:
-        """Whether that is more than a tenth. SECRET, likewise."""
-        return self._unnamed > _OFTEN * self._cast
+    def unnamed(self) -> Unnamed:
+        """Votes of this sitting that are texts and no names. SECRET, but to who hands them in."""
+        return NOT_IN_WORDS if self._tally is None else self._tally.found()
 
     @property
     def why_spent(self) -> str:
@@ -533,10 +524,14 @@ class Session:
         try:
             ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
-            name = f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
-            raise VoteError(f"{name}: {error}") from None
-        self._unnamed += ballot.unnamed
-        self._cast += int(ballot.counts.sum()) + ballot.unnamed
+            raise VoteError(f"{_called(ask, at)}: {error}") from None
+        if self._tally is not None and ballot.said:
+            self._tally.add(list(ballot.said), np.array(list(ballot.said.values())))
+            if not (self._tally.named or self._asks.asked):
+                raise VoteError(
+                    f"{_called(ask, at)}: no vote is one of `label_names` "
+                    f"{shown(self._tally.matching.names)}; {self._tally.matching.remedy}"
+                )
         if ask.prior is None:
             return ballot
         if not self._mechanism.prior_weight:
@@ -679,6 +674,10 @@ def _digest(matching: Matching | None) -> str | None:
         return None
     said = [list(matching.names), matching.normalise, dict(matching.aliases)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _called(ask: Ask, at: int) -> str:
+    return f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
 
 
 def _check_id(name: str | int | None) -> None:

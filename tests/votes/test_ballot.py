@@ -43,7 +43,7 @@ def test_texts_are_votes_for_names_and_others_count_as_missing(votes):
     ballot = NAMED.ballot(votes)
     expected = Counter(vote for vote in votes if vote in ("cat", "dog", "bird"))
     assert ballot.counts.sum() == sum(expected.values())
-    assert ballot.unnamed == sum(vote in ("Cat", "cow") for vote in votes)
+    assert ballot.said == Counter(vote for vote in votes if vote and vote.strip())
     dense = NAMED.histograms([ballot])[0]
     assert dense.tolist() == [expected[name] for name in ("cat", "dog", "bird")]
 

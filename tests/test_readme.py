@@ -155,19 +155,14 @@ def test_the_first_lines_of_python_run(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "report.json").read_text())["epsilon"] <= 1.5
 
 
-def test_the_lines_on_tokens_run(tmp_path, monkeypatch):
-    class Teacher:
-        def probabilities(self, prompt):
-            return [0.0, 0.5, 0.5, *[0.0] * 49_997]
-
-    monkeypatch.chdir(tmp_path)
-    (lines,) = re.findall(r"```python\n(.*?)```", TEXT["tokens.md"], re.DOTALL)
-    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 64, "prompts": range(20)}
-    exec(lines, known)  # noqa: S102 - our own words
-    labels = [line.split(",")[1] for line in (tmp_path / "tokens.csv").read_text().splitlines()[1:]]
-    # All say the same: noise wins by 64 votes over 6 at most once in 1e8 asks.
-    assert set(labels) == {"1", "2"}
-    assert known["done"].report.epsilon == 3.9597
+@pytest.mark.parametrize("page", ["sessions.md", "tokens.md"])
+def test_what_the_pages_do_leaves_what_they_say(page):
+    fresh = readme_blocks.worked(page)
+    if "exit code 8" in fresh.get("file", ""):  # once in two thousand runs
+        fresh = readme_blocks.worked(page)
+    assert fresh
+    for name, shown in fresh.items():
+        _alike(_block(page, name), shown)
 
 
 def _shell(lines, folder):

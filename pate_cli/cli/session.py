@@ -125,6 +125,8 @@ def session(
             budget=places["budget"],
             max_queries=asked.max_queries,
             label_names=votes.label_names,
+            normalise=votes.normalise,
+            aliases=votes.aliases,
             groups=votes.groups,
             teachers_per_record=mechanism.teachers_per_record,
             prior_weight=asked.prior_weight,

@@ -58,6 +58,7 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
+from pate_cli.votes.aliases import Aliases, aliases_of
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
@@ -155,7 +156,7 @@ class Session:
         max_queries: int | None = None,
         label_names: LabelNames | None = None,
         normalise: bool = False,
-        aliases: Mapping[str, str] | None = None,
+        aliases: Aliases | None = None,
         groups: Groups | None = None,
         teachers_per_record: int = 1,
         prior_weight: Amount | float | str | None = None,
@@ -169,6 +170,8 @@ class Session:
         unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
+        if unknown and aliases is not None:
+            raise UsageError(f"{name} knows no names that `aliases` could stand for")
         matching = None
         if not unknown:
             matching = _matching(label_names, normalise=normalise, aliases=aliases)
@@ -673,10 +676,10 @@ def _classes(classes: int | None, matching: Matching | None) -> int:
 
 
 def _matching(
-    names: LabelNames | None, *, normalise: bool, aliases: Mapping[str, str] | None
+    names: LabelNames | None, *, normalise: bool, aliases: Aliases | None
 ) -> Matching | None:
     if names is not None:
-        return Matching(names_of(names), normalise, {} if aliases is None else aliases)
+        return Matching(names_of(names), normalise, {} if aliases is None else aliases_of(aliases))
     if normalise or aliases:
         raise UsageError("`normalise` and `aliases` go with `label_names`")
     return None

@@ -225,6 +225,23 @@ class VoteOptions:
             "then be texts; one that is no name is a missing vote.",
         ),
     ] = None
+    normalise: Annotated[
+        bool,
+        _votes(
+            "--normalise",
+            help="Texts match names also where case, blanks, punctuation at the end, quotes around "
+            "them or Unicode form differ.",
+        ),
+    ] = False
+    aliases: Annotated[
+        str | None,
+        _votes(
+            "--aliases",
+            metavar="FILE",
+            help="Public: other texts and the names they stand for, a JSON object or a table of "
+            "`alias` and `name`.",
+        ),
+    ] = None
     groups: Annotated[
         str | None,
         _shared(
@@ -270,6 +287,8 @@ class VoteOptions:
                         queries=self.queries,
                         id_column=self.id_column,
                         label_names=self.label_names,
+                        normalise=self.normalise,
+                        aliases=self.aliases,
                         groups=self.groups,
                         voting=self.voting,
                         pool=self.pool,
@@ -295,7 +314,7 @@ class VoteOptions:
         return [
             text
             for name, value in self._given.items()
-            for text in (_FLAGS[name], public_name(str(value)))
+            for text in (_FLAGS[name], *(() if value is True else (public_name(str(value)),)))
         ]
 
     @property
@@ -309,7 +328,12 @@ class VoteOptions:
     @property
     def _given(self) -> dict[str, Any]:
         fields = [field.name for field in dataclasses.fields(self) if field.name not in self.caps]
-        return {name: value for name in fields if (value := getattr(self, name)) is not None}
+        values = {name: getattr(self, name) for name in fields}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False
+        }
 
     @property
     def caps(self) -> dict[str, int | None]:
@@ -937,14 +961,14 @@ class OutputOptions:
         return terminal.outputs(force=self.force)
 
     def note_votes(self, file: VoteFile, rows: int | None = None) -> None:
-        """What was read, and of how many rows a vote is left out; to the holder alone."""
+        """What was read; to a person at a terminal alone also which votes count as missing.
+
+        These are a secret of the votes, and what goes elsewhere may be kept, or shown to others.
+        """
         self.note(file.describe())
-        if self.quiet:
-            return
-        unnamed = file.unnamed_rows(rows)
-        if unnamed:
-            which = "row has" if unnamed == 1 else "rows have"
-            self.note(f"{unnamed} {which} a vote that is no label name; it counts as missing")
+        if not self.quiet and terminal.told_to_person():
+            for sentence in file.unnamed(rows).sentences():
+                self.note(sentence)
 
     def note(self, message: str) -> None:
         """One line on stderr, unless the user asked for quiet."""

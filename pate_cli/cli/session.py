@@ -20,7 +20,6 @@ from pate_cli.cli.options import (
     in_panel,
     spread,
 )
-from pate_cli.core.codec import Refusal, parsed
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import DELTA
 
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
 _everyday = in_panel(EVERYDAY)
 _LONGEST: Final = 1 << 26
-_FIELDS: Final = ("id", "counts", "votes", "prior")
-_DAMAGED: Final = Refusal(VoteError, "no query: ")
+_FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 
 
 @dataclass(frozen=True)
@@ -135,10 +133,9 @@ def session(
         ) as opened:
             output.note(_opening(opened))
             spent = _asked(opened, sys.stdin.buffer)
-            if not output.quiet and sys.stderr.isatty() and opened.unnamed:
-                share = f"{opened.unnamed} of {opened.cast} votes were for no class"
-                loud = "; are they spelled as --label-names?" if opened.often_unnamed else ""
-                terminal.say(share + loud)
+            if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
+                for sentence in opened.unnamed.sentences():
+                    output.note(sentence)
             if asked.report is not None and opened.asked:
                 out.write(asked.report, opened.report().to_json().encode())
     if spent is not None:
@@ -179,6 +176,7 @@ def _answer(session: Session, waiting: list[tuple[int, Ask]]) -> bool:
         # Those in front of the one that is wrong are answered all the same.
         return all(_answer(session, [one]) for one in waiting)
     remaining = session.remaining
+    terminal.answered()
     for (_, ask), label in zip(waiting, labels, strict=False):
         told = {} if ask.id is None else {"id": ask.id}
         sys.stdout.write(json.dumps({**told, "label": label, "remaining": remaining}) + "\n")
@@ -203,17 +201,18 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 def _query(number: int, line: bytes) -> Any:
     """What a line asks, or the error that it is."""
+    from pate_cli.core.codec import Refusal, parsed
     from pate_cli.verbs.session import Ask
 
+    damaged = Refusal(VoteError, "no query: ")
     try:
-        said = parsed(line, _DAMAGED, most=_LONGEST)
+        said = parsed(line, damaged, most=_LONGEST)
         if not isinstance(said, dict):
-            raise _DAMAGED.of("a line is an object")
-        strange = next((name for name in said if name not in _FIELDS), None)
-        if strange is not None:
-            raise _DAMAGED.of(f"its fields are {', '.join(_FIELDS)}, and it has another")
+            raise damaged.of("a line is an object")
+        if not _FIELDS.issuperset(said):
+            raise damaged.of(f"its fields are {', '.join(sorted(_FIELDS))}, and it has another")
         if ("counts" in said) == ("votes" in said):
-            raise _DAMAGED.of("it has either counts or votes")
+            raise damaged.of("it has either counts or votes")
     except VoteError as error:
         return VoteError(f"line {number}: {error}")
     votes: Any = said.get("counts", said.get("votes"))

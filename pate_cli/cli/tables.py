@@ -42,6 +42,8 @@ def print_cost(result: dict[str, Any]) -> None:
         console.print(said)
     console.print(_by_order(result))
     console.print(_by_plurality(result))
+    if "unmatched_votes" in result:
+        _print_unmatched(console, result["unmatched_votes"])
 
 
 def _queries(number: int) -> str:
@@ -82,6 +84,20 @@ def _print_target(console: Console, target: dict[str, Any]) -> None:
         f"at {target['epsilon']:g} {rows} of the first {target['looked_at']} queries would pass "
         "(97.7%)"
     )
+
+
+def _print_unmatched(console: Console, found: dict[str, Any]) -> None:
+    """Which votes in words count as missing, and why."""
+    console.print(
+        f"\n{found['votes']} of {found['cast']} votes ({found['share']:.1%}) match no label name "
+        f"and count as missing; --normalise would match {found['normalise_would_match']} of them"
+    )
+    if not found["votes"]:
+        return
+    table = TableGrid("Votes that match no label name", ["text", "votes", "likeliest cause"])
+    for each in found["commonest"]:
+        table.add_row(repr(each["text"]), str(each["votes"]), each["cause"] or "")
+    console.print(table)
 
 
 def _by_order(result: dict[str, Any]) -> TableGrid:

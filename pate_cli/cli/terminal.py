@@ -80,6 +80,7 @@ def interruptible(ended: Callable[[int], BaseException]) -> Iterator[None]:
 
 
 _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
+_ANSWERED: ContextVar[bool] = ContextVar("answered", default=False)
 
 
 def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] | None) -> None:
@@ -98,6 +99,11 @@ def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] |
 def read_by_person() -> bool:
     """Whether standard output is a terminal."""
     return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+
+
+def told_to_person() -> bool:
+    """Whether standard error is a terminal, where nothing of what is said is kept."""
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
 def printer() -> Console:
@@ -168,6 +174,7 @@ def command() -> Iterator[None]:
     from pate_cli.files.inputs import places_of_descriptor, watched
 
     outs: list[Outputs] = []
+    _ANSWERED.set(False)
     _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
         with watched() as read:
@@ -189,8 +196,15 @@ def notes_of(error: BaseException) -> str:
     return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
+def answered() -> None:
+    """Note that something has left on standard output that is in the record of what was spent."""
+    _ANSWERED.set(True)
+
+
 def what_was_released() -> str:
     """What an interruption left behind, for a message about it."""
+    if _ANSWERED.get():
+        return "what was answered is in the record"
     if any(out.released for out in _OUTPUTS.get([])):
         return "outputs left already: count this run as spent"
     return "nothing was released"

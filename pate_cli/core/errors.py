@@ -107,11 +107,11 @@ class UnreachableError(PateError):
 class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no fault
     """Raised by a session that may ask no more: all that it was opened for is spent.
 
-    >>> votes = {"teachers": 100, "classes": 3}
-    >>> with pate.Session(**votes, epsilon=1, sigma2=40, record="asked.json") as session:
+    >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
+    >>> with pate.Session(**given, epsilon=1, record="asked.spent.json") as session:
     ...     try:
     ...         while True:
-    ...             label = session.ask([90, 8, 2])
+    ...             label = session.ask([240, 8, 2])
     ...     except pate.BudgetSpent as spent:
     ...         print(spent)
     the session may ask no more: 75 queries were asked for epsilon 0.9939

@@ -34,8 +34,9 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
 
 
 _ONE_BY_ONE = (
-    " Queries came one by one: which they were may have followed from what was answered before, "
-    "and what is promised holds however they were chosen. When asking stops was fixed beforehand."
+    " Queries came one by one: after the same answers the next is the same for both, and which it "
+    "is may have followed from them. What is promised holds however they were chosen; when asking "
+    "stops was fixed beforehand."
 )
 
 

@@ -18,11 +18,15 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.terms import Headline, Terms, terms_of
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
 _WORTH: Final = 0.6
 _ROUND_OFF: Final = 1e-9
+# Where the number of queries is looked for, how its ε grows, and when to halve instead.
+_FIRST: Final = 64
+_POWER: Final = 1.7
+_PATIENCE: Final = 12
 
 
 def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -> str | None:
@@ -32,12 +36,12 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
     if rule.beyond is None:
         return None
-    if _too_coarse(mechanism, rule.most, rule.delta, rule.epsilon):
-        return f"delta {rule.delta:g} does not suffice for {rule.most} queries"
     order = rule.beyond.order
     moments = mechanism.query_moments(order) if isinstance(mechanism, ScoredMechanism) else None
     if moments is None:
         return f"{mechanism.name} allows nothing beyond {rule.asks} queries"
+    if rule.delta < _least_delta(mechanism, rule.most, rule.epsilon):
+        return f"delta is too small for {rule.most} queries"
     least = moments.test_cost(rule.beyond.answer_cost)
     if rule.beyond.test_cost < least * (1.0 - _ROUND_OFF):
         return f"a query costs {least:.6g} at order {order:g}"
@@ -147,7 +151,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     for epsilon in (rule.epsilon, max(target, rule.epsilon)):
         most = epsilon - conversion
         beyond = beyond_of(moments, asks=rule.asks, most=most)
-        if beyond is None or _too_coarse(mechanism, beyond.most, rule.delta, epsilon):
+        if beyond is None or rule.delta < _least_delta(mechanism, beyond.most, epsilon):
             continue
         if best.beyond is None or beyond.budget > best.beyond.budget:
             best = StopRule(epsilon, rule.delta, rule.asks, beyond)
@@ -165,25 +169,37 @@ def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Calla
         except UnreachableError:
             return math.inf
         epsilon = terms.public.epsilon
-        return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon
+        return epsilon if delta >= _least_delta(mechanism, queries, epsilon) else math.inf
 
     return cost
 
 
-def _too_coarse(
-    mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float, epsilon: float
-) -> bool:
-    """Whether the noise of so many queries adds more to δ than is allowed for."""
-    return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
+def _least_delta(mechanism: Mechanism, queries: int, epsilon: float) -> float:
+    """For what floating-point noise adds to so many queries of this ε together."""
+    return mechanism.smallest_delta(queries, epsilon=epsilon)
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
-    """The most queries, up to `most`, that cost no more than the target."""
-    low, high = 0, 1
-    while high <= most and cost(high) <= target:
-        low, high = high, 2 * high
-    high = min(high, most + 1)
+    """The most queries, up to `most`, that cost no more than the target.
+
+    ε grows a little slower than some power of their number: the next to be tried is where the last
+    ones point, for a number costs time.
+    """
+    low, high, power = 0, most + 1, _POWER
+    tried: list[tuple[int, float]] = []
+    guess = min(_FIRST, most)
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= target else (low, middle)
+        found = cost(guess)
+        low, high = (guess, high) if found <= target else (low, guess)
+        if 0.0 < found < math.inf:
+            tried.append((guess, found))
+        if len(tried) > 1 and tried[-1][1] != tried[-2][1]:
+            (n, a), (m, b) = tried[-2:]
+            power = min(max(math.log(m / n) / math.log(b / a), 0.5), 3.0)
+        near, epsilon = tried[-1] if tried else (low, math.inf)
+        guess = int(near * (target / epsilon) ** power) if 0.0 < found < math.inf else low // 2
+        # What is found to be too near to an end is tried next to it, and then the middle.
+        guess = min(max(guess, low + 1), high - 1)
+        if len(tried) > _PATIENCE:
+            guess = (low + min(high, 2 * low + 2)) // 2
     return low

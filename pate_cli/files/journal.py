@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Final, Self
 
 from pate_cli.core.errors import LedgerError, OutputError
@@ -24,6 +25,7 @@ from pate_cli.files.sealed_json import content_of
 _BEGINS: Final = b'{"line":'
 _FIRST: Final = re.compile(b"^" + re.escape(_BEGINS), re.MULTILINE)
 _SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}\Z')
+_ANY_SUM: Final = re.compile(rb',"sum":"[0-9a-f]{8}"\}')
 _UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
 
 
@@ -52,7 +54,9 @@ def content_with_lines(path: str | PathLike[str]) -> bytes:
 
 def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
     """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
-    *whole, _unfinished = tail.split(b"\n")
+    *whole, rest = tail.rstrip(b"\0").split(b"\n")
+    if _ANY_SUM.search(rest):  # all of it is there but its end
+        whole.append(rest)
     for number, line in enumerate(whole, 1):
         told = _read(line)
         if told is None or told.pop("line", None) != number:
@@ -92,7 +96,8 @@ class Journal:
         Raises:
             OutputError: it cannot be opened for writing, or somebody else holds it.
         """
-        self._name = public_name(str(path))
+        self._path, self._name = path, public_name(str(path))
+        self._owner, self._file = os.getpid(), -1
         try:
             self._file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
         except OSError as error:
@@ -102,8 +107,11 @@ class Journal:
             self._take()
             self._start()
         except BaseException:
-            os.close(self._file)
+            self.close()
             raise
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +137,7 @@ class Journal:
         """
         if not self._whole:
             raise OutputError(f"{self._name} could not be written before; open it again")
+        self._look()
         data = b"".join(_line(self._lines + at, told) for at, told in enumerate(lines, 1))
         self._whole = False
         try:
@@ -145,11 +154,23 @@ class Journal:
         self._whole = True
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; a process that was forked lets go of its copy alone."""
         if self._file >= 0:
+            if self._owner == os.getpid():
+                _unlock(self._file)
             os.close(self._file)
             self._file = -1
             self._whole = False
+
+    def _look(self) -> None:
+        """OutputError where another file, or none, has taken its place: nobody would see more."""
+        with contextlib.suppress(OSError):
+            if os.path.samestat(Path(self._path).stat(), os.fstat(self._file)):
+                return
+        raise OutputError(
+            f"{self._name} was replaced or removed meanwhile; nothing was answered. Put it back "
+            "and open it again"
+        )
 
     def _take(self) -> None:
         if not _lock(self._file):
@@ -161,20 +182,22 @@ class Journal:
         What is left may be of a process that was killed before it was on disk, and is answered by
         from now on: so it goes there first.
         """
-        content = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        found = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        content = found.rstrip(b"\0")  # what some systems leave where nothing got to disk
         document, tail = parts_of(content)
-        # A document that was edited by hand may have no end of its own.
-        missing = b"" if document.endswith(b"\n") else b"\n"
         self._document, self._told = document, list(lines_of(tail))
         self._lines = len(self._told)
-        whole = tail.rfind(b"\n") + 1
-        self._end = len(document) + whole
+        rest = len(tail) - (tail.rfind(b"\n") + 1)
+        unended = bool(_ANY_SUM.search(tail[len(tail) - rest :]))
+        kept = len(content) if unended or not rest else len(content) - rest
+        # So may a document that was edited by hand lack its end.
+        add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
+        self._end = kept + len(add)
         try:
-            if whole < len(tail):
-                os.ftruncate(self._file, self._end)
-            if missing and not whole:
-                _write_all(self._file, missing, self._end)
-                self._end += len(missing)
+            if kept < len(found):
+                os.ftruncate(self._file, kept)
+            if add:
+                _write_all(self._file, add, kept)
             os.fsync(self._file)
         except OSError as error:
             raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
@@ -204,6 +227,14 @@ def _lock(opened: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _unlock(opened: int) -> None:
+    """Also for copies that forked processes have."""
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(opened, fcntl.LOCK_UN)
 
 
 def _write_all(opened: int, data: bytes, at: int) -> None:

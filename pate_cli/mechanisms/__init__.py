@@ -158,8 +158,9 @@ class MechanismChoice:
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
     def takes(self, classes: int) -> bool:
-        """Whether every input that has no default is given, and it takes so many classes."""
-        return self.complete and classes <= mechanism_class(self.name).most_classes
+        """Whether every input that has no default is given, and it is for so many known classes."""
+        kind = mechanism_class(self.name)
+        return self.complete and kind.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
         """The same with so many refusals afforded, if it counts them."""

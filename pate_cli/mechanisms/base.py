@@ -121,6 +121,9 @@ class Mechanism(Labeller):
     sources: ClassVar[str] = ""
     """What a reader of the labels should know of their sources, where they are not all teachers."""
 
+    listed: ClassVar[bool] = True
+    """Whether its labels are classes that are known beforehand."""
+
     takes_prior: ClassVar[bool] = False
     """Whether a public prior may vote, too."""
 

@@ -53,7 +53,8 @@ class TuneSource:
     @property
     def _given(self) -> list[str]:
         """The keywords about the votes that are given."""
-        return [name for name, value in self.reading.items() if value is not None]
+        said = self.reading.items()
+        return [name for name, value in said if value is not None and value is not False]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -103,6 +104,7 @@ class TuneSource:
             sample, recipe = made_up_sample(self.synthetic, teachers_per_record=k)
             return sample, {"votes": "synthetic", **recipe}
         with open_votes(self.votes, **self.reading) as file:
+            file.refuse_unnamed()
             if file.groups:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
@@ -151,11 +153,10 @@ class TuneSource:
         if self.votes is not None:
             for name in self._given:
                 value = self.reading[name]
-                plain = isinstance(value, str | PathLike | int)
-                words += [
-                    f"--{name.replace('_', '-')}",
-                    public_name(str(value)) if plain else name.upper(),
-                ]
+                words.append(f"--{name.replace('_', '-')}")
+                if value is not True:
+                    plain = isinstance(value, str | PathLike | int)
+                    words.append(public_name(str(value)) if plain else name.upper())
         if self.teachers_per_record != 1:
             words += ["--teachers-per-record", str(self.teachers_per_record)]
         return words

@@ -27,6 +27,7 @@ from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, Release
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
 from pate_cli.votes import Groups, Queries
+from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.student import StudentPredictions
@@ -63,6 +64,18 @@ class VotesWords(TypedDict, total=False):
     label_names: Annotated[
         LabelNames | None,
         Says("what the classes are called, class 0 first; votes may then be texts."),
+    ]
+    normalise: Annotated[
+        bool,
+        Says(
+            "texts match names also where case, blanks, punctuation at the end, quotes around "
+            "them or Unicode form differ.",
+            False,
+        ),
+    ]
+    aliases: Annotated[
+        Aliases | None,
+        Says("other texts and the names they stand for: a mapping, or a file. Public."),
     ]
     groups: Annotated[
         Groups | None,

@@ -47,6 +47,7 @@ from pate_cli.verbs.request import (
     with_prior,
 )
 from pate_cli.votes.beside.truth import Truth, truth_of
+from pate_cli.votes.unnamed import Unnamed
 
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
@@ -107,6 +108,7 @@ def cost(
             rows=rows,
             target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
             prior=weight_of(request.file) > 0,
+            unnamed=_unnamed(request),
         )
 
 
@@ -265,6 +267,12 @@ def smooth_sensitivity(
         return analysis_of(asked["analysis"]).sensitivity(
             request.passes, scored, plan, queries=request.queries
         )
+
+
+def _unnamed(request: Request) -> Unnamed | None:
+    """Which votes on the rows that are asked are no names, where any is a text."""
+    found = request.file.unnamed(request.queries)
+    return found if found.cast else None
 
 
 def _prospect(request: Request, plan: TargetPlan, bound: Bound) -> Prospect:

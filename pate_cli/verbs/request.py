@@ -152,6 +152,7 @@ class Request:
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.facts),
+            None if self.file.matching is None else self.file.matching.leniency,
             settings,
             self.passes.fingerprint(mechanism),
         )
@@ -254,7 +255,10 @@ def requested(
 
 @contextlib.contextmanager
 def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, Engine]]:
-    """The votes, read as is asked, and where the work on them is done."""
+    """The votes, read as is asked, and where the work on them is done.
+
+    Before anything is made of them: a file that holds no vote that is any is none of these votes.
+    """
     work, reading = only(WorkWords, asked), only(ReadingWords, asked)
     with (
         engine_for(work["engine"], workers=work["workers"]) as place,
@@ -262,6 +266,7 @@ def opened(votes: Votes, asked: Mapping[str, Any]) -> Iterator[tuple[VoteFile, E
     ):
         if file.prior is not None and "prior" not in asked:
             raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
+        file.refuse_unnamed()
         yield file, place
 
 

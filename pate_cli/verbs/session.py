@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,7 +21,6 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
-    OutputError,
     ParameterError,
     UnreachableError,
     UsageError,
@@ -50,8 +50,9 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
+from pate_cli.files.undisturbed import undisturbed
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
@@ -59,12 +60,12 @@ from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
-from pate_cli.votes.names import LabelNames, names_of
+from pate_cli.votes.names import LabelNames, names_of, shown
+from pate_cli.votes.unnamed import NOT_IN_WORDS, NameTally, Unnamed
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
 _LONGEST_ID: Final = 1000
-_OFTEN: Final = 0.1
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -74,7 +75,13 @@ _NOT_ONE_BY_ONE: Final = {
 
 @dataclass(frozen=True)
 class Ask:
-    """One query.
+    """One query of several that are asked at once, with its guess and its name.
+
+        >>> asks = [pate.Ask([3, 240, 7], id="q1"), pate.Ask([3, 240, 7], id="q1")]
+        >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
+        >>> with pate.Session(**given, epsilon=1, record="both.spent.json") as session:
+        ...     session.ask_all(asks), session.asked
+        ([1, 1], 1)
 
     Attributes:
         votes: as `Session.ask` takes them.
@@ -158,7 +165,7 @@ class Session:
         check_delta(delta)
         voters = None if groups is None else teacher_groups(groups)
         name = MechanismName(mechanism)
-        unknown = name is MechanismName.OPEN_VOCABULARY
+        unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
         matching = None
@@ -187,12 +194,13 @@ class Session:
         )
         self._delta = delta
         self._places = self._kept(record, ensemble)
-        self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
+        self._lock, self._process = threading.RLock(), os.getpid()
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._cast = self._unnamed = 0
+        self._tally = None if matching is None else NameTally(matching)
+        self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
         self._open(budget)
@@ -211,6 +219,11 @@ class Session:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise UsageError("a session is in one process only, which pays for what it says")
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The aggregator; public."""
+        return self._mechanism
 
     @property
     def rule(self) -> StopRule:
@@ -309,19 +322,9 @@ class Session:
             return found
 
     @property
-    def cast(self) -> int:
-        """How many votes came in, of this sitting. SECRET, but to who hands them in."""
-        return self._cast
-
-    @property
-    def unnamed(self) -> int:
-        """How many of them were for no class, and counted as missing. SECRET, likewise."""
-        return self._unnamed
-
-    @property
-    def often_unnamed(self) -> bool:
-        """Whether that is more than a tenth. SECRET, likewise."""
-        return self._unnamed > _OFTEN * self._cast
+    def unnamed(self) -> Unnamed:
+        """Votes of this sitting that are texts and no names. SECRET, but to who hands them in."""
+        return NOT_IN_WORDS if self._tally is None else self._tally.found()
 
     @property
     def why_spent(self) -> str:
@@ -385,7 +388,8 @@ class Session:
             if moved != 1:
                 raise UsageError("`teachers_per_record` does not go with `groups`, which say it")
             moved = max(group.votes_per_record for group in self._groups)
-        together = all(group.teachers_per_record == 1 for group in self._groups)
+        together = moved > 1 and bool(self._groups)
+        together = together and all(group.teachers_per_record == 1 for group in self._groups)
         votes = 0.0
         if weight is not None:
             votes = Amount.of("prior_weight", weight).votes(self._ballots.teachers)
@@ -393,7 +397,7 @@ class Session:
                 raise ParameterError(
                     f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
                 )
-        choice = MechanismChoice(name, given, moved, together and moved > 1, int(votes))
+        choice = MechanismChoice(name, given, moved, together, int(votes))
         teachers, classes = self._ballots.teachers, self._ballots.classes
         if classes is not None and choice.composed and not (queries or "query_delta" in given):
             raise UsageError(f"{name} divides delta among queries: say `max_queries`")
@@ -429,7 +433,9 @@ class Session:
             return
         (path,) = self._places.paths
         if self._mine(self._places.read()) is None:
-            Book(self._places, self._new(), budget=budget).enter()
+            with contextlib.suppress(_EnteredError):  # by another process, in this instant
+                book = Book(self._places, self._new(), budget=budget, refuse=self._refuse_known)
+                book.enter()
         note("the record of what was spent", (path, None))
         # Whoever replaces the file holds its folder, and looks first whether it is in use.
         with locked([path]):
@@ -439,6 +445,10 @@ class Session:
         except BaseException:
             self._journal.close()
             raise
+
+    def _refuse_known(self, record: SpendRecord) -> None:
+        if self._mine(record) is not None:
+            raise _EnteredError
 
     def _go_on(self, journal: Journal, path: Path) -> None:
         """From what the record tells of it."""
@@ -455,6 +465,8 @@ class Session:
         known = 0 if mine.asked is None else mine.asked.queries
         if self._asks.asked < known:
             raise LedgerError(f"{path.name}: {missing_lines(known, self._asks.asked)}")
+        self._row = self._asks.asked
+        told.clear()  # what it says is kept once
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""
@@ -507,18 +519,20 @@ class Session:
         if self._process != os.getpid():
             gone = "was closed" if self._process < 0 else "was opened in another process"
             raise UsageError(f"the session {gone}; open it again")
-        if not self._noted:
-            raise UsageError("the session was interrupted while it noted an answer; open it again")
 
     def _looked_at(self, ask: Ask, at: int) -> Ballot:
         """The votes of one query, its guess among them."""
         try:
             ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
-            name = f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
-            raise VoteError(f"{name}: {error}") from None
-        self._unnamed += ballot.unnamed
-        self._cast += int(ballot.counts.sum()) + ballot.unnamed
+            raise VoteError(f"{_called(ask, at)}: {error}") from None
+        if self._tally is not None and ballot.said:
+            self._tally.add(list(ballot.said), np.array(list(ballot.said.values())))
+            if not (self._tally.named or self._asks.asked):
+                raise VoteError(
+                    f"{_called(ask, at)}: no vote is one of `label_names` "
+                    f"{shown(self._tally.matching.names)}; {self._tally.matching.remedy}"
+                )
         if ask.prior is None:
             return ballot
         if not self._mechanism.prior_weight:
@@ -549,8 +563,9 @@ class Session:
             if size == 0:
                 break
             part = ballots[len(drawn) : len(drawn) + size]
-            # By its place among all queries: no two take the same noise, in whichever sitting.
-            noise = self._key.rows(asked, self._mechanism.draws)
+            # No two queries take the same noise, whatever becomes of them.
+            noise = self._key.rows(self._row, self._mechanism.draws)
+            self._row += size
             labels = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
@@ -561,23 +576,14 @@ class Session:
         return drawn
 
     def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
-        """Note on disk what was asked and comes out; nothing has left yet.
-
-        Whoever is interrupted in between may have on disk what is not known here: were more asked
-        then, it would be under the same noise.
-        """
+        """Note on disk what was asked and comes out; nothing has left yet."""
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
-        self._noted = False
-        if self._journal is not None and lines:
-            try:
+        with undisturbed():  # what is on disk is known here, too
+            if self._journal is not None and lines:
                 self._journal.append(lines)
-            except OutputError:
-                self._noted = True  # nothing more is noted, and what is known stays known
-                raise
-        for line in lines:
-            self._asks.add(line)
-            self._note(line.get("id"), line["label"])
-        self._noted = True
+            for line in lines:
+                self._asks.add(line)
+                self._note(line.get("id"), line["label"])
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}
@@ -623,6 +629,10 @@ class Session:
         )
 
 
+class _EnteredError(Exception):
+    """The session stands in the record already."""
+
+
 def _charged(mechanism: Mechanism) -> ScoredMechanism | ComposedMechanism:
     if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
         raise UsageError(f"{mechanism.name} has no cost that a session could stop at")
@@ -665,6 +675,10 @@ def _digest(matching: Matching | None) -> str | None:
         return None
     said = [list(matching.names), matching.normalise, dict(matching.aliases)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _called(ask: Ask, at: int) -> str:
+    return f"query {at}" if ask.id is None else f"query {quoted(ask.id)}"
 
 
 def _check_id(name: str | int | None) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -31,13 +32,13 @@ class Ballot:
         classes: those with votes, ascending, [entries].
         counts: of each, ≥ 1, [entries].
         names: what they are called, where nobody knew the classes before; else empty.
-        unnamed: how many votes were for no class.
+        said: texts that should be names of classes, and how many votes are each.
     """
 
     classes: Ints
     counts: Ints
     names: tuple[str, ...] = ()
-    unnamed: int = 0
+    said: Mapping[str, int] = field(default_factory=dict)
 
     def with_guess(self, place: int, weight: int) -> Ballot:
         """The same with so many votes of a prior for a class."""
@@ -86,8 +87,9 @@ class BallotReader:
         listed = votes.tolist() if isinstance(votes, np.ndarray) else list(votes)
         if any(isinstance(vote, list) for vote in listed):
             raise VoteError(f"{_KINDS}, and these are lists of lists")
-        texts = any(isinstance(vote, str) for vote in listed)
-        if by_teacher or texts or self.groups is not None or self.classes is None:
+        said = any(vote is None or isinstance(vote, str) for vote in listed)
+        said = said or (self.matching is not None and not listed)
+        if by_teacher or said or self.groups is not None or self.classes is None:
             return self._by_teacher(listed)
         return self._counted(listed)
 
@@ -114,42 +116,18 @@ class BallotReader:
     def _counted(self, votes: Sequence[Any]) -> Ballot:
         if len(votes) != self.classes:
             raise VoteError(f"{len(votes)} counts for {self.classes} classes")
-        counts = np.array([_count(vote) for vote in votes], dtype=np.int64)
-        return self._checked(np.nonzero(counts)[0], counts[counts > 0])
+        return self._found((place, _count(vote)) for place, vote in enumerate(votes))
 
     def _by_class(self, votes: Mapping[Any, int]) -> Ballot:
         if self.groups is not None:
             raise VoteError("with `groups`, votes are what each teacher said, in their order")
-        found: Counter[Any] = Counter()
-        unnamed = 0
-        for name, number in votes.items():
-            count = _count(number)
-            place = self._class_of(name)
-            if place is None:
-                raise VoteError("a class that counts are given of is none of the classes")
-            if place == ABSENT:
-                unnamed += count
-            elif count:
-                found[place] += count
-        return self._found(found, unnamed)
+        return self._found((name, _count(number)) for name, number in votes.items())
 
     def _by_teacher(self, votes: Sequence[Any]) -> Ballot:
         if self.groups is not None and len(votes) != len(self.groups):
             raise VoteError(f"{len(votes)} votes of {len(self.groups)} teachers: give null for one")
-        found: Counter[Any] = Counter()
-        unnamed = 0
-        for at, vote in enumerate(votes):
-            if vote is None or (isinstance(vote, str) and abstains(vote)):
-                continue
-            place = self._class_of(vote)
-            if place is None:
-                raise VoteError("a vote is a class, a text or null")
-            weight = 1 if self.groups is None else self.groups.weights[at]
-            if place == ABSENT:
-                unnamed += weight
-            else:
-                found[place] += weight
-        return self._found(found, unnamed)
+        weights = itertools.repeat(1) if self.groups is None else self.groups.weights
+        return self._found(zip(votes, weights, strict=False))
 
     def _class_of(self, name: Any) -> Any:
         """The class of a name or number: ABSENT for a text that is none, None for what cannot be.
@@ -171,21 +149,27 @@ class BallotReader:
             return str(int(name))
         return int(name) if 0 <= name < self.classes else None
 
-    def _found(self, found: Counter[Any], unnamed: int) -> Ballot:
-        if self.classes is not None:
-            places = np.array(sorted(found), dtype=np.int64)
-            counts = np.array([found[place] for place in places.tolist()], dtype=np.int64)
-            return self._checked(places, counts, unnamed=unnamed)
-        names = tuple(sorted(found))
-        counts = np.array([found[name] for name in names], dtype=np.int64)
-        return self._checked(np.arange(len(names)), counts, names=names)
-
-    def _checked(
-        self, classes: Ints, counts: Ints, *, names: tuple[str, ...] = (), unnamed: int = 0
-    ) -> Ballot:
-        if int(counts.sum()) + unnamed > self.teachers:
+    def _found(self, votes: Iterable[tuple[Any, int]]) -> Ballot:
+        """The histogram of votes, each for a name, a number or nothing, and how often."""
+        found: Counter[Any] = Counter()
+        said: Counter[str] = Counter()
+        for name, count in votes:
+            if name is None or not count or (isinstance(name, str) and abstains(name)):
+                continue
+            place = self._class_of(name)
+            if place is None:
+                raise VoteError("a vote is for a class, in its name or number, or null")
+            if self.matching is not None and isinstance(name, str):
+                said[str(name)] += count
+            if place != ABSENT:
+                found[place] += count
+        if sum(found.values()) > self.teachers or sum(said.values()) > self.teachers:
             raise VoteError(f"more votes than the {self.teachers} there can be")
-        return Ballot(classes, counts, names, unnamed)
+        places = sorted(found)
+        counts = np.array([found[place] for place in places], dtype=np.int64)
+        if self.classes is None:
+            return Ballot(np.arange(len(places)), counts, names=tuple(places))
+        return Ballot(np.array(places, dtype=np.int64), counts, said=said)
 
 
 MOST_NAMED: Final = 1 << 24

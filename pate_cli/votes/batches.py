@@ -15,7 +15,9 @@ import numpy as np
 from pate_cli.core.arrays import Histograms, Ints
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.unnamed import NameTally, Said
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +88,8 @@ class Matrix(Extent, Protocol):
         number: entries may be missing, and a row of unusual length may hold at most that many.
         """
 
-    def unnamed_rows(self, size: int, stop: int) -> int:
-        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
+    def texts_said(self, size: int, stop: int) -> Iterator[Said]:
+        """Yield which texts the first `stop` rows have, `size` rows at once. SECRET."""
 
 
 class Reader(Extent, Protocol):
@@ -100,8 +102,11 @@ class Reader(Extent, Protocol):
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """Yield rows start..stop-1, all of them there; VoteError at the first that is no vote."""
 
-    def unnamed_rows(self, stop: int) -> int:
-        """How many of the first `stop` rows have a vote in words that is no label name. SECRET."""
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
+        """Which votes in the first `stop` rows are texts and no names. SECRET.
+
+        `until_named`: rows after a vote that has a name may be left out.
+        """
 
 
 @runtime_checkable
@@ -143,7 +148,7 @@ class ReadFrom(Generic[_Source]):
         """Whether it pickles as names of files, without votes."""
         return self.source.portable
 
-    def unnamed_rows(self, stop: int) -> int:
-        """None, unless votes may be words; see Reader."""
-        del stop
-        return 0
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
+        """Of no votes, unless these may be words; see Reader."""
+        del stop, until_named
+        return NameTally(matching)

@@ -14,6 +14,8 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import is_text, is_view
+from pate_cli.votes.matching import Matching
+from pate_cli.votes.unnamed import Said
 
 _LARGEST_ID = np.uint64(2**63 - 1)
 _LONGEST_ID = 1 << 16
@@ -54,19 +56,28 @@ def in_words(column: Any) -> Any:
     return column if is_text(column.type) else column.cast(pa.string())
 
 
-def named(column: Any, names: Sequence[str]) -> Any:
-    """Return the places of an Arrow column of texts among `names`, null where they are none."""
+def named(column: Any, matching: Matching) -> Any:
+    """Return the classes of an Arrow column of texts, null where they are none."""
     if pa.types.is_dictionary(column.type):
-        return named(column.dictionary, names).take(column.indices)
+        return named(column.dictionary, matching).take(column.indices)
     column = without_views(column)
-    return pc.index_in(column, value_set=pa.array(names, type=column.type))
+    if matching.plain:
+        return pc.index_in(column, value_set=pa.array(matching.names, type=column.type))
+    encoded = column.dictionary_encode()
+    places = matching.places(_plain_texts(encoded.dictionary))
+    return pa.array(places, mask=places == ABSENT).take(encoded.indices)
 
 
-def unnamed(column: Any, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return where an Arrow column of texts says something that is no name; null and "" do not."""
-    said = pc.fill_null(pc.greater(pc.binary_length(without_views(decoded(column))), 0), False)
-    without_name = pc.and_(named(column, names).is_null(), said)
-    return np.asarray(without_name.to_numpy(zero_copy_only=False), dtype=np.bool_)
+def texts_said(column: Any) -> Said:
+    """Return the distinct texts of an Arrow column of them, and how many entries are each."""
+    values, counts = pc.value_counts(without_views(decoded(column))).flatten()
+    return _plain_texts(values), counts.to_numpy()
+
+
+def _plain_texts(column: Any) -> list[str | None]:
+    """The texts of an Arrow column; of bytes that are no text what no name has."""
+    raw = column.cast(pa.large_binary()).to_pylist()
+    return [None if text is None else text.decode("utf-8", "surrogateescape") for text in raw]
 
 
 def without_views(column: Any) -> Any:
@@ -75,15 +86,15 @@ def without_views(column: Any) -> Any:
 
 
 def votes_of(
-    column: Any, names: Sequence[str] | None
+    column: Any, matching: Matching | None
 ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """Return the labels of an Arrow column and where there are none, as `numbers` does.
 
-    Texts are their places among `names`; one that is no name is not there.
+    Texts are the classes that they match; one that matches none is not there.
     """
-    if names is None or not is_text(column.type):
+    if matching is None or not is_text(column.type):
         return numbers(column)
-    return numbers(named(column, names))
+    return numbers(named(column, matching))
 
 
 def from_columns(
@@ -91,14 +102,14 @@ def from_columns(
     row: int,
     absent_limit: int | None,
     where: Where,
-    names: Sequence[str] | None = None,
+    matching: Matching | None = None,
 ) -> Ints:
     """Return columns side by side, whole and ABSENT where they are null or no name.
 
     Raises:
         VoteError: an entry that is no vote, or a null while `absent_limit` is None.
     """
-    pairs = [votes_of(column, names) for column in columns]
+    pairs = [votes_of(column, matching) for column in columns]
     raw = np.column_stack([values for values, _ in pairs])
     if all(gaps is None for _, gaps in pairs):
         return (whole_numbers if absent_limit is None else whole_labels)(raw, row, where)
@@ -113,7 +124,7 @@ def from_lists(
     width: int,
     absent_limit: int | None,
     where: Where,
-    names: Sequence[str] | None = None,
+    matching: Matching | None = None,
     *,
     ragged: bool,
     placed: bool = False,
@@ -130,7 +141,7 @@ def from_lists(
         gone = column.is_null().to_numpy(zero_copy_only=False)
         raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    flat, gaps = votes_of(column.flatten(), names)
+    flat, gaps = votes_of(column.flatten(), matching)
     unusual = lengths != width
     if width and not unusual.any():
         raw = flat.reshape(-1, width)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.votes.checks import ABSENT
-from pate_cli.votes.names import checked_names, fit
 
+MOST_NAMES = 1 << 24
+# Half of a pair, which has no UTF-8; and what numpy takes for the end of a text.
+_UNFIT = re.compile("[\ud800-\udfff\0]")
 _MARKS: Final = ".,;:!?"
 _QUOTES: Final = frozenset({'""', "''", "``", "“”", "„“", "””", "‘’", "‚‘", "’’", "«»", "»«"})
 _CASE, _BLANKS, _MARKING, _FORM = "case", "blanks", "punctuation", "Unicode form"
@@ -29,7 +32,8 @@ _STEPS: Final = (_CASE, _BLANKS, _MARKING, _FORM)
 """In which two spellings of a name may differ, the commonest first."""
 ABSTENTION: Final = "an abstention"
 _ABSTENTIONS: Final = frozenset(
-    {"-", "--", "abstain", "abstention", "n/a", "na", "nan", "nil", "none", "null", "unknown"}
+    {"-", "--", "?", "abstain", "abstention", "n/a", "na", "nan", "nil", "none", "null"}
+    | {"undecided", "unknown", "unsure"}
 )
 
 
@@ -70,6 +74,11 @@ class Matching:
     def plain(self) -> bool:
         """Whether a text is a name, letter by letter, or none."""
         return not (self.normalise or self.aliases)
+
+    @property
+    def leniency(self) -> tuple[Any, ...]:
+        """All that decides beside the names what a text is, whatever order it was given in."""
+        return self.normalise, sorted(self.aliases.items())
 
     @property
     def known(self) -> Sequence[str]:
@@ -126,6 +135,26 @@ class Matching:
             places[~alike] = self.places(plain_texts(others))[inverse]
         return places
 
+    @property
+    def remedy(self) -> str:
+        """What to try where no vote is a name: whatever the votes are, the same."""
+        if self.normalise:
+            return "give `aliases` if other words stand for them, and see that the file is the one"
+        return (
+            "give `normalise` if they differ in case, blanks, punctuation or Unicode form alone, "
+            "`aliases` if other words stand for them"
+        )
+
+    @functools.cached_property
+    def normalising(self) -> Matching | None:
+        """The same with `normalise`; None where it has that, or makes names alike."""
+        if self.normalise:
+            return None
+        try:
+            return Matching(self.names, normalise=True, aliases=self.aliases)
+        except ParameterError:
+            return None
+
     @functools.cached_property
     def _spellings(self) -> dict[str, int]:
         """Every spelling that is matched, as it is compared, and its class."""
@@ -180,6 +209,29 @@ class Matching:
             itertools.combinations(_STEPS, count) for count in range(1, len(_STEPS) + 1)
         )
         return [(steps, {_spelling(text, steps) for text in self.known}) for steps in chosen]
+
+
+def fit(text: object) -> bool:
+    """Whether something can be a text that votes are compared with."""
+    return isinstance(text, str) and text != "" and not _UNFIT.search(text)
+
+
+def checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as plain texts, which those of numpy are not everywhere.
+
+    Raises:
+        ParameterError: fewer than 2, one that is empty or there twice, or what is no text.
+    """
+    seen: set[str] = set()
+    for place, name in enumerate(names):
+        if not fit(name):
+            raise ParameterError(f"`label_names`: name {place} is empty, or no text")
+        if name in seen:
+            raise ParameterError(f"`label_names`: {quoted(name)} is there twice")
+        seen.add(name)
+    if not 2 <= len(names) <= MOST_NAMES:
+        raise ParameterError(f"`label_names`: at least 2 names are needed, got {len(names)}")
+    return tuple(str(name) for name in names)
 
 
 def normalised(text: str) -> str:

@@ -1,29 +1,26 @@
 """Names of the classes: public, so that what a text means as a vote does not depend on the votes.
 
-A text that is no name is a missing vote, never an error: one teacher may cast it or not, and a
-refusal would tell.
+A text that is no name is a missing vote, not an error: one teacher may cast it or not, and a
+refusal would tell. Only where no text is one, they are not the names of these votes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
 
-from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.inputs import note
 from pate_cli.votes.beside.side_files import in_order
+from pate_cli.votes.matching import checked_names
 
 LabelNames: TypeAlias = Sequence[str] | str | PathLike[str]
 """Names in order of the classes, a text of them with commas between, or a file: @NAME, or a path"""
 
-MOST_NAMES = 1 << 24
 _LONGEST = 1 << 28
-# Half of a pair, which has no UTF-8; and what numpy takes for the end of a text.
-_UNFIT = re.compile("[\ud800-\udfff\0]")
 
 
 def names_of(given: LabelNames) -> tuple[str, ...]:
@@ -75,23 +72,3 @@ def _lines(path: Path) -> list[str]:
     if more:
         raise UsageError(f"{name}: has over {_LONGEST >> 20} million letters, more than any names")
     return text.removesuffix("\n").split("\n")
-
-
-def fit(text: object) -> bool:
-    """Whether something can be a text that votes are compared with."""
-    return isinstance(text, str) and text != "" and not _UNFIT.search(text)
-
-
-def checked_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The same as plain texts; ParameterError for what `names_of` refuses."""
-    seen: set[str] = set()
-    for place, name in enumerate(names):
-        if not fit(name):
-            raise ParameterError(f"`label_names`: name {place} is empty, or no text")
-        if name in seen:
-            raise ParameterError(f"`label_names`: {quoted(name)} is there twice")
-        seen.add(name)
-    if not 2 <= len(names) <= MOST_NAMES:
-        raise ParameterError(f"`label_names`: at least 2 names are needed, got {len(names)}")
-    # Plain texts, as numpy's are not everywhere.
-    return tuple(str(name) for name in names)

@@ -17,6 +17,7 @@ import numpy as np
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.words import Layout, Voting
 from pate_cli.files.inputs import watched
+from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.query_list import Queries
 from pate_cli.votes.columns import QUERY, TEACHER
@@ -44,6 +45,8 @@ def open_votes(
     teachers: int | None = None,
     queries: Queries | None = None,
     label_names: LabelNames | None = None,
+    normalise: bool = False,
+    aliases: Aliases | None = None,
     groups: Groups | None = None,
     id_column: str | None = None,
     batch_rows: int | None = None,
@@ -85,7 +88,11 @@ def open_votes(
     between, or a file of one name a line (a path, or "@NAME"). Votes may then be texts; one that
     is no name is a missing vote, exactly as in `teachers`, whether that is given or not, though a
     row still has an entry for every teacher. Columns of counts that are called so are taken by
-    name. Every bound holds where votes are missing.
+    name. Every bound holds where votes are missing. See VoteFile.unnamed for how many there are.
+    normalise: texts and names match also where they differ in case, in blanks around them or
+    several within, in punctuation at the end, in quotes around them or in Unicode form alone.
+    aliases: other texts and the names they stand for, as a mapping or a file of them: a JSON
+    object, or a table with the columns `alias` and `name`. Public, as the names are.
     groups: for layouts that tell who voted, the public group of each teacher with its weight and
     how many teachers one record may have trained, as a TeacherGroups or a file of them; see
     load_groups. Histograms then hold weights.
@@ -106,7 +113,8 @@ def open_votes(
             or the pool not of its queries; rows are checked as they are read.
         UsageError: `pool` beside votes that do not tell who voted; `queries` beside votes that are
             not in long form; `id_column` beside an array; a file of names that cannot be read;
-            `voting` without several labels a query, or one that their layout does not allow.
+            `voting` without several labels a query, or one that their layout does not allow;
+            `normalise` or `aliases` without names of classes.
         ParameterError: a word out of range or of another type; names that are not distinct, or not
             as many as classes; another source; or any word beside votes that are open already.
     """
@@ -120,6 +128,8 @@ def open_votes(
                 batch_rows=batch_rows,
                 queries=queries,
                 label_names=label_names,
+                normalise=normalise,
+                aliases=aliases,
                 groups=groups,
                 voting=voting,
                 id_column=id_column,
@@ -158,7 +168,8 @@ def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
     if reading != Reading():
         raise ParameterError(
             f"{file.name} is open already; give layout, classes, teachers, queries, "
-            "label_names, groups, id_column, batch_rows, voting and pool where it is opened"
+            "label_names, normalise, aliases, groups, id_column, batch_rows, voting and pool where "
+            "it is opened"
         )
     return file
 
@@ -181,7 +192,7 @@ def _opened(
                 "data frame or an opened file of votes, not " + type(source).__name__
             )
         if isinstance(held, np.ndarray):
-            return held_array(held, ARRAY, layout, reading.class_names)
+            return held_array(held, ARRAY, layout, reading.matching)
         return held_table(held, TABLE, layout, names, id_column=reading.id_column)
     if layout is Layout.LONG or reading.pool is not None:
         # A row is a vote there, or a query of any cluster.
@@ -192,13 +203,15 @@ def _opened(
     located = locate(path, stdin, stack, ids=ids, copying=copying)
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
-        return open_npy(file, located.name, layout, reading.class_names)
-    numeral = next(filter(_NUMERAL.fullmatch, names or ()), None) if located.digits else None
-    if numeral is not None:
-        raise VoteError(
-            f"{located.name}: in CSV {quoted(numeral)} of `label_names` looks like the number of a "
-            "class; use Parquet or JSONL, which tell texts from numbers"
-        )
+        return open_npy(file, located.name, layout, reading.matching)
+    aliases = None if reading.matching is None else reading.matching.aliases
+    for word, texts in (("label_names", names), ("aliases", aliases)) if located.digits else ():
+        numeral = next(filter(_NUMERAL.fullmatch, texts or ()), None)
+        if numeral is not None:
+            raise VoteError(
+                f"{located.name}: in CSV {quoted(numeral)} of `{word}` looks like the number of a "
+                "class; use Parquet or JSONL, which tell texts from numbers"
+            )
     # pyarrow takes a tenth of a second to import: NPY files do without.
     from pate_cli.votes.sources.parquet import open_table
 

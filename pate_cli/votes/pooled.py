@@ -19,8 +19,10 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.batches import Reader, RollCall, VoteBatch
 from pate_cli.votes.beside.pool import Members, Pool
 from pate_cli.votes.checks import ABSENT, Ids, histograms_of, narrow_labels
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
+from pate_cli.votes.unnamed import NameTally
 from pate_cli.votes.vote_file import PoolFacts, VoteFile
 
 _VOTES_AT_ONCE: Final = 1 << 20
@@ -63,10 +65,10 @@ class PooledReader:
                 first, self.ids[first:end], histograms_of(votes, self.classes, self.weights)
             )
 
-    def unnamed_rows(self, stop: int) -> int:
-        """How many rows of the votes, whichever clusters they are in; see Reader."""
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
+        """Of all rows of the votes, whichever clusters they are in; see Reader."""
         del stop
-        return self.source.unnamed_rows(self.rows)
+        return self.source.tally(matching, self.rows, until_named=until_named)
 
 
 def pooled(file: VoteFile, reading: Reading, pool: Pool) -> VoteFile:

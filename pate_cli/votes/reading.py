@@ -12,10 +12,12 @@ from pate_cli.core.checks import MOST_CLASSES
 from pate_cli.core.errors import ParameterError, UsageError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, Voting
+from pate_cli.votes.aliases import Aliases, aliases_of
 from pate_cli.votes.batches import Reader
 from pate_cli.votes.beside.pool import Pool, pool_of
 from pate_cli.votes.beside.query_list import Queries, QueryList, query_list
 from pate_cli.votes.groups import Groups, TeacherGroups, teacher_groups
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of
 from pate_cli.votes.vote_file import VoteFile
 
@@ -32,7 +34,7 @@ def batch_size(width: int) -> int:
 class Reading:
     """How votes are to be read: what was said of them, None where nothing was.
 
-    See `open_votes`; names: the label names.
+    See `open_votes`; names: the label names. matching: what texts are votes for, if any may be.
     """
 
     layout: Layout | None = None
@@ -41,6 +43,7 @@ class Reading:
     batch_rows: int | None = None
     queries: QueryList | None = None
     names: tuple[str, ...] | None = None
+    matching: Matching | None = None
     groups: TeacherGroups | None = None
     voting: Voting | None = None
     id_column: str | None = None
@@ -96,6 +99,8 @@ class Reading:
         batch_rows: int | None,
         queries: Queries | None,
         label_names: LabelNames | None,
+        normalise: bool,
+        aliases: Aliases | None,
         groups: Groups | None,
         voting: Voting | str | None,
         id_column: str | None,
@@ -110,13 +115,16 @@ class Reading:
             raise ParameterError(
                 f"`id_column` must be the name of a column, got {quoted(id_column)}"
             )
+        said = None if layout is None else Layout(layout)
+        names = None if label_names is None else names_of(label_names)
         return cls(
-            layout=None if layout is None else Layout(layout),
+            layout=said,
             classes=classes,
             teachers=teachers,
             batch_rows=batch_rows,
             queries=None if queries is None else query_list(queries, id_column=id_column),
-            names=None if label_names is None else names_of(label_names),
+            names=names,
+            matching=_matching(said, names, normalise=normalise, aliases=aliases),
             groups=None if groups is None else teacher_groups(groups),
             voting=None if voting is None else Voting(voting),
             id_column=id_column,
@@ -132,11 +140,6 @@ class Reading:
     def multilabel(self) -> bool:
         """Whether a query has several labels."""
         return self.layout is not None and self.layout.multilabel
-
-    @property
-    def class_names(self) -> tuple[str, ...] | None:
-        """Names of the classes, where the names are not those of several labels."""
-        return None if self.multilabel else self.names
 
     @property
     def by_teacher(self) -> bool:
@@ -199,6 +202,7 @@ class Reading:
             rows_listed=self.queries is not None,
             reader=reader,
             label_names=names or self.names,
+            matching=self.matching,
             groups=None if self.groups is None else self.groups.public,
             label_set=label_set,
             id_column=self.id_column,
@@ -235,6 +239,28 @@ class Reading:
         """UsageError for the name of a column beside an array, which has none."""
         if self.id_column is not None:
             raise UsageError(f"`id_column` names a column of a table; {name} is an array")
+
+
+def _matching(
+    layout: Layout | None,
+    names: tuple[str, ...] | None,
+    *,
+    normalise: bool,
+    aliases: Aliases | None,
+) -> Matching | None:
+    """What texts are votes for; None where votes are none, as those on several labels are not.
+
+    UsageError for what would match nothing then.
+    """
+    several = layout is not None and layout.multilabel
+    if names is not None and not several:
+        return Matching(names, normalise, {} if aliases is None else aliases_of(aliases))
+    given = [name for name, said in (("normalise", normalise), ("aliases", aliases)) if said]
+    if given and several:
+        raise UsageError(f"`{given[0]}` is for votes that are texts, and those on labels are none")
+    if given:
+        raise UsageError(f"`{given[0]}` goes with `label_names`")
+    return None
 
 
 def whole_or_none(name: str, value: Any) -> int | None:

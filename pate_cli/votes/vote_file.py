@@ -15,8 +15,10 @@ from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.beside.pool import Members
 from pate_cli.votes.beside.prior import Prior, PriorReader
 from pate_cli.votes.groups import Group
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
+from pate_cli.votes.unnamed import NOT_IN_WORDS, Unnamed
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class VoteFile:
     of queries was given: a query is there only if somebody voted on it, so one teacher can make a
     query appear, and `queries` and the place of later queries depend on the votes.
     `label_names` are what the classes are called, class 0 first, where that was said or the columns
-    of the counts say so; public, and never taken from the votes.
+    of the counts say so; public, and never taken from the votes. `matching` is what texts are votes
+    for, where they may be texts.
 
     Queries come in the file's order, in long form in the order of the list of queries, or without
     one in order of their ids: numbers ascending, strings by code points ("10" before "9"). The
@@ -137,6 +140,7 @@ class VoteFile:
     rows_listed: bool
     reader: Reader = field(repr=False, compare=False)
     label_names: tuple[str, ...] | None = None
+    matching: Matching | None = field(default=None, repr=False)
     groups: tuple[Group, ...] | None = None
     label_set: LabelSet | None = None
     id_column: str | None = None
@@ -177,14 +181,30 @@ class VoteFile:
             line += "; the number of classes was taken from the data, `classes` is safer"
         return line
 
-    def unnamed_rows(self, limit: int | None = None) -> int:
-        """How many rows have a vote in words that is no label name, and counts as missing. SECRET.
+    def unnamed(self, limit: int | None = None) -> Unnamed:
+        """Which votes are texts and no label names, and so count as missing, and why. SECRET.
 
         Of the first `limit` rows, or all; in long form, and with a pool, of all rows of the file.
         Reads them once more, where votes are words.
         """
+        if self.matching is None:
+            return NOT_IN_WORDS
         stop = self.queries if limit is None else min(limit, self.queries)
-        return self.reader.unnamed_rows(stop)
+        return self.reader.tally(self.matching, stop).found()
+
+    def refuse_unnamed(self) -> None:
+        """VoteError where votes are texts and not one of them is a label name.
+
+        It says nothing of them, and looks no further than the first that is one.
+        """
+        if self.matching is None:
+            return
+        tally = self.reader.tally(self.matching, self.queries, until_named=True)
+        if tally.cast and not tally.named:
+            raise VoteError(
+                f"{self.name}: no vote is one of `label_names` {shown(self.matching.names)}; "
+                f"{self.matching.remedy}"
+            )
 
     @property
     def votes_together(self) -> bool:

@@ -48,12 +48,15 @@ INSTEAD = {
             ("--student", ("--mechanism", "interactive", *SHARES)),
             ("--queries", ("--layout", "long", *SHARES)),
             ("--prior-weight", ("--prior", "guesses.npy", *SHARES)),
+            ("--aliases", ("--label-names", "ant,bee,cow,dog", *SHARES)),
         )
     },
+    "tune --aliases": ("--label-names", "ant,bee,cow,dog", *TARGET, *SHARES),
 }
 # The content of a file that is there; votes do for whatever is not here.
 CONTENT = {
     "label_names": "names.txt",
+    "aliases": "aliases.json",
     "ledgers": "a.ledger",
     "report": "r.json",
     "labels": "l.csv",
@@ -144,6 +147,7 @@ def files(tmp_path_factory):
     np.save(home / "votes.npy", counts)
     np.save(home / "guesses.npy", counts.argmax(axis=1))
     (home / "names.txt").write_text("ant\nbee\ncow\ndog\n")
+    (home / "aliases.json").write_text('{"Ameise": "ant"}')
     (home / "groups.csv").write_text("group\n" + "a\n" * 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
@@ -240,6 +244,9 @@ ASKED = {
     "pool": lambda address: pate_library.aggregate("votes.npy", pool=address),
     "groups": lambda address: pate_library.aggregate("votes.npy", groups=address),
     "names": lambda address: pate_library.aggregate("votes.npy", label_names=f"@{address}"),
+    "aliases": lambda address: pate_library.aggregate(
+        "votes.npy", label_names=["ant", "bee", "cow", "dog"], aliases=address
+    ),
     "record": lambda address: pate_library.aggregate(
         "votes.npy", target_epsilon=60.0, record=address
     ),

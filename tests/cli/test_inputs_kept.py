@@ -131,6 +131,10 @@ def test_files_beside_the_votes(kept, npy, folder, counts):
     (folder / "names").write_text("".join(f"c{j}\n" for j in range(counts.shape[1])))
     words = ["--label-names", "@names", "-o", "l.npy", "--report", "names"]
     kept("aggregate", "v.npy", *words, *NOISE, output="names", what="the names of the labels")
+    for name, text in (("a.json", "{}"), ("a.csv", "alias,name\n")):
+        (folder / name).write_text(text)
+        words = ["--label-names", "@names", "--aliases", name, "-o", "l.npy", "--report", name]
+        kept("aggregate", "v.npy", *words, *NOISE, output=name, what="the aliases")
 
 
 def test_the_record_and_the_labels(kept, npy):

@@ -464,7 +464,7 @@ NO_JSON = (
         (b"{}", "not a record: give a file that pate wrote with --spend"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record has schema version 9, this tool reads 4; "
+            "the record has schema version 9, this tool reads 5; "
             "use the version of pate that wrote it, or a newer one",
         ),
         (
@@ -923,7 +923,7 @@ def test_records_of_earlier_versions_still_count(kept, pate, refused, released, 
     assert "1 earlier release from" in again["guarantee"]["covers"]
     assert again["data_independent"]["epsilon"] > fresh
     assert len(again["spent"]["runs"]) == len(runs) + 2
-    assert json.loads(place.read_text())["schema_version"] == 4
+    assert json.loads(place.read_text())["schema_version"] == 5
     assert draws_in(place) == 2
     refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
     total = released(place)

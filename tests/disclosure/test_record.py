@@ -220,8 +220,8 @@ def test_foreign_json_is_no_record(text):
 
 
 def test_a_newer_record_is_refused():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 5}
-    assert "has schema version 5, this tool reads 4" in refused(json.dumps(data))
+    data = json.loads(RECORD.to_json()) | {"schema_version": 6}
+    assert "has schema version 6, this tool reads 5" in refused(json.dumps(data))
 
 
 # --- as earlier versions wrote them --------------------------------------------------------------

@@ -28,10 +28,12 @@ from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.verbs.release import release
 from pate_cli.verbs.spent import spent
 from pate_cli.votes import open_votes
+from pate_cli.votes.aliases import aliases_of
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.beside.truth import load_truth
 from pate_cli.votes.groups import load_groups
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import names_of
 
 
@@ -88,8 +90,13 @@ def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
         words["voting"] = list(Voting)[rng.integers(0, 2)]
     if rng.integers(0, 4) == 0:
         words["batch_rows"] = 7
+    if "label_names" in words and rng.integers(0, 3) == 0:
+        words |= {"normalise": True, "aliases": {"Katze": "cat"}}
     with open_votes(name, **words) as votes:
         votes.describe()
+        if rng.integers(0, 2):
+            votes.unnamed().sentences()
+            votes.refuse_unnamed()
         for batch in votes.batches():
             len(batch.counts)
 
@@ -123,6 +130,10 @@ def _read_names(name: str, _rng: Generator) -> None:
     names_of(f"@{name}")
 
 
+def _read_aliases(name: str, _rng: Generator) -> None:
+    Matching(("cat", "dog"), normalise=True, aliases=aliases_of(name))
+
+
 def _read_ledger(name: str, _rng: Generator) -> None:
     found = Ledger.read(name)
     found.headline()
@@ -151,11 +162,12 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
     "queries": _read_queries,
     "groups": _read_groups,
     "names": _read_names,
+    "aliases": _read_aliases,
     "ledger": _read_ledger,
     "record": _read_record,
     "report": _read_released,
 }
-_BESIDE = ("student", "truth", "queries", "groups")
+_BESIDE = ("student", "truth", "queries", "groups", "aliases")
 
 
 # Names of things that are no files.
@@ -266,6 +278,7 @@ _WORDS = {
     "release": ("none", "upper", "unbiased", "target"),
     "bound": ("two-tail", "conditional"),
     "voting": ("binary", "powerset"),
+    "aliases": ("v.npy", "none", ""),
     "groups": ("v.npy", "none", ""),
     "queries": ("v.npy", "none", ""),
     "student": ("v.npy", "none", ""),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import laplace
 
 
@@ -69,6 +69,24 @@ def _argmax_law(n, log_weights, table):
                 total += table[n[:, i] - n[:, j] + widest]
         result[:, i] = logsumexp(total, axis=1)
     return result
+
+
+def named_argmax_law(histograms, *, sigma, threshold):
+    """Pr[no name reaches T], Pr[i does and is the largest], [k, 1 + m], of names with votes alone.
+
+    By panels over the height at which i stands, from T on.
+    """
+    n = np.asarray(histograms, dtype=np.int64)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    edges = threshold + np.arange(0.0, int(n.max()) + 10.0 * sigma + 1.0, sigma / 2.0)
+    height = (edges[:-1, None] + sigma / 4.0 * (nodes + 1.0)).ravel()
+    x = (height - n[..., None]) / sigma
+    below = np.where(n[..., None] > 0, ndtr(x), 1.0)
+    dense = np.tile(weights / 4.0, edges.size - 1) * np.exp(-(x**2) / 2.0) / np.sqrt(2.0 * np.pi)
+    others = np.prod(below, axis=1)[:, None] / below
+    found = np.where(n > 0, (dense * others).sum(axis=2), 0.0)
+    none = np.prod(np.where(n > 0, ndtr((threshold - n) / sigma), 1.0), axis=1)
+    return np.column_stack([none, found])
 
 
 def permute_and_flip_law(histograms, scale):

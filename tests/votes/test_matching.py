@@ -6,13 +6,16 @@ import dataclasses
 import pickle
 import sys
 import unicodedata
+from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
+from pate_cli.votes.entries import named, texts_said
 from pate_cli.votes.matching import ABSTENTION, Matching, plain_texts
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
@@ -90,6 +93,18 @@ def test_each_text_is_where_the_oracle_has_it(texts, normalise, aliases):
         ordered = array.astype(array.dtype.newbyteorder(order))
         wanted = [place(text, NAMES, mapping, normalise=normalise) for text in plain]
         assert matching.places(ordered).tolist() == [wanted]
+
+
+@given(texts=st.lists(said, max_size=12), normalise=st.booleans(), aliases=st.booleans())
+def test_columns_of_a_table_are_matched_and_counted_alike(texts, normalise, aliases):
+    matching = Matching(NAMES, normalise=normalise, aliases=ALIASES if aliases else {})
+    expected = [place if place >= 0 else None for place in matching.places(texts).tolist()]
+    plain = pa.array(texts, pa.string())
+    for column in (plain, plain.cast(pa.large_string()), plain.dictionary_encode()):
+        assert named(column, matching).to_pylist() == expected
+        distinct, votes = texts_said(column)
+        counted = dict(zip(distinct, votes.tolist(), strict=True))
+        assert counted == Counter(texts)
 
 
 @given(text=said.filter(lambda text: text is not None))

@@ -55,11 +55,11 @@ def test_texts_are_votes(table, kind, parquet, read):
         assert (votes.label_names, votes.classes, votes.teachers) == (NAMES, 3, 3)
         assert (votes.layout, votes.read_off) == (layout, ())
         with open_votes(source, label_names=NAMES) as again:
-            assert again.unnamed_rows() == STRAYS
+            assert again.unnamed().votes == STRAYS
             copy = pickle.loads(pickle.dumps(again))  # noqa: S301 - our own
-            assert (copy.label_names, copy.unnamed_rows()) == (NAMES, STRAYS)
+            assert (copy.label_names, copy.unnamed().votes) == (NAMES, STRAYS)
             if layout is Layout.LABELS:
-                assert (again.unnamed_rows(1), again.unnamed_rows(2)) == (0, 1)
+                assert (again.unnamed(1).votes, again.unnamed(2).votes) == (0, 1)
 
 
 @pytest.mark.parametrize("layout", [Layout.LABELS, Layout.LABELS_BY_TEACHER])
@@ -72,7 +72,7 @@ def test_texts_in_an_array(layout, order, npy, read, monkeypatch):
             votes, _, counts = read(source, label_names=NAMES, batch_rows=3, **told)
             np.testing.assert_array_equal(counts, COUNTS)
             assert (votes.layout, votes.teachers) == (layout, 3)
-            assert (votes.unnamed_rows(), votes.unnamed_rows(2)) == (STRAYS, 1)
+            assert (votes.unnamed().votes, votes.unnamed(2).votes) == (STRAYS, 1)
     monkeypatch.setattr("pate_cli.votes.sources.npy._TEXT_BYTES", 1)
     np.testing.assert_array_equal(read(array, layout=layout, label_names=NAMES)[2], COUNTS)
 
@@ -109,7 +109,7 @@ def test_a_dictionary_that_holds_nulls_and_texts_twice(read):
     votes, _, counts = read(table, label_names=NAMES)
     np.testing.assert_array_equal(counts[:, 1], [2, 0, 0, 2, 0])
     assert counts.sum() == 4
-    assert votes.unnamed_rows() == 1
+    assert votes.unnamed().votes == 2
 
 
 def test_categoricals_of_pandas(read, parquet):
@@ -133,7 +133,7 @@ def test_numbers_with_names(layout, npy, read):
     votes, _, counts = read(npy(array), layout=layout, label_names=NAMES)
     np.testing.assert_array_equal(counts, [[1, 0, 1], [0, 0, 1], [0, 0, 0], [0, 2, 0]])
     assert votes.label_names == NAMES
-    assert votes.unnamed_rows() == 0
+    assert votes.unnamed().votes == 0
 
 
 def test_lists_are_as_long_as_the_first_unless_the_teachers_are_told(parquet, drain, refusal):
@@ -312,6 +312,6 @@ def test_a_teacher_who_gives_numbers_for_words_does_not_decide(tmp_path, last):
     path.write_text(f"query_id,a,b,c\n1,cat,1,dog\n2,dog,2,dog\n3,cat,{last},cat\n")
     with open_votes(path, label_names=["cat", "dog"]) as votes:
         (batch,) = votes.batches()
-        assert votes.unnamed_rows() == (3 if last in ("3", "2.5") else 2)
+        assert votes.unnamed().votes == (3 if last in ("3", "2.5") else 2)
     wanted = [[1, 1], [0, 2], [3 if last == "cat" else 2, 0]]
     assert batch.counts.tolist() == wanted

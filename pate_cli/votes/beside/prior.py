@@ -35,7 +35,9 @@ from pate_cli.votes.beside.side_files import (
     understood,
 )
 from pate_cli.votes.columns import LABEL, is_text
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.unnamed import NameTally
 
 NO_GUESS = -1
 """The guess of a query about which the prior says nothing."""
@@ -221,9 +223,9 @@ class PriorReader:
         """See Reader."""
         return self.source.width
 
-    def unnamed_rows(self, stop: int) -> int:
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
         """See Reader."""
-        return self.source.unnamed_rows(stop)
+        return self.source.tally(matching, stop, until_named=until_named)
 
     def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
         """See Reader."""

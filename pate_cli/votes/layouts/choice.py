@@ -72,7 +72,7 @@ def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     matrix = open_matrix(
         table,
         gaps_allowed=reading.teachers is not None,
-        names=reading.names,
+        matching=reading.matching,
         placed=reading.by_teacher,
         teachers=reading.teachers,
     )

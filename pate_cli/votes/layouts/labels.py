@@ -11,7 +11,9 @@ from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix, ReadFrom, VoteBatch
 from pate_cli.votes.checks import Ids, check_labels, first_bad, histograms_of
 from pate_cli.votes.layouts.orientation import check_two_sides
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.reading import Reading, batch_size
+from pate_cli.votes.unnamed import NameTally
 from pate_cli.votes.vote_file import VoteFile
 
 LARGEST_LABEL_SEEN = (1 << 16) - 1
@@ -88,9 +90,12 @@ class LabelsLayout(ReadFrom[Matrix]):
             check_labels(labels, row, self.source.where, classes=self.classes)
             yield row, ids, labels
 
-    def unnamed_rows(self, stop: int) -> int:
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
         """See Reader; reads them once more."""
-        return self.source.unnamed_rows(self.size, stop) if self.source.texts else 0
+        tally = NameTally(matching)
+        if not self.source.texts:
+            return tally
+        return tally.count(self.source.texts_said(self.size, stop), until_named=until_named)
 
 
 def _classes_seen(matrix: Matrix, reading: Reading) -> int:

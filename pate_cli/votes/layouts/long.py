@@ -7,7 +7,7 @@ make sparse histograms, a number per vote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,11 +31,13 @@ from pate_cli.votes.checks import (
     whole_numbers,
 )
 from pate_cli.votes.columns import LABEL, TEACHER, is_text
-from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, unnamed, votes_of
+from pate_cli.votes.entries import ids_of, plain_ids, refuse_nulls, texts_said, votes_of
 from pate_cli.votes.layouts.labels import LARGEST_LABEL_SEEN, classes_of
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.sources.table import VoteTable
+from pate_cli.votes.unnamed import NameTally
 from pate_cli.votes.vote_file import VoteFile
 
 VOTES_AT_ONCE = 1 << 19
@@ -50,7 +52,7 @@ MOST_BYTES = 1 << 32
 class LongLayout:
     """Histograms [queries, classes] that were counted on opening, in batches of `size`.
 
-    unnamed: rows of the files with a vote in words that is no label name. votes: who said what,
+    counted_texts: which of the votes are no names, where they may be texts. votes: who said what,
     [queries, teachers], where that is wanted; weights: of these teachers.
     """
 
@@ -58,7 +60,7 @@ class LongLayout:
     ids: Ids
     counts: Histograms
     size: int
-    unnamed: int = 0
+    counted_texts: NameTally | None = None
     votes: NDArray[np.signedinteger[Any]] | None = None
     weights: Ints | None = None
 
@@ -80,7 +82,7 @@ class LongLayout:
                 ids=votes.ids,
                 counts=votes.counts,
                 size=reading.size(reading.drawn(classes, teachers)),
-                unnamed=votes.unnamed,
+                counted_texts=votes.counted_texts,
                 votes=votes.said,
                 weights=votes.weights,
             ),
@@ -125,10 +127,10 @@ class LongLayout:
             end = min(first + self.size, stop)
             yield VoteBatch(first, self.ids[first:end], self.counts[first:end])
 
-    def unnamed_rows(self, stop: int) -> int:
-        """How many rows of the files, whichever queries they are on; see Reader."""
-        del stop
-        return self.unnamed
+    def tally(self, matching: Matching, stop: int, *, until_named: bool = False) -> NameTally:
+        """Of all votes of the files, whichever queries they are on; see Reader."""
+        del stop, until_named
+        return self.counted_texts or NameTally(matching)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +143,14 @@ class _LongVotes:
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
-    unnamed: rows whose text is no name. said, weights: as `votes` and `weights` of LongLayout.
+    counted_texts: as in LongLayout; said, weights: as `votes` and `weights` there.
     """
 
     ids: Ids
     counts: Histograms
     teachers: int
     top: int
-    unnamed: int = 0
+    counted_texts: NameTally | None = None
     said: NDArray[np.signedinteger[Any]] | None = None
     weights: Ints | None = None
 
@@ -225,9 +227,9 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
     where, query_id = table.where, table.columns.query
     queries, voters = _Distinct(), _Distinct()
     label_column = _LabelColumn(
-        reading.names, missing_allowed=teachers is not None or reading.names is not None
+        reading.matching, missing_allowed=teachers is not None or reading.matching is not None
     )
-    without_name = 0
+    tally = None if reading.matching is None else NameTally(reading.matching)
     listed = False
     top = 0
     limit = LARGEST_LABEL_SEEN if classes is None else classes - 1
@@ -249,7 +251,8 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         else:
             voters.learn(its_teachers)
         labels = label_column.labels(batch, row, where)
-        without_name += label_column.unnamed(batch)
+        if tally is not None and is_text(batch.column(LABEL).type):
+            tally.add(*texts_said(batch.column(LABEL)))
         top = max(top, int(labels.max()))
         if top > limit:
             raise VoteError(
@@ -284,7 +287,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         _fixed(counts),
         found,
         top,
-        without_name,
+        tally,
         said,
         None if groups is None else weights,
     )
@@ -403,7 +406,7 @@ def _mark_votes(voted: NDArray[np.uint8], votes: Ints, row: int, where: Where) -
 class _LabelColumn:
     """How the column of labels is read."""
 
-    names: Sequence[str] | None
+    matching: Matching | None
     missing_allowed: bool
 
     def labels(self, batch: Any, row: int, where: Where) -> Ints:
@@ -411,16 +414,9 @@ class _LabelColumn:
         column = batch.column(LABEL)
         if not self.missing_allowed:
             refuse_nulls(column, LABEL, row, where)
-        values, gaps = votes_of(column, self.names)
+        values, gaps = votes_of(column, self.matching)
         whole = whole_labels if self.missing_allowed else whole_numbers
         labels = whole(values[:, np.newaxis], row, where)[:, 0]
         if gaps is not None:
             labels[gaps] = ABSENT
         return labels
-
-    def unnamed(self, batch: Any) -> int:
-        """How many labels are texts and no names."""
-        column = batch.column(LABEL)
-        if self.names is None or not is_text(column.type):
-            return 0
-        return int(np.count_nonzero(unnamed(column, self.names)))

@@ -18,8 +18,10 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import row_numbers
-from pate_cli.votes.checks import ABSENT, Ids, Where, whole_labels, whole_numbers
+from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
+from pate_cli.votes.matching import Matching, plain_texts
 from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.unnamed import Said
 
 # How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
 _SIDES = {
@@ -148,10 +150,10 @@ class _Array:
 class NpyMatrix(_Array):
     """An array [queries, width], or with a query per column one [width, queries].
 
-    names: of the labels, if these may be texts.
+    matching: what texts are votes for, if they may be texts.
     """
 
-    names: tuple[str, ...] | None = None
+    matching: Matching | None = None
     columns: ClassVar[None] = None
 
     @property
@@ -175,35 +177,26 @@ class NpyMatrix(_Array):
         whole = whole_numbers if absent_limit is None else whole_labels
         for first, part in self._pieces(size, start, stop):
             ids = row_numbers(first, first + part.shape[0])
-            values = self._places(part) if self.texts else whole(part, first, self.where)
+            matching = self.matching if self.texts else None
+            if matching is None:
+                values = whole(part, first, self.where)
+            else:
+                values = np.concatenate([matching.places(few) for few in _few(part)])
             if not self.turned:
                 self.source.release()
             yield first, ids, values
 
-    def unnamed_rows(self, size: int, stop: int) -> int:
-        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
-        found = 0
-        for _, part in self._pieces(size, 0, stop):
-            without_name = (self._places(part) == ABSENT) & (part != "")
-            found += int(np.count_nonzero(without_name.any(axis=1)))
-        return found
+    def texts_said(self, size: int, stop: int) -> Iterator[Said]:
+        """See Matrix; where votes are texts, and none without."""
+        for _, part in self._pieces(size, 0, stop) if self.texts else ():
+            for few in _few(part):
+                distinct, votes = np.unique(few, return_counts=True)
+                yield plain_texts(distinct), votes
 
     def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
         array = self.source.array.T if self.turned else self.source.array
         for first in range(start, stop, size):
             yield first, array[first : min(first + size, stop)]
-
-    def _places(self, texts: NDArray[Any]) -> Ints:
-        """The places of texts [rows, columns] among the names, ABSENT where they are none."""
-        names = np.array(self.names)
-        order = np.argsort(names)
-        places = np.empty(texts.shape, dtype=np.int64)
-        step = max(1, _TEXT_BYTES // max(1, texts[:1].nbytes))
-        for row in range(0, len(texts), step):
-            said = texts[row : row + step]
-            near = order[np.minimum(np.searchsorted(names, said, sorter=order), len(names) - 1)]
-            places[row : row + step] = np.where(names[near] == said, near, ABSENT)
-        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,52 +219,59 @@ class NpyCube(_Array):
             yield first, part
 
 
+def _few(texts: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """So many rows of texts as are looked up at once."""
+    step = max(1, _TEXT_BYTES // max(1, texts[:1].nbytes))
+    for row in range(0, len(texts), step):
+        yield texts[row : row + step]
+
+
 def open_npy(
-    path: Path, name: str, layout: Layout | None = None, names: tuple[str, ...] | None = None
+    path: Path, name: str, layout: Layout | None = None, matching: Matching | None = None
 ) -> NpyMatrix | NpyCube:
     """Map the array at `path`; `name` is what messages call it, `layout` what the user said.
 
-    names: those of the labels, if votes may be texts.
+    matching: what texts are votes for, if votes may be texts.
 
     Raises:
         VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers (or, with
-            `names`, texts).
+            `matching`, texts).
     """
-    source = MappedFile(path, name, layout, texts=names is not None)
-    return _sided(name, source, layout, names)
+    source = MappedFile(path, name, layout, texts=matching is not None)
+    return _sided(name, source, layout, matching)
 
 
 def held_array(
     array: NDArray[Any],
     name: str,
     layout: Layout | None = None,
-    names: tuple[str, ...] | None = None,
+    matching: Matching | None = None,
 ) -> NpyMatrix | NpyCube:
     """Take an array for what it would be as a file; it is not copied.
 
     Raises:
-        VoteError: masked, not of the sides it needs, empty, or not of numbers (or, with `names`,
-            texts).
+        VoteError: masked, not of the sides it needs, empty, or not of numbers (or, with
+            `matching`, texts).
     """
     if isinstance(array, np.ma.MaskedArray):
         raise VoteError(
             f"{name}: the array is masked, which would be lost; fill it, or store missing votes "
             "as nulls in a table"
         )
-    _check_array(array.shape, array.dtype, name, layout, texts=names is not None)
-    return _sided(name, HeldArray(np.asarray(array)), layout, names)
+    _check_array(array.shape, array.dtype, name, layout, texts=matching is not None)
+    return _sided(name, HeldArray(np.asarray(array)), layout, matching)
 
 
 def _sided(
     name: str,
     source: MappedFile | HeldArray,
     layout: Layout | None,
-    names: tuple[str, ...] | None,
+    matching: Matching | None,
 ) -> NpyMatrix | NpyCube:
     by_teacher = layout is not None and layout.by_teacher
     if len(source.shape) == 3:
         return NpyCube(Where(name), source, by_teacher)
-    return NpyMatrix(Where(name), source, names=names)
+    return NpyMatrix(Where(name), source, matching=matching)
 
 
 def _check_array(

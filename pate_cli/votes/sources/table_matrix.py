@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 
 from pate_cli.core.arrays import Ints
@@ -14,10 +13,12 @@ from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns
-from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, unnamed
+from pate_cli.votes.entries import from_columns, from_lists, ids_of, in_words, plain_ids, texts_said
+from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources.table import VoteTable
+from pate_cli.votes.unnamed import Said
 
 _IDS_AT_ONCE = 1 << 18
 MOST_ENTRIES = 1 << 24
@@ -32,14 +33,14 @@ many rows might; such a row is refused once it is read."""
 class TableMatrix:
     """Class columns, teacher columns or one list column, as a matrix with a row per query.
 
-    width: entries of the first row. ragged: lists may be of other lengths. names: of the labels, if
-    these may be texts. placed: the place of an entry in a list says whose it is.
+    width: entries of the first row. ragged: lists may be of other lengths. matching: what texts
+    are votes for, if they may be texts. placed: the place of an entry in a list says whose it is.
     """
 
     table: VoteTable
     width: int
     ragged: bool
-    names: tuple[str, ...] | None = None
+    matching: Matching | None = None
     placed: bool = False
 
     @property
@@ -91,7 +92,7 @@ class TableMatrix:
                     self.width,
                     absent_limit,
                     where,
-                    self.names,
+                    self.matching,
                     ragged=self.ragged,
                     placed=self.placed,
                 )
@@ -99,30 +100,22 @@ class TableMatrix:
                 votes = [batch.column(column) for column in columns.votes]
                 if columns.texts:
                     votes = [in_words(vote) for vote in votes]
-                values = from_columns(votes, row, absent_limit, where, self.names)
+                values = from_columns(votes, row, absent_limit, where, self.matching)
             yield row, ids, values
 
-    def unnamed_rows(self, size: int, stop: int) -> int:
-        """How many of the first `stop` rows have a text that is no name, `size` at once. SECRET."""
-        columns, names, found = self.table.columns, self.names or (), 0
+    def texts_said(self, size: int, stop: int) -> Iterator[Said]:
+        """See Matrix; where votes are texts."""
+        columns = self.table.columns
         for _, batch in self.table.batches(size, columns.votes, 0, stop):
-            without_name = np.zeros(batch.num_rows, dtype=np.bool_)
             for column in batch.columns:
-                if columns.is_list:
-                    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
-                    rows = np.repeat(np.arange(batch.num_rows), lengths)
-                    without_name[rows[unnamed(column.flatten(), names)]] = True
-                else:
-                    without_name |= unnamed(in_words(column), names)
-            found += int(np.count_nonzero(without_name))
-        return found
+                yield texts_said(column.flatten() if columns.is_list else in_words(column))
 
 
 def open_matrix(
     table: VoteTable,
     *,
     gaps_allowed: bool,
-    names: tuple[str, ...] | None = None,
+    matching: Matching | None = None,
     placed: bool = False,
     teachers: int | None = None,
 ) -> TableMatrix:
@@ -147,7 +140,7 @@ def open_matrix(
         refuse_long_lists(table, max(width, teachers or 0))
     if width == 0 and not gaps_allowed:
         raise VoteError(f"{table.where.at(0)} has no entries")
-    return TableMatrix(table, width, gaps_allowed and not placed, names, placed)
+    return TableMatrix(table, width, gaps_allowed and not placed, matching, placed)
 
 
 def refuse_long_lists(table: VoteTable, most: int) -> None:

@@ -1,0 +1,198 @@
+"""`pate session`: JSON lines in and out, in this process and in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pate_cli.disclosure.record import SpendRecord
+
+SETTINGS = (
+    "session", "--teachers", 250, "--classes", 3, "--mechanism", "gnmax", "--sigma2", 40,
+    "--target-epsilon", 1, "--spend", "r.json",
+)  # fmt: skip
+OPENING = "pate: epsilon 0.9939 at delta 1e-05 for 75 queries"
+
+
+def line(name=None, counts=(3, 240, 7), **more):
+    told = {} if name is None else {"id": name}
+    return json.dumps({**told, "counts": counts, **more}) + "\n"
+
+
+def answers(text):
+    return [json.loads(each) for each in text.splitlines()]
+
+
+def test_a_line_in_is_a_line_out(pate, folder):
+    done = pate(*SETTINGS, input=line("q7") + line() + line("q9", [250, 0, 0]))
+    assert done.exit_code == 0
+    assert answers(done.stdout) == [
+        {"id": "q7", "label": 1, "remaining": 72},
+        {"label": 1, "remaining": 72},
+        {"id": "q9", "label": 0, "remaining": 72},
+    ]
+    assert done.stderr == OPENING + "\n"
+    assert [path.name for path in folder.iterdir()] == ["r.json"]
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 3
+
+
+def test_the_same_command_goes_on(pate):
+    first = pate(*SETTINGS, input=line("a", [84, 83, 83]) * 2)
+    again = pate(*SETTINGS, input=line("a", [250, 0, 0]) + line("b"))
+    assert again.stderr == OPENING + "; 1 were asked before\n"
+    assert [each["remaining"] for each in answers(first.stdout)] == [74, 74]
+    labels = [each["label"] for each in answers(first.stdout + again.stdout)]
+    assert labels[0] == labels[1] == labels[2]
+
+
+def test_the_budget_ends_it_after_the_last_answer(pate, folder):
+    given = (*SETTINGS, "--report", "report.json")
+    done = pate(*given, input=line() * 80)
+    assert (done.exit_code, len(answers(done.stdout))) == (5, 75)
+    last = "pate: the session may ask no more: 75 queries were asked for epsilon 0.9939"
+    assert done.stderr.splitlines()[-1] == last
+    report = json.loads((folder / "report.json").read_text())
+    assert (report["epsilon"], report["queries"]) == (0.9939, 75)
+    assert pate("verify", "report.json").exit_code == 0
+    assert "asked one by one" in pate("explain", "report.json").stdout
+    bill = pate("spent", "r.json", "--verify", "report.json", "--table")
+    assert bill.exit_code == 0
+    assert "gnmax (session)" in bill.stdout
+    assert pate(*SETTINGS, input="").exit_code == 0
+    assert pate(*SETTINGS, input=line()).exit_code == 5
+    assert pate("release", "r.json", "--report", "-").exit_code == 0
+
+
+def test_texts_names_and_guesses(pate):
+    words = (
+        "session", "--teachers", 5, "--label-names", "cat,dog", "--max-queries", 3,
+        "--target-epsilon", 300, "--sigma2", 1, "--threshold", 2, "--sigma1", 1,
+        "--prior-weight", 3, "--no-record", "--seed", 1,
+    )  # fmt: skip
+    ballots = json.dumps({"id": 1, "votes": ["cat", "cat", None, "cat", "cat"], "prior": "cat"})
+    counts = json.dumps({"counts": {"dog": 5}, "prior": None})
+    done = pate(*words, input=f"{ballots}\n\n{counts}")
+    assert done.exit_code == 0
+    assert [each["label"] for each in answers(done.stdout)] == ["cat", "dog"]
+
+
+def test_names_that_nobody_listed(pate):
+    words = ("session", "--teachers", 400, "--mechanism", "open-vocabulary", "--spend", "r.json")
+    votes = json.dumps({"votes": ["heron"] * 380 + ["odd"]}) + "\n"
+    done = pate(*words, "--target-epsilon", 2, input=votes * 2)
+    assert [each["label"] for each in answers(done.stdout)] == ["heron"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 2: no query: it is not valid JSON"),
+        ("[1]", "line 2: no query: a line is an object"),
+        ('{"counts": [1, 2]}', "line 2: query 0: 2 counts for 3 classes"),
+        ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': more votes than the 250"),
+        ('{"count": [1, 2]}', "line 2: no query: its fields are counts, id, prior, votes"),
+        ('{"id": "x"}', "line 2: no query: it has either counts or votes"),
+        ('{"counts": [1, 2, 3], "votes": []}', "line 2: no query: it has either"),
+        ('{"counts": [1, 2, 3], "id": 1, "id": 2}', "line 2: no query: it states something twice"),
+        ("\xff", "line 2: no query: it is not valid JSON"),
+    ],
+)
+def test_a_line_that_is_no_query_ends_it_and_what_came_before_is_answered(pate, text, message):
+    source = line("a").encode() + text.encode("latin-1") + b"\n" + line("c").encode()
+    done = pate(*SETTINGS, input=source)
+    assert done.exit_code == 3
+    assert [each["id"] for each in answers(done.stdout)] == ["a"]
+    assert done.stderr.splitlines()[-1].startswith(f"pate: {message}")
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),
+        (("--teachers", 250, "--target-epsilon", 1, "--no-record"), 2, "say --classes"),
+        (("--teachers", 250, "--classes", 3, "--no-record"), 2, "say `epsilon` or --max-queries"),
+        (("--classes", 3, "--target-epsilon", 1, "--no-record"), 2, "--teachers must be"),
+        (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
+        (("--teacher", 250), 2, "perhaps --teachers"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(pate, refused, words, code, message):
+    assert message in refused(pate("session", *words, input=line()), code)
+
+
+def test_an_answer_comes_as_soon_as_it_is_asked(here_and_there):
+    """One line, its answer, and only then the next: neither waits for the end of the other."""
+    with here_and_there(*SETTINGS) as process:
+        for number in range(5):
+            process.stdin.write(line(number).encode())
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_killed_session_forgets_nothing(here_and_there):
+    with here_and_there(*SETTINGS) as process:
+        process.stdin.write((line("a", [84, 83, 83]) + line("b", [84, 83, 83])).encode())
+        process.stdin.flush()
+        first = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
+    with here_and_there(*SETTINGS) as process:
+        found, _ = process.communicate(line("b").encode() + line("a").encode(), timeout=60)
+    again = answers(found.decode())
+    assert [each["label"] for each in again] == [first[1]["label"], first[0]["label"]]
+
+
+def test_a_second_session_on_the_record_waits_for_nothing(here_and_there, pate, refused):
+    with here_and_there(*SETTINGS) as process:
+        process.stdin.write(line().encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        second = pate(*SETTINGS, input=line())
+        message = "r.json is in use by a session; end that first, or wait for it"
+        refused(second, 6, message)
+        process.stdin.close()
+        process.wait(timeout=60)
+    assert pate(*SETTINGS, input=line()).exit_code == 0
+
+
+def test_a_reader_who_leaves_ends_it_in_silence(here_and_there):
+    with here_and_there(*SETTINGS) as process:
+        process.stdout.close()
+        process.stdin.write(line().encode() * 3)
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(timeout=60) == 141
+        assert process.stderr.read().decode().splitlines() == [OPENING]
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 3
+
+
+def test_an_interruption_says_what_was_kept(here_and_there):
+    with here_and_there(*SETTINGS) as process:
+        process.stdin.write(line().encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        said = process.stderr.read().decode()
+    assert said.splitlines()[-1] == "pate: interrupted; what was answered is in the record"
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+
+
+@pytest.fixture
+def here_and_there():
+    """Start `pate` with pipes to all of it."""
+
+    def start(*words):
+        command = [sys.executable, "-m", "pate_cli", *map(str, words)]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen(command, **pipes)
+
+    return start

@@ -1,0 +1,511 @@
+"""Sessions: what is asked, answered, paid for and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import pate_cli as pate
+from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.errors import (
+    LedgerError,
+    OutputError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+    VoteError,
+)
+from pate_cli.disclosure.record import RunKind
+from pate_cli.files import journal
+from refusals import refusal
+
+NAMES = ("cat", "dog", "bird")
+AGREED = [240, 7, 3]
+SMALL = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(**more):
+    return pate.Session(**(SMALL | {"epsilon": 1.0, "record": "r.json"} | more))
+
+
+def record():
+    return pate.SpendRecord.read("r.json")
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+
+def test_a_session_answers_until_its_epsilon_is_spent():
+    with small() as session:
+        assert (session.remaining, session.rule.asks) == (75, 75)
+        found = [session.ask(AGREED) for _ in range(75)]
+        assert session.remaining == 0
+        text = refusal(pate.BudgetSpent, session.ask, AGREED)
+        report = session.report()
+    assert found.count(0) > 70
+    assert text == "the session may ask no more: 75 queries were asked for epsilon 0.9939"
+    assert (report.queries, report.answers, report.epsilon) == (75, 75, 0.9939)
+    assert pate.verify(report).holds
+
+
+@pytest.mark.parametrize(
+    ("settings", "asks"),
+    [
+        (SMALL, 75),
+        (SMALL | {"classes": 10, "mechanism": "lnmax", "sigma2": None, "laplace_scale": 40}, 75),
+        ({"teachers": 250, "classes": 10, "mechanism": "confident"}, 158),
+        (SMALL | {"teachers_per_record": 2}, 10),
+    ],
+)
+def test_a_session_that_is_spent_cost_what_a_file_of_as_many_does(settings, asks):
+    """To four decimals, and one query more would cost too much."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    with pate.Session(**given, epsilon=1.0, record="r.json") as session:
+        rule = session.rule
+        session.ask_all([np.eye(given["classes"], dtype=int)[0] * 250] * rule.asks)
+        epsilon = session.report().epsilon
+    assert rule.asks >= asks * 0.8
+    asked = {name: value for name, value in given.items() if name not in ("teachers", "mechanism")}
+    classes = asked.pop("classes")
+    for queries, holds in ((rule.asks, True), (rule.asks + 1, False)):
+        votes = [[250] + [0] * (classes - 1)] * queries
+        price = pate.quote(votes, given["mechanism"], layout="counts", record=False, **asked)
+        assert (price.epsilon == epsilon) is holds
+        assert (price.epsilon <= 1.0) is holds
+
+
+def test_a_stream_on_which_teachers_disagree_goes_on_for_longer():
+    with pate.Session(teachers=250, classes=10, epsilon=1.0, record="r.json") as session:
+        rule = session.rule
+        split = [25] * 10
+        labels = session.answered([split] * (2 * rule.most))
+        assert rule.most > 10 * rule.asks
+        assert len(labels) > 1.5 * rule.asks
+        assert rule.allows(session.asked, session.answers)
+        assert not rule.allows(session.asked + 1, session.answers + 1)
+        refusal(pate.BudgetSpent, session.ask, split)
+        assert pate.verify(session.report()).holds
+
+
+def test_labels_follow_the_votes():
+    """Of 75 unanimous queries and one split in halves: chances as the noise has them."""
+    with small(epsilon=None, max_queries=400, record=False, seed=4) as session:
+        sure = session.ask_all([[250, 0, 0]] * 200)
+        even = session.ask_all([[125, 125, 0]] * 200)
+    assert sure == [0] * 200
+    first = even.count(0)
+    assert binom.cdf(min(first, 200 - first), 200, 0.5) > 1e-7
+    assert even.count(0) + even.count(1) > 190
+
+
+def test_votes_of_every_kind_are_the_same_votes():
+    ballots = ["cat"] * 240 + ["dog"] * 7 + ["bird"] * 3
+    kinds = [AGREED, np.array(AGREED), {"cat": 240, "dog": 7, "bird": 3}, ballots, {0: 240, 1: 10}]
+    given = SMALL | {"classes": None, "label_names": NAMES, "epsilon": 1.0, "record": False}
+    for votes in kinds:
+        with pate.Session(**given, seed=3) as session:
+            assert session.ask(votes) == "cat"
+    with pate.Session(**given, seed=3, normalise=True, aliases={"kitty": "cat"}) as session:
+        assert session.ask(["CAT."] * 200 + ["Kitty", None, "", "no idea"] * 10) == "cat"
+        unnamed = session.unnamed
+    assert (unnamed.votes, unnamed.cast) == (10, 220)
+    assert unnamed.texts[0].text == "no idea"
+
+
+def test_votes_of_which_not_one_is_a_name_are_none_of_these():
+    """Until one was: then a query without any is one like others."""
+    given = SMALL | {"classes": None, "label_names": NAMES, "epsilon": 1.0, "record": "r.json"}
+    with pate.Session(**given) as session:
+        text = refusal(VoteError, session.ask, ["Cat"] * 250, id="q")
+        assert text.startswith("query 'q': no vote is one of `label_names` cat, dog, bird; give")
+        assert session.asked == 0
+        session.ask([None] * 250)
+        session.ask(["cat"] + ["Cat"] * 249, id="q")
+        session.ask(["Dog"] * 250)
+        assert session.asked == 3
+    with pate.Session(**given) as session:
+        session.ask(["Dog"] * 250)
+
+
+def test_many_tokens_by_their_votes():
+    with small(classes=50_000, epsilon=2.0, sigma2=20) as session:
+        found = [session.ask({17: 230, 49_999: 10, "31": 5}) for _ in range(session.remaining)]
+    assert found.count(17) == len(found)
+
+
+def test_a_guess_votes_too():
+    given = {"record": False, "seed": 1, "prior_weight": 200, "max_queries": 60, "epsilon": None}
+    with small(**given) as session:
+        session.ask_all([pate.Ask([100, 100, 50], prior=1)] * 30)
+        session.ask_all([[100, 100, 50]] * 30)
+        backed = session.labels.labels[:30]
+        report = session.report()
+    assert np.all(backed == 1)
+    assert set(session.labels.labels[30:].tolist()) != {1}
+    assert (report.prior.weight, report.prior.guesses) == (200, 30)
+    assert report.rounds[0]["prior"]["guesses"] == 30
+
+
+def test_groups_vote_by_their_weights():
+    groups = pate.TeacherGroups(groups=["a"] * 3 + ["b"], weights=[1, 1, 1, 5])
+    given = {"groups": groups, "classes": 2, "mechanism": "gnmax", "sigma2": "0.5 votes"}
+    with pate.Session(**given, max_queries=3, epsilon=1e9, record=False, seed=2) as session:
+        assert session.ask([0, 0, 0, 1]) == 1
+        refusal(VoteError, session.ask, [4, 4])
+        report = session.report()
+    assert [group.group for group in report.groups] == ["a", "b"]
+    assert report.mechanism["teachers_per_record"] == 5
+
+
+# --- what is known already -----------------------------------------------------------------------
+
+
+def test_an_id_gets_one_answer_whatever_is_voted_then():
+    with small() as session:
+        first = session.ask([90, 80, 80], id="q7")
+        for votes in ([250, 0, 0], [0, 250, 0], "no votes at all"):
+            assert session.ask(votes, id="q7") == first
+        assert session.remaining == 74
+        both = session.ask_all([pate.Ask([90, 80, 80], id="q8")] * 3)
+        assert len(set(both)) == 1
+        assert session.remaining == 73
+    with small() as again:
+        assert again.ask([0, 0, 250], id="q7") == first
+        assert again.remaining == 73
+        again.answered([AGREED] * 100)
+        assert again.ask([0, 0, 250], id="q7") == first
+
+
+def test_numbers_and_texts_are_different_ids():
+    with small() as session:
+        session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7", "7 ", -7)])
+        assert session.asked == 4
+
+
+@pytest.mark.parametrize("name", ["", "a" * 1001, "\ud800", "a\0", True, 1.5, 2**63])
+def test_what_is_no_id_is_refused(name):
+    with small() as session:
+        assert refusal(ParameterError, session.ask, AGREED, id=name).startswith("an id is a text")
+        assert session.asked == 0
+
+
+def test_labels_are_those_that_were_given():
+    with small(label_names=NAMES, classes=None) as session:
+        session.ask(AGREED, id="first")
+        session.ask(AGREED)
+        session.ask([7, 240, 3], id="third")
+        labels = session.labels
+    assert labels.ids.tolist() == ["first", "1", "third"]
+    assert labels.columns()["label"].tolist() == ["cat", "cat", "dog"]
+    with small(label_names=NAMES, classes=None) as again:
+        assert again.labels.labels.tolist() == labels.labels.tolist()
+
+
+# --- the record ----------------------------------------------------------------------------------
+
+
+def asked_so_far():
+    return [run.asked.queries for run in record().runs]
+
+
+def test_what_was_asked_is_on_disk_before_it_is_answered(monkeypatch):
+    """The answer is not even named before the lines of all of the batch are synced."""
+    seen = []
+    real = os.fsync
+    monkeypatch.setattr(journal.os, "fsync", lambda file: (seen.extend(asked_so_far()), real(file)))
+    with small() as session:
+        session.ask_all([AGREED] * 7)
+        assert seen[-1] == 7
+        session.ask(AGREED)
+        assert seen[-1] == 8
+        assert asked_so_far() == [8]
+
+
+def test_the_record_tells_of_the_session():
+    with small() as session:
+        session.ask_all([AGREED] * 5)
+        report = session.report()
+    (run,) = record().runs
+    assert (run.kind, run.epsilon, run.answers) == (RunKind.SESSION, 0.9939, 5)
+    assert (run.asked.queries, run.asked.rule.asks) == (5, 75)
+    bill = pate.spent("r.json", reports=[report])
+    assert (bill.total.epsilon, bill.holds) == (0.9939, True)
+    assert report.spent.epsilon == 0.9939
+
+
+def test_other_runs_wait_for_the_end_of_a_session_and_keep_what_it_asked():
+    with small() as session:
+        session.ask_all([AGREED] * 5)
+        held = "r.json is in use by a session; end that first, or wait for it"
+        votes = {"layout": "counts", "record": "r.json", "sigma2": 40}
+        assert refusal(OutputError, pate.aggregate, [AGREED] * 3, "gnmax", **votes).startswith(held)
+        assert refusal(OutputError, small) == held
+    done = pate.aggregate([AGREED] * 3, "gnmax", **votes)
+    assert [run.kind for run in record().runs] == ["session", "worst-case"]
+    assert done.report.spent.epsilon > 0.9939
+    with small() as session:
+        assert session.asked == 5
+        session.ask(AGREED)
+    assert [run.answers for run in record().runs] == [6, 3]
+    assert pate.verify(done.report).holds
+    total = pate.release("r.json")
+    assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
+
+
+def test_other_settings_are_another_session():
+    for more in ({}, {"epsilon": 1.1}, {"sigma2": 41}, {"delta": 1e-6}, {"label_names": NAMES}):
+        with small(**more) as session:
+            session.ask(AGREED, id="q")
+            assert session.asked == 1
+    assert len(record().runs) == 5
+
+
+def test_a_session_beyond_the_budget_is_not_opened():
+    with small(budget=1.5):
+        pass
+    with small(budget=1.5):  # the same again
+        pass
+    text = refusal(UnreachableError, small, epsilon=0.9, budget=1.5)
+    assert text.startswith("the budget is 1.5, and 1 run in r.json spent 0.9939")
+    assert len(record().runs) == 1
+
+
+def test_a_session_needs_a_record():
+    given = SMALL | {"epsilon": 1.0}
+    assert "name its `record`" in refusal(UsageError, pate.Session, **given)
+    with pate.Session(**given, record=False) as session:
+        session.ask(AGREED)
+        assert session.report().spent is None
+    assert list(Path().iterdir()) == []
+
+
+def test_a_session_that_was_struck_out_is_not_gone_on_with():
+    with small() as session:
+        session.ask(AGREED)
+    content = Path("r.json").read_text()
+    document = json.loads(content[: content.index('{"line"')])
+    assert document["runs"][0]["session"]["epsilon"] == 1.0
+    other = pate.SpendRecord((replace(record().runs[0], id="x"),))
+    Path("r.json").write_text(other.to_json() + content[content.index('{"line"') :])
+    assert "a session it does not know" in refusal(LedgerError, record)
+    refusal(LedgerError, small)
+
+
+def test_lines_beyond_the_rule_are_no_report():
+    with small() as session:
+        session.ask_all([AGREED] * 5)
+        report = session.report()
+    facts = report.to_dict()
+    facts["rounds"][0] |= {"queries": 76, "max_answers": 76, "answers": 76}
+    found = pate.verify(json.dumps(facts).encode())
+    assert "more than its rule allows" in next(c.detail for c in found.checks if c.outcome != "ok")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("asks", 76), ("epsilon", 0.99), ("beyond", {"order": 18.0, "test_cost": 1e-4,
+     "answer_cost": 0.01, "budget": 0.5})],
+)  # fmt: skip
+def test_a_rule_that_costs_more_than_it_says_is_found_out(field, value):
+    with small() as session:
+        session.ask_all([AGREED] * 5)
+        facts = session.report().to_dict()
+    facts["rounds"][0]["rule"][field] = value
+    found = pate.verify(json.dumps(facts).encode())
+    assert found.verdict == "does not hold"
+
+
+def test_a_rule_with_more_beyond_is_found_out():
+    with pate.Session(teachers=250, classes=10, epsilon=1.0, record="r.json") as session:
+        session.ask([250] + [0] * 9)
+        facts = session.report().to_dict()
+    assert pate.verify(json.dumps(facts).encode()).holds
+    facts["rounds"][0]["rule"]["beyond"]["budget"] *= 1.3
+    assert not pate.verify(json.dumps(facts).encode()).holds
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+def test_a_full_disk_answers_nothing_and_loses_nothing(monkeypatch):
+    with small() as session:
+        session.ask(AGREED, id="a")
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(journal.os, "write", full)
+            text = refusal(OutputError, session.ask, AGREED, id="b")
+        assert text == "cannot write r.json: No space left on device; nothing was answered"
+        assert (session.asked, session.remaining) == (1, 74)
+        refusal(OutputError, session.ask, AGREED, id="b")
+    with small() as session:
+        assert (session.asked, session.remaining) == (1, 74)
+        session.ask(AGREED, id="b")
+
+
+def test_one_query_that_is_none_stops_the_batch_before_anything_is_spent():
+    with small() as session:
+        text = refusal(VoteError, session.ask_all, [AGREED, [1, 2], AGREED])
+        assert text == "query 1: 2 counts for 3 classes"
+        refusal(VoteError, session.ask, [200, 200, 200], id="q")
+        assert session.asked == 0
+
+
+def test_a_clock_that_is_set_back_changes_nothing(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1600000000")
+    with small() as session:
+        session.ask(AGREED, id="a")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1500000000")
+    with small() as session:
+        assert session.asked == 1
+        assert session.report().time == "2020-09-13T12:26:40Z"
+
+
+def asked_elsewhere(session, told):
+    told.put(refusal(UsageError, session.ask, AGREED))
+
+
+def test_a_session_stays_in_its_process():
+    with small() as session:
+        refusal(UsageError, pickle.dumps, session)
+        context = multiprocessing.get_context("fork")
+        told = context.Queue()
+        child = context.Process(target=asked_elsewhere, args=(session, told))
+        child.start()
+        assert told.get(timeout=30) == "the session was opened in another process; open it again"
+        child.join()
+        session.ask(AGREED)
+    assert refusal(UsageError, session.ask, AGREED) == "the session was closed; open it again"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"teachers": None}, ParameterError, "`teachers` must be"),
+        ({"classes": None}, UsageError, "say `classes`"),
+        ({"epsilon": None}, UsageError, "say `epsilon` or `max_queries`"),
+        ({"epsilon": 0.01}, UnreachableError, "one query alone costs"),
+        ({"epsilon": None, "max_queries": 10**6}, UnreachableError, "practically nothing"),
+        ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),
+        ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector does not go one by one"),
+        ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
+        ({"threshold": 3}, UsageError, "gnmax takes no threshold"),
+        ({"label_names": ["a", "b"]}, ParameterError, "`classes` 3 is not"),
+        ({"normalise": True}, UsageError, "go with `label_names`"),
+        ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),
+        ({"delta": 2.0}, ParameterError, "delta must be"),
+        ({"mechanism": "open-vocabulary"}, UsageError, "knows no classes"),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_and_leaves_nothing(given, error, text):
+    asked = {name: value for name, value in (SMALL | given).items() if value is not None}
+    asked = {"epsilon": 1.0, "record": "r.json"} | asked | given
+    asked = {name: value for name, value in asked.items() if value is not None}
+    assert text in refusal(error, pate.Session, **asked)
+    assert list(Path().iterdir()) == []
+
+
+def test_a_guess_needs_votes_of_its_own():
+    with small() as session:
+        assert "say `prior_weight`" in refusal(UsageError, session.ask, AGREED, prior=1)
+    with small(prior_weight=20) as session:
+        refusal(ParameterError, session.ask, AGREED, prior=3)
+        refusal(ParameterError, session.ask, AGREED, prior="cat")
+        assert session.asked == 0
+
+
+def test_there_is_no_report_of_nothing():
+    with small() as session:
+        assert "nothing was asked yet" in refusal(UsageError, session.report)
+
+
+def test_noise_from_a_seed_promises_nothing_and_is_the_same_in_one_sitting_or_two():
+    with small(record=False, seed=7) as session:
+        at_once = session.ask_all([[90, 80, 80]] * 20)
+        assert not session.report().private
+    halves = []
+    for _ in range(2):
+        with small(seed=7) as session:
+            halves += session.ask_all([[90, 80, 80]] * 10)
+    assert halves == at_once
+    assert not record().runs[0].claimed
+
+
+def test_every_sitting_has_noise_of_its_own():
+    """Two sittings of one session, and two sessions, share no draw."""
+    found = []
+    for place in ("r.json", "r.json", "s.json"):
+        with small(record=place) as session:
+            found.append(tuple(session.ask_all([[84, 83, 83]] * 30)))
+    assert len(set(found)) == 3
+
+
+# --- names that nobody listed --------------------------------------------------------------------
+
+
+OPEN = {"teachers": 400, "mechanism": "open-vocabulary", "epsilon": 3.0, "record": "r.json"}
+
+
+def test_only_names_that_many_say_come_out():
+    votes = ["heron"] * 330 + ["egret"] * 30 + [f"odd {n}" for n in range(40)]
+    with pate.Session(**OPEN) as session:
+        found = session.ask_all([votes] * 50)
+        labels = session.labels
+        report = session.report()
+    assert set(found) == {"heron"}
+    assert labels.label_names == ("heron",)
+    everything = json.dumps(report.to_dict()) + Path("r.json").read_text() + repr(labels.metadata)
+    assert "odd" not in everything
+    assert "egret" not in everything
+    assert "classes" not in report.mechanism
+    assert pate.verify(report).holds
+    with pate.Session(**OPEN) as session:
+        assert session.labels.labels.tolist() == [0] * 50
+
+
+def test_a_name_that_one_record_brings_in_stays_in():
+    with pate.Session(**OPEN) as session:
+        rule, mechanism = session.rule, session.mechanism
+        assert rule.asks * mechanism.leak <= 0.51 * rule.delta
+        found = session.ask_all([["secret"], []] * (rule.asks // 2))
+    assert set(found) == {None}
+    assert "secret" not in Path("r.json").read_text()
+
+
+def test_spellings_of_a_name_are_one_where_that_is_wanted():
+    with pate.Session(**OPEN, normalise=True) as session:
+        assert session.ask(["Heron"] * 150 + ["heron."] * 150 + [" HERON"] * 50) == "heron"
+
+
+# --- speed and memory ----------------------------------------------------------------------------
+
+
+def test_a_session_keeps_little_of_ten_thousand_queries():
+    given = {"teachers": 250, "classes": 10, "mechanism": "gnmax", "sigma2": 4000}
+    with pate.Session(**given, epsilon=5.0, record="r.json") as session:
+        for batch in range(100):
+            session.ask_all([pate.Ask([25] * 10, id=f"{batch}-{n}") for n in range(100)])
+        assert session.asked == 10_000
+        labels = session.labels.labels
+    assert np.all(labels != NO_LABEL)
+    assert statistics.mode(labels.tolist()) in range(10)
+    with pate.Session(**given, epsilon=5.0, record="r.json") as session:
+        assert session.ask("none", id="99-99") == labels[-1]

@@ -54,7 +54,7 @@ def content_with_lines(path: str | PathLike[str]) -> bytes:
 
 def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
     """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
-    *whole, rest = tail.split(b"\n")
+    *whole, rest = tail.rstrip(b"\0").split(b"\n")
     if _ANY_SUM.search(rest):  # all of it is there but its end
         whole.append(rest)
     for number, line in enumerate(whole, 1):
@@ -182,7 +182,8 @@ class Journal:
         What is left may be of a process that was killed before it was on disk, and is answered by
         from now on: so it goes there first.
         """
-        content = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        found = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        content = found.rstrip(b"\0")  # what some systems leave where nothing got to disk
         document, tail = parts_of(content)
         self._document, self._told = document, list(lines_of(tail))
         self._lines = len(self._told)
@@ -193,7 +194,11 @@ class Journal:
         add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
         self._end = kept + len(add)
         try:
+<<<<<<< HEAD
             if kept < len(content):
+=======
+            if kept < len(found):
+>>>>>>> audit
                 os.ftruncate(self._file, kept)
             if add:
                 _write_all(self._file, add, kept)

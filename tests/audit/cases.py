@@ -611,6 +611,24 @@ LABELS = (
         predictions=_rows([0.5, 0.5], _K),
         reading={"teachers": 21},
     ),
+    # A name that one teacher brought in rises above the threshold by its noise alone: that is in δ.
+    _labels(
+        "open-vocabulary: a tie turned at the threshold",
+        "open-vocabulary",
+        _rows([27, 26], _K),
+        _rows([26, 27], _K),
+        sigma2=_S,
+        threshold=27.0,
+    ),
+    _labels(
+        "open-vocabulary: a name appears",
+        "open-vocabulary",
+        _rows([27, 0], _K),
+        _rows([27, 1], _K),
+        sigma2=_S,
+        threshold=27.0,
+        reading={"teachers": 28},
+    ),
     # Pure ε: the rare label of a clear majority is e^{2/b} times as frequent a vote later.
     _labels(
         "lnmax: a rare label, one answer",

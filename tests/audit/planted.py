@@ -258,7 +258,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "session: the noise of one query for all",
             "verbs/session.py",
-            "self._key.rows(asked, self._mechanism.draws)",
+            "self._key.rows(self._row, self._mechanism.draws)",
             "self._key.rows(0, self._mechanism.draws)",
             "session: two queries, one after the other",
         ),

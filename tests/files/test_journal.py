@@ -84,9 +84,10 @@ def test_every_flip_of_a_line_is_seen(whole):
     assert seen > 130
 
 
-@pytest.mark.parametrize("end", [b"\x0b", b" ", b"\0\0", b"x"])
+@pytest.mark.parametrize("end", [b"\x0b", b" ", b"\0x", b"x"])
 def test_a_paid_line_is_not_taken_for_an_unfinished_one(whole, end):
     refusal(LedgerError, told, whole[:-1] + end)
+    assert told(whole[:-1] + b"\0\0") == told(whole)
 
 
 def test_a_line_that_is_gone_is_missed(whole):
@@ -204,7 +205,7 @@ def test_lines_are_on_disk_before_append_returns(place, monkeypatch):
             os, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
         )
     with Journal(place) as journal:
-        assert calls == ["fsync"]  # what was there is answered by from now on
+        assert calls == ["fsync"]  # what was there before
         journal.append(LINES)
         assert calls == ["fsync", "write", "fsync"]
 

@@ -7,7 +7,6 @@ one perhaps in part, with zeros or with what was there before in the place of th
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import random
@@ -23,20 +22,19 @@ class Disk:
     """`os` as one file's appending process finds it.
 
     Attributes:
-        path: the file.
+        record: the file.
         until_kill: the call at which the process dies, counted down; None for none.
         until_fault: likewise one that fails.
     """
 
-    def __init__(self, path: Path, chance: random.Random) -> None:
-        self.path = path
+    def __init__(self, record: Path, chance: random.Random) -> None:
+        self.record = record
         self.until_kill: int | None = None
         self.until_fault: int | None = None
         self.failing = False
         self._chance = chance
         self._file: int | None = None
         self._since: list[bytes] = [b""]
-        self._opened: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
@@ -46,13 +44,8 @@ class Disk:
     def open(self, path, flags):
         opened = os.open(path, flags)
         if flags & os.O_RDWR:
-            self._opened.add(opened)
             self._look()
         return opened
-
-    def close(self, opened):
-        self._opened.discard(opened)
-        os.close(opened)
 
     def write(self, opened, data):
         kill, fault = self._due()
@@ -62,7 +55,7 @@ class Disk:
         elif self._chance.random() < 0.1:
             size = self._chance.randint(1, len(data))  # short, and no error
         written = os.write(opened, bytes(data[:size])) if size else 0
-        self._since.append(self.path.read_bytes())
+        self._since.append(self.record.read_bytes())
         self._end(kill, fault, errno.ENOSPC)
         return written
 
@@ -70,14 +63,14 @@ class Disk:
         kill, fault = self._due()
         done = not fault and (not kill or self._chance.random() < 0.5)
         if done:
-            self._since = [self.path.read_bytes()]
+            self._since = [self.record.read_bytes()]
         self._end(kill, fault, errno.EIO)
 
     def ftruncate(self, opened, size):
         kill, fault = self._due()
         if not fault and (not kill or self._chance.random() < 0.5):
             os.ftruncate(opened, size)
-            self._since.append(self.path.read_bytes())
+            self._since.append(self.record.read_bytes())
         self._end(kill, fault, errno.EIO)
 
     # --- what happens to it ----------------------------------------------------------------------
@@ -86,14 +79,6 @@ class Disk:
         """Nothing happens any more."""
         self.until_kill = self.until_fault = None
         self.failing = False
-
-    def die(self) -> None:
-        """The process is gone, and with it what it held."""
-        self.quiet()
-        for opened in list(self._opened):
-            with contextlib.suppress(OSError):
-                os.close(opened)
-        self._opened.clear()
 
     def lose_power(self) -> None:
         """The file is what the disk may hold of it; whoever had it open has died before."""
@@ -107,7 +92,7 @@ class Disk:
                 cut = self._cut(start, len(newest))
                 rest = [b"", bytes(len(newest) - cut), earlier[0][cut:]]
                 kept = newest[:cut] + self._chance.choice(rest)
-        with self.path.open("r+b") as file:
+        with self.record.open("r+b") as file:
             file.write(kept)
             file.truncate()
         self._since = [kept]
@@ -117,9 +102,9 @@ class Disk:
         return self._chance.randint(start, min(stop, start + self._chance.choice([9, stop])))
 
     def _look(self) -> None:
-        number = self.path.stat().st_ino
+        number = self.record.stat().st_ino
         if number != self._file:  # put in place by a transaction, which made it safe
-            self._file, self._since = number, [self.path.read_bytes()]
+            self._file, self._since = number, [self.record.read_bytes()]
 
     def _due(self) -> tuple[bool, bool]:
         kill = fault = False

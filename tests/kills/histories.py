@@ -106,7 +106,8 @@ class History:
             try:
                 yield
             finally:
-                self.disk.die()
+                self.disk.quiet()
+                self._close()
 
     def _step(self, op: str) -> None:
         self.happened.append(op)
@@ -207,8 +208,8 @@ class History:
 
     def _dies(self, *, power: bool) -> None:
         self.happened.append("died without power" if power else "died")
-        self.session = None
-        self.disk.die()
+        self.disk.quiet()
+        self._close()  # as the system does
         if power and self.path.exists():
             self.disk.lose_power()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import importlib
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -20,6 +22,7 @@ from pate_cli import __main__ as program
 
 TEACHERS: Final = 8
 _LINES: Final = 40
+_LONG: Final = 5.0
 # Few of the second kind are answered, and more asked than in any case.
 KINDS: Final = (
     ["--mechanism", "gnmax", "--sigma2", "9", "--max-queries", "400"],
@@ -33,6 +36,8 @@ def killed_again_and_again(folder: Path, kills: int, seed: int) -> int:
     What is asked follows from the seed; the moment, to the microsecond, from the machine.
     """
     chance = random.Random(seed)  # noqa: S311 - of a test
+    for name in ("cli.session", "verbs.session"):
+        importlib.import_module(f"pate_cli.{name}")  # once, and not in every child
     answered = 0
     for first in range(0, kills, 25):
         path = folder / f"{first}.spent.json"
@@ -73,15 +78,18 @@ def _sitting(
     """One process, killed about when it has read `last` of the queries; at its end for None."""
     process, asking, answers = _started(line)
     told = [f"{json.dumps(query)}\n".encode() for query in queries]
+    first = chance.random() < 0.9 and last is not None
     with contextlib.suppress(BrokenPipeError):
         for place, text in enumerate(told):
             if place == last:
                 break
             os.write(asking, text)
+            if first:  # or it would be killed while it starts
+                first = not select.select([answers], [], [], _LONG)[0]
             if chance.random() < 0.3:
                 time.sleep(chance.uniform(0.0, 1e-3))
     if last is not None:
-        time.sleep(chance.choice([0.0, chance.uniform(0.0, 0.02)]))
+        time.sleep(chance.choice([0.0, chance.uniform(0.0, 1e-3), chance.uniform(0.0, 0.02)]))
         os.kill(process, signal.SIGKILL)
     os.close(asking)
     with os.fdopen(answers, "rb") as source:

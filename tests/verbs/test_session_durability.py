@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import LedgerError, OutputError, UsageError
+from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.disclosure.session_terms import rule_fault, stop_rule
 from pate_cli.files import journal, sealed_json
-from pate_cli.files.journal import Journal, content_with_lines, parts_of
+from pate_cli.files.journal import content_with_lines, parts_of
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
 OTHER = {"layout": "counts", "sigma2": 9.0, "max_epsilon": 100}
@@ -33,6 +33,19 @@ def test_a_first_line_that_hardly_began_is_no_damage(torn, tmp_path):
     (label,) = answered(record, ["a"])
     assert answered(record, ["a"], (0, 8)) == [label]
     assert len(record.read_bytes().splitlines()) == len(whole.splitlines()) + 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 20])
+def test_zeros_stand_for_what_did_not_get_to_disk(cut, tmp_path):
+    """A line that is whole but for its end counts; one that is not had answered nobody."""
+    record = tmp_path / "r.json"
+    labels = answered(record, "ab")
+    whole = record.read_bytes()
+    record.write_bytes(whole[: len(whole) - cut] + bytes(30))
+    asked = 2 if cut < 2 else 1
+    assert pate.SpendRecord.read(record).runs[0].asked.queries == asked
+    assert answered(record, "ab")[:asked] == labels[:asked]
+    assert b"\0" not in record.read_bytes()
 
 
 @pytest.mark.parametrize("foreign", [b"[", b"1", b'{"lines', b'{"line"x'])
@@ -87,27 +100,6 @@ def test_lines_are_read_however_many_there_are(tmp_path, monkeypatch):
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 20
 
 
-def test_whoever_is_interrupted_while_it_notes_opens_again(tmp_path, monkeypatch):
-    """Its line is on disk: the next query must not be drawn by the same noise."""
-    record = tmp_path / "r.json"
-    append = Journal.append
-
-    def interrupted(self, lines):
-        append(self, lines)
-        raise KeyboardInterrupt
-
-    session = pate.Session(record=record, **ASKED)
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            session.ask([8, 0], id="a")
-    with pytest.raises(UsageError, match="interrupted"):
-        session.ask([0, 8], id="b")
-    session.close()
-    with pate.Session(record=record, **ASKED) as again:
-        assert again.asked == 1
-
-
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
     record = tmp_path / "r.json"
     with pate.Session(record=record, **ASKED) as session:
@@ -141,7 +133,7 @@ def test_what_lies_beyond_is_priced_with_its_noise():
             return 1.0 if queries > rule.asks else super().smallest_delta(queries, epsilon=epsilon)
 
     coarse = Coarse(**{name: getattr(mechanism, name) for name in _FIELDS})
-    assert "does not suffice" in rule_fault(rule, coarse)
+    assert "delta is too small" in rule_fault(rule, coarse)
     assert stop_rule(coarse, epsilon=3.0, delta=0.01).beyond is None
 
 

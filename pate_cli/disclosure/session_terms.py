@@ -36,6 +36,8 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
     if rule.beyond is None:
         return None
+    if _too_coarse(mechanism, rule.most, rule.delta, rule.epsilon):
+        return f"delta is too small for {rule.most} queries"
     order = rule.beyond.order
     moments = mechanism.query_moments(order) if isinstance(mechanism, ScoredMechanism) else None
     if moments is None:
@@ -149,11 +151,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     for epsilon in (rule.epsilon, max(target, rule.epsilon)):
         most = epsilon - conversion
         beyond = beyond_of(moments, asks=rule.asks, most=most)
-<<<<<<< HEAD
         if beyond is None or _too_coarse(mechanism, beyond.most, rule.delta, epsilon):
-=======
-        if beyond is None or rule.delta < _least_delta(mechanism, beyond.most, epsilon):
->>>>>>> audit
             continue
         if best.beyond is None or beyond.budget > best.beyond.budget:
             best = StopRule(epsilon, rule.delta, rule.asks, beyond)
@@ -171,26 +169,16 @@ def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Calla
         except UnreachableError:
             return math.inf
         epsilon = terms.public.epsilon
-<<<<<<< HEAD
         return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon
-=======
-        return epsilon if delta >= _least_delta(mechanism, queries, epsilon) else math.inf
->>>>>>> audit
 
     return cost
 
 
-<<<<<<< HEAD
 def _too_coarse(
     mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float, epsilon: float
 ) -> bool:
     """Whether the noise of so many queries adds more to δ than is allowed for."""
     return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
-=======
-def _least_delta(mechanism: Mechanism, queries: int, epsilon: float) -> float:
-    """For what floating-point noise adds to so many queries of this ε together."""
-    return mechanism.smallest_delta(queries, epsilon=epsilon)
->>>>>>> audit
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:

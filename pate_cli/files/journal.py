@@ -194,11 +194,7 @@ class Journal:
         add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
         self._end = kept + len(add)
         try:
-<<<<<<< HEAD
-            if kept < len(content):
-=======
             if kept < len(found):
->>>>>>> audit
                 os.ftruncate(self._file, kept)
             if add:
                 _write_all(self._file, add, kept)

@@ -21,6 +21,7 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
+    OutputError,
     ParameterError,
     UnreachableError,
     UsageError,
@@ -197,7 +198,7 @@ class Session:
         )
         self._delta = delta
         self._places = self._kept(record, ensemble)
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
@@ -522,6 +523,8 @@ class Session:
         if self._process != os.getpid():
             gone = "was closed" if self._process < 0 else "was opened in another process"
             raise UsageError(f"the session {gone}; open it again")
+        if not self._noted:
+            raise UsageError("the session was interrupted while it noted an answer; open it again")
 
     def _looked_at(self, ask: Ask, at: int) -> Ballot:
         """The votes of one query, its guess among them."""
@@ -579,12 +582,13 @@ class Session:
         return drawn
 
     def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
-        """Note on disk what was asked and comes out; nothing has left yet."""
+        """Note on disk what was asked and comes out; nothing has left yet.
+
+        Whoever is interrupted in between may have on disk what is not known here: were more asked
+        then, it would be under the same noise.
+        """
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
-<<<<<<< HEAD
         self._noted = False
-=======
->>>>>>> audit
         with undisturbed():  # what is on disk is known here, too
             if self._journal is not None and lines:
                 try:
@@ -595,10 +599,7 @@ class Session:
             for line in lines:
                 self._asks.add(line)
                 self._note(line.get("id"), line["label"])
-<<<<<<< HEAD
         self._noted = True
-=======
->>>>>>> audit
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}

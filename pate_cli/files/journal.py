@@ -61,7 +61,8 @@ def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
         told = _read(line)
         if told is None or told.pop("line", None) != number:
             raise LedgerError(
-                f"line {number} behind the record is damaged or missing; restore it from a copy"
+                f"line {number} behind the record is damaged or missing; restore a copy that has "
+                "all of them"
             )
         yield told
 

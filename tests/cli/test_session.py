@@ -121,6 +121,18 @@ def test_a_line_that_is_no_query_ends_it_and_what_came_before_is_answered(pate, 
 
 
 @pytest.mark.parametrize(
+    ("more", "message"),
+    [({"id": ""}, "an id is a text"), ({"id": 1, "prior": 2}, "a guess has no votes")],
+)
+def test_so_does_an_id_or_a_guess_that_is_none(pate, more, message):
+    bad = json.dumps({"counts": [3, 240, 7], **more}) + "\n"
+    done = pate(*SETTINGS, input=line("a") + bad + line("c"))
+    assert done.exit_code == 2
+    assert [each["id"] for each in answers(done.stdout)] == ["a"]
+    assert done.stderr.splitlines()[-1].startswith(f"pate: line 2: {message}")
+
+
+@pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),

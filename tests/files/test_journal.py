@@ -80,7 +80,7 @@ def test_every_flip_of_a_line_is_seen(whole):
         if damaged[at : at + 1] == b"\n" or whole[at : at + 1] == b"\n":
             continue
         text = refusal(LedgerError, told, bytes(damaged))
-        seen += text.endswith("is damaged or missing; restore it from a copy")
+        seen += text.endswith("is damaged or missing; restore a copy that has all of them")
     assert seen > 130
 
 

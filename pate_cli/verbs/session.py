@@ -58,11 +58,12 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
-from pate_cli.votes.aliases import Aliases, aliases_of
+from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of, shown
+from pate_cli.votes.reading import matching_of
 from pate_cli.votes.unnamed import NOT_IN_WORDS, NameTally, Unnamed
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
@@ -174,7 +175,8 @@ class Session:
             raise UsageError(f"{name} knows no names that `aliases` could stand for")
         matching = None
         if not unknown:
-            matching = _matching(label_names, normalise=normalise, aliases=aliases)
+            names = None if label_names is None else names_of(label_names)
+            matching = matching_of(names, normalise=normalise, aliases=aliases)
         self._ballots = BallotReader(
             _teachers(teachers, voters),
             None if unknown else _classes(classes, matching),
@@ -673,16 +675,6 @@ def _classes(classes: int | None, matching: Matching | None) -> int:
     if classes is None:
         raise UsageError("say `classes`, how many there are, or `label_names`")
     return check_whole("`classes`", classes)
-
-
-def _matching(
-    names: LabelNames | None, *, normalise: bool, aliases: Aliases | None
-) -> Matching | None:
-    if names is not None:
-        return Matching(names_of(names), normalise, {} if aliases is None else aliases_of(aliases))
-    if normalise or aliases:
-        raise UsageError("`normalise` and `aliases` go with `label_names`")
-    return None
 
 
 def _digest(matching: Matching | None) -> str | None:

@@ -45,6 +45,12 @@ audit-planted: $(STAMP)
 fuzz: $(STAMP)
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
 
+# Sessions killed and cut off from power: ROUNDS histories, KILLS processes; tests/kills/README.md.
+.PHONY: kills
+
+kills: $(STAMP)
+	PYTHONPATH=.:tests $(BIN)/python -m kills run --rounds $(or $(ROUNDS),10000) --kills $(or $(KILLS),1000)
+
 # Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
 .PHONY: bench bench-compare bench-docs
 

@@ -18,7 +18,7 @@ from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sample import VoteSample
 
 # How long an example takes says nothing on a machine that is shared.
-settings.register_profile("pate", deadline=None, max_examples=50)
+settings.register_profile("pate", deadline=None, max_examples=30)
 settings.load_profile("pate")
 
 # Reports carry the time: two runs under one seed are compared byte by byte.

@@ -15,6 +15,7 @@ import math
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,8 @@ def blocks() -> dict[Path, dict[str, str]]:
         DOCS / "guide.md": {"two-rounds": two_rounds()},
         DOCS / "reference.md": {"reference": reference()},
         DOCS / "report.md": {"example": example()},
+        DOCS / "sessions.md": worked("sessions.md"),
+        DOCS / "tokens.md": worked("tokens.md"),
         DOCS / "tutorial.md": {"tutorial": tutorial()},
     }
 
@@ -98,12 +101,39 @@ def floors() -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def worked(page: str) -> dict[str, str]:
+    """The blocks of commands of a page, which says them, and what each leaves on a terminal.
+
+    They are run in the order of the page and in one folder, which has its scripts: what is Python
+    and begins with `# NAME.py`.
+    """
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = {}
+    with _folder() as folder:
+        for name, script in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL):
+            (folder / name).write_text(script, encoding="utf-8")
+        pattern = r"<!-- ([\w-]+) -->\n```console\n(.*?)```\n<!-- /\1 -->"
+        for name, block in re.findall(pattern, text, re.DOTALL):
+            lines = []
+            for command in re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
+                lines += [f"$ {command}", *_at_a_terminal(_shell(command), folder)]
+            found[name] = "\n".join(["```console", *lines, "```", ""])
+    return found
+
+
+def _shell(command: str) -> list[str]:
+    """A line for the shell, where `pate` and `python` are these very ones; it may fail."""
+    ours = shlex.quote(sys.executable)
+    known = f'pate() {{ {ours} -m pate_cli "$@"; }}; python() {{ {ours} "$@"; }}'
+    return ["sh", "-c", f"{known}\n{command}\ntrue"]
+
+
 def summary() -> str:
     """What a person sees at a terminal, and the first labels."""
     words = ["aggregate", "sample_votes/adult.parquet", "--target-epsilon", "1.5"]
     words += ["--output", "labels.csv"]
     with _folder() as folder:
-        shown = _at_a_terminal(words, folder)
+        shown = _at_a_terminal([sys.executable, "-m", "pate_cli", *words], folder)
         head = (folder / "labels.csv").read_text().splitlines()[:5]
     lines = ["```console", f"$ pate {' '.join(words)}", *shown, "", "$ head -n 5 labels.csv"]
     return "\n".join([*lines, *head, "```", ""])
@@ -190,13 +220,14 @@ def _folder() -> Iterator[Path]:
         yield folder
 
 
-def _at_a_terminal(words: list[str], folder: Path) -> list[str]:
+def _at_a_terminal(command: list[str], folder: Path) -> list[str]:
     """The lines that a command leaves on a terminal, as plain text."""
     ours, theirs = pty.openpty()
     with open(ours, "rb", closefd=True) as seen:  # noqa: PTH123 - a descriptor
         process = subprocess.Popen(
-            [sys.executable, "-m", "pate_cli", *words],
+            command,
             cwd=folder,
+            stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
             env={**ENVIRONMENT, "TERM": "dumb", "COLUMNS": "100"},

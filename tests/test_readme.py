@@ -144,30 +144,25 @@ def test_the_first_lines_of_python_run(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     first, corrected = re.findall(r"```python\n(.*?)```", TEXT["README.md"], re.DOTALL)
-    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 250, "queries": [None] * 260}
+    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 100, "queries": [None] * 150}
     exec(first, known)  # noqa: S102 - our own words
     exec(corrected, {**known, "public_model": Teacher()})  # noqa: S102 - our own words
     labels = (tmp_path / "labels.csv").read_text().splitlines()[1:]
     answered = [line.split(",")[1] for line in labels if line.split(",")[1]]
-    # All agree, and noise wins one answer in twenty at most: of 260, seventy about once in 1e30.
+    # All agree, and noise wins one answer in twenty at most: of 150, fifty about once in 1e25.
     assert answered
-    assert sum(label != "3" for label in answered) < 70
+    assert sum(label != "3" for label in answered) < 50
     assert json.loads((tmp_path / "report.json").read_text())["epsilon"] <= 1.5
 
 
-def test_the_lines_on_tokens_run(tmp_path, monkeypatch):
-    class Teacher:
-        def probabilities(self, prompt):
-            return [0.0, 0.5, 0.5, *[0.0] * 49_997]
-
-    monkeypatch.chdir(tmp_path)
-    (lines,) = re.findall(r"```python\n(.*?)```", TEXT["tokens.md"], re.DOTALL)
-    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 64, "prompts": range(20)}
-    exec(lines, known)  # noqa: S102 - our own words
-    labels = [line.split(",")[1] for line in (tmp_path / "tokens.csv").read_text().splitlines()[1:]]
-    # All say the same: noise wins by 64 votes over 6 at most once in 1e8 asks.
-    assert set(labels) == {"1", "2"}
-    assert known["done"].report.epsilon == 3.9597
+@pytest.mark.parametrize("page", ["sessions.md", "tokens.md"])
+def test_what_the_pages_do_leaves_what_they_say(page):
+    fresh = readme_blocks.worked(page)
+    if "exit code 8" in fresh.get("file", ""):  # once in two thousand runs
+        fresh = readme_blocks.worked(page)
+    assert fresh
+    for name, shown in fresh.items():
+        _alike(_block(page, name), shown)
 
 
 def _shell(lines, folder):

@@ -89,10 +89,11 @@ class Tally:
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
     """A number for each cell, in the order of cells, and the way back: numbers sort far sooner."""
     low = cells.min(axis=0)
-    sizes = tuple((cells.max(axis=0) - low + 1).tolist())
-    if math.prod(sizes) < np.iinfo(np.int64).max:
-        keys = np.ravel_multi_index(tuple((cells - low).T), sizes)
-        return keys, lambda found: np.stack(np.unravel_index(found, sizes), axis=1) + low
+    sizes = cells.max(axis=0) - low + 1
+    if math.prod(sizes.tolist()) < np.iinfo(np.int64).max:
+        # By hand: `np.ravel_multi_index` takes 64 columns at most, and there may be one a class.
+        steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+        return (cells - low) @ steps, lambda found: found[:, None] // steps % sizes + low
     distinct, places = np.unique(cells, axis=0, return_inverse=True)
     return places.reshape(-1), lambda found: distinct[found]
 

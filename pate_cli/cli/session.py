@@ -125,6 +125,8 @@ def session(
             budget=places["budget"],
             max_queries=asked.max_queries,
             label_names=votes.label_names,
+            normalise=votes.normalise,
+            aliases=votes.aliases,
             groups=votes.groups,
             teachers_per_record=mechanism.teachers_per_record,
             prior_weight=asked.prior_weight,
@@ -170,9 +172,9 @@ def _answer(session: Session, waiting: list[tuple[int, Ask]]) -> bool:
         return True
     try:
         labels = session.answered([ask for _, ask in waiting])
-    except VoteError as error:
+    except (VoteError, UsageError) as error:
         if len(waiting) == 1:
-            raise VoteError(f"line {waiting[0][0]}: {error}") from None
+            raise type(error)(f"line {waiting[0][0]}: {error}") from None
         # Those in front of the one that is wrong are answered all the same.
         return all(_answer(session, [one]) for one in waiting)
     remaining = session.remaining

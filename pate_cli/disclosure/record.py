@@ -31,8 +31,8 @@ from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
-from pate_cli.files.journal import lines_of, parts_of
-from pate_cli.files.sealed_json import Form, content_of, named
+from pate_cli.files.journal import content_with_lines, lines_of, parts_of
+from pate_cli.files.sealed_json import Form, named
 from pate_cli.votes import Group
 from pate_cli.votes.vote_file import PoolFacts, PriorFacts
 
@@ -247,6 +247,12 @@ class Run:
         asked = None if self.asked is None else replace(self.asked, round="")
         return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
 
+    def went_beyond(self, other: Run) -> bool:
+        """Whether more was asked than another copy tells, of the same session."""
+        if self.session is None or self.asked is None or other.asked is None:
+            return False
+        return self.asked.queries > other.asked.queries
+
     def is_session(
         self,
         settings: SessionSettings,
@@ -344,8 +350,8 @@ class SpendRecord:
         """The record with what was asked in sessions, as the lines behind it tell.
 
         Raises:
-            LedgerError: a line of a session that the record does not know of, or that went on
-                where its rule stops it.
+            LedgerError: a line of a session that the record does not know of, or fewer lines than
+                it told of before.
         """
         asks: dict[str, SessionAsks] = {}
         for line in told:
@@ -355,6 +361,8 @@ class SpendRecord:
             run = runs.get(name)
             if run is None or run.asked is None or run.session is None:
                 raise LedgerError("the lines behind the record tell of a session it does not know")
+            if done.asked < run.asked.queries:
+                raise LedgerError(missing_lines(run.asked.queries, done.asked))
             asked = replace(
                 run.asked,
                 queries=done.asked,
@@ -432,7 +440,7 @@ class SpendRecord:
             place = next((places[name] for name in run.names if name in places), len(runs))
             if place == len(runs):
                 runs.append(run)
-            elif runs[place].outcome is Outcome.PENDING:
+            elif runs[place].outcome is Outcome.PENDING or run.went_beyond(runs[place]):
                 runs[place] = run
             places |= dict.fromkeys(run.names, place)
         return SpendRecord(tuple(runs))
@@ -448,7 +456,7 @@ class SpendRecord:
             if Path(path).exists() and not Path(path).is_file():
                 raise LedgerError("is no regular file, so it cannot keep a record")
         with named(path), contextlib.suppress(FileNotFoundError):
-            return cls.from_json(content_of(path))
+            return cls.from_json(content_with_lines(path))
         return cls()
 
     @classmethod
@@ -478,6 +486,14 @@ def record_beside(ledger: str | PathLike[str]) -> Path:
         if at.is_symlink():  # in a circle, from Python 3.13 on
             raise LedgerError("is no name of a file")
     return at.with_name(f"{at.name}.spent.json")
+
+
+def missing_lines(known: int, told: int) -> str:
+    """What is wrong with a record that knows of more queries than lines behind it tell."""
+    return (
+        f"{known} queries were asked in a session, and the lines behind the record tell of {told}: "
+        "they are in another copy of it"
+    )
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:

@@ -18,7 +18,7 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.terms import Headline, Terms, terms_of
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
 _WORTH: Final = 0.6
@@ -36,12 +36,12 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
     if rule.beyond is None:
         return None
+    if _too_coarse(mechanism, rule.most, rule.delta, rule.epsilon):
+        return f"delta is too small for {rule.most} queries"
     order = rule.beyond.order
     moments = mechanism.query_moments(order) if isinstance(mechanism, ScoredMechanism) else None
     if moments is None:
         return f"{mechanism.name} allows nothing beyond {rule.asks} queries"
-    if rule.delta < _least_delta(mechanism, rule.most, rule.epsilon):
-        return f"delta is too small for {rule.most} queries"
     least = moments.test_cost(rule.beyond.answer_cost)
     if rule.beyond.test_cost < least * (1.0 - _ROUND_OFF):
         return f"a query costs {least:.6g} at order {order:g}"
@@ -151,7 +151,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     for epsilon in (rule.epsilon, max(target, rule.epsilon)):
         most = epsilon - conversion
         beyond = beyond_of(moments, asks=rule.asks, most=most)
-        if beyond is None or rule.delta < _least_delta(mechanism, beyond.most, epsilon):
+        if beyond is None or _too_coarse(mechanism, beyond.most, rule.delta, epsilon):
             continue
         if best.beyond is None or beyond.budget > best.beyond.budget:
             best = StopRule(epsilon, rule.delta, rule.asks, beyond)
@@ -169,14 +169,16 @@ def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Calla
         except UnreachableError:
             return math.inf
         epsilon = terms.public.epsilon
-        return epsilon if delta >= _least_delta(mechanism, queries, epsilon) else math.inf
+        return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon
 
     return cost
 
 
-def _least_delta(mechanism: Mechanism, queries: int, epsilon: float) -> float:
-    """For what floating-point noise adds to so many queries of this ε together."""
-    return mechanism.smallest_delta(queries, epsilon=epsilon)
+def _too_coarse(
+    mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float, epsilon: float
+) -> bool:
+    """Whether the noise of so many queries adds more to δ than is allowed for."""
+    return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:

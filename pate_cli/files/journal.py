@@ -20,8 +20,10 @@ from typing import Any, Final, Self
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.destinations import cause
+from pate_cli.files.sealed_json import content_of
 
-_FIRST: Final = re.compile(rb'^\{"line":', re.MULTILINE)
+_BEGINS: Final = b'{"line":'
+_FIRST: Final = re.compile(b"^" + re.escape(_BEGINS), re.MULTILINE)
 _SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}\Z')
 _ANY_SUM: Final = re.compile(rb',"sum":"[0-9a-f]{8}"\}')
 _UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
@@ -30,20 +32,37 @@ _UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
 def parts_of(content: bytes) -> tuple[bytes, bytes]:
     """The document of a file, and the lines behind it."""
     first = _FIRST.search(content)
-    at = len(content) if first is None else first.start()
+    at = _unbegun(content) if first is None else first.start()
     return content[:at], content[at:]
+
+
+def _unbegun(content: bytes) -> int:
+    """Where a first line starts of which hardly anything got to disk; zeros, on some systems."""
+    last = content.rfind(b"\n") + 1
+    return last if last and _BEGINS.startswith(content[last:].rstrip(b"\0")) else len(content)
+
+
+def content_with_lines(path: str | PathLike[str]) -> bytes:
+    """All of a file: lines have no end that other files have."""
+    content = content_of(path)
+    first = _FIRST.search(content)
+    if first is None:
+        return content
+    with open(path, "rb") as file:  # noqa: PTH123 - a line cut off would count for nothing
+        return file.read()
 
 
 def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
     """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
-    *whole, rest = tail.split(b"\n")
+    *whole, rest = tail.rstrip(b"\0").split(b"\n")
     if _ANY_SUM.search(rest):  # all of it is there but its end
         whole.append(rest)
     for number, line in enumerate(whole, 1):
         told = _read(line)
         if told is None or told.pop("line", None) != number:
             raise LedgerError(
-                f"line {number} behind the record is damaged or missing; restore it from a copy"
+                f"line {number} behind the record is damaged or missing; restore a copy that has "
+                "all of them"
             )
         yield told
 
@@ -131,9 +150,9 @@ class Journal:
                 os.ftruncate(self._file, self._end)
                 os.fsync(self._file)
             raise OutputError(f"{cause(self._name, error)}; nothing was answered") from None
-        self._whole = True
         self._lines += len(lines)
         self._end += len(data)
+        self._whole = True
 
     def close(self) -> None:
         """Let go of the file; a process that was forked lets go of its copy alone."""
@@ -159,8 +178,13 @@ class Journal:
             raise OutputError(f"{self._name} {_UNLOCKED}")
 
     def _start(self) -> None:
-        """Read what is there, and cut off a line that was not finished."""
-        content = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        """Read what is there, and cut off a line that was not finished.
+
+        What is left may be of a process that was killed before it was on disk, and is answered by
+        from now on: so it goes there first.
+        """
+        found = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
+        content = found.rstrip(b"\0")  # what some systems leave where nothing got to disk
         document, tail = parts_of(content)
         self._document, self._told = document, list(lines_of(tail))
         self._lines = len(self._told)
@@ -171,10 +195,11 @@ class Journal:
         add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
         self._end = kept + len(add)
         try:
-            if kept < len(content):
+            if kept < len(found):
                 os.ftruncate(self._file, kept)
             if add:
                 _write_all(self._file, add, kept)
+            os.fsync(self._file)
         except OSError as error:
             raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
 

@@ -32,9 +32,8 @@ from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.inputs import note, watched
-from pate_cli.files.journal import parts_of, refuse_held
+from pate_cli.files.journal import content_with_lines, parts_of, refuse_held
 from pate_cli.files.lock import locked
-from pate_cli.files.sealed_json import content_of
 from pate_cli.files.transaction import Outputs
 
 _ROUND_OFF: Final = 1e-9  # sums of targets are sums of decimals
@@ -344,7 +343,7 @@ class Book:
                 out.reserve(path, replace=True)
             for path in self._places.paths:
                 # What was asked in sessions stands behind it.
-                tail = parts_of(content_of(path))[1] if path.exists() else b""
+                tail = parts_of(content_with_lines(path))[1] if path.exists() else b""
                 out.write(path, record.to_json().encode() + tail)
 
 

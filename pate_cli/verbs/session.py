@@ -21,6 +21,7 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
+    OutputError,
     ParameterError,
     UnreachableError,
     UsageError,
@@ -40,6 +41,7 @@ from pate_cli.disclosure.record import (
     SessionAsks,
     SessionSettings,
     SpendRecord,
+    missing_lines,
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
@@ -56,10 +58,12 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
+from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.groups import Group, Groups, teacher_groups
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of, shown
+from pate_cli.votes.reading import matching_of
 from pate_cli.votes.unnamed import NOT_IN_WORDS, NameTally, Unnamed
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
@@ -153,7 +157,7 @@ class Session:
         max_queries: int | None = None,
         label_names: LabelNames | None = None,
         normalise: bool = False,
-        aliases: Mapping[str, str] | None = None,
+        aliases: Aliases | None = None,
         groups: Groups | None = None,
         teachers_per_record: int = 1,
         prior_weight: Amount | float | str | None = None,
@@ -167,9 +171,12 @@ class Session:
         unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
+        if unknown and aliases is not None:
+            raise UsageError(f"{name} knows no names that `aliases` could stand for")
         matching = None
         if not unknown:
-            matching = _matching(label_names, normalise=normalise, aliases=aliases)
+            names = None if label_names is None else names_of(label_names)
+            matching = matching_of(names, normalise=normalise, aliases=aliases)
         self._ballots = BallotReader(
             _teachers(teachers, voters),
             None if unknown else _classes(classes, matching),
@@ -193,7 +200,7 @@ class Session:
         )
         self._delta = delta
         self._places = self._kept(record, ensemble)
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
@@ -461,6 +468,9 @@ class Session:
             if line.get("run") == mine.id:
                 self._asks.add(line)
                 self._note(line.get("id"), line.get("label"))
+        known = 0 if mine.asked is None else mine.asked.queries
+        if self._asks.asked < known:
+            raise LedgerError(f"{path.name}: {missing_lines(known, self._asks.asked)}")
         self._row = self._asks.asked
         told.clear()  # what it says is kept once
 
@@ -515,6 +525,8 @@ class Session:
         if self._process != os.getpid():
             gone = "was closed" if self._process < 0 else "was opened in another process"
             raise UsageError(f"the session {gone}; open it again")
+        if not self._noted:
+            raise UsageError("the session was interrupted while it noted an answer; open it again")
 
     def _looked_at(self, ask: Ask, at: int) -> Ballot:
         """The votes of one query, its guess among them."""
@@ -572,14 +584,24 @@ class Session:
         return drawn
 
     def _pay(self, asks: Sequence[Ask], drawn: Sequence[str | int | None]) -> None:
-        """Note on disk what was asked and comes out; nothing has left yet."""
+        """Note on disk what was asked and comes out; nothing has left yet.
+
+        Whoever is interrupted in between may have on disk what is not known here: were more asked
+        then, it would be under the same noise.
+        """
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
+        self._noted = False
         with undisturbed():  # what is on disk is known here, too
             if self._journal is not None and lines:
-                self._journal.append(lines)
+                try:
+                    self._journal.append(lines)
+                except OutputError:
+                    self._noted = True  # nothing more is noted, and what is known stays known
+                    raise
             for line in lines:
                 self._asks.add(line)
                 self._note(line.get("id"), line["label"])
+        self._noted = True
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
         line: dict[str, Any] = {"run": self._run.id}
@@ -653,16 +675,6 @@ def _classes(classes: int | None, matching: Matching | None) -> int:
     if classes is None:
         raise UsageError("say `classes`, how many there are, or `label_names`")
     return check_whole("`classes`", classes)
-
-
-def _matching(
-    names: LabelNames | None, *, normalise: bool, aliases: Mapping[str, str] | None
-) -> Matching | None:
-    if names is not None:
-        return Matching(names_of(names), normalise, {} if aliases is None else aliases)
-    if normalise or aliases:
-        raise UsageError("`normalise` and `aliases` go with `label_names`")
-    return None
 
 
 def _digest(matching: Matching | None) -> str | None:

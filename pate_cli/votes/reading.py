@@ -130,8 +130,12 @@ class Reading:
             batch_rows=batch_rows,
             queries=None if queries is None else query_list(queries, id_column=id_column),
             names=names,
-            matching=_matching(
-                said, names, normalise=normalise, aliases=aliases, unlisted=unlisted
+            matching=matching_of(
+                names,
+                normalise=normalise,
+                aliases=aliases,
+                several=said is not None and said.multilabel,
+                unlisted=unlisted,
             ),
             groups=None if groups is None else teacher_groups(groups),
             voting=None if voting is None else Voting(voting),
@@ -266,19 +270,18 @@ class Reading:
             raise UsageError(f"`id_column` names a column of a table; {name} is an array")
 
 
-def _matching(
-    layout: Layout | None,
+def matching_of(
     names: tuple[str, ...] | None,
     *,
     normalise: bool,
     aliases: Aliases | None,
-    unlisted: bool,
+    several: bool = False,
+    unlisted: bool = False,
 ) -> Matching | None:
     """What texts are votes for; None where votes are none, as those on several labels are not.
 
     UsageError for what would match nothing then.
     """
-    several = layout is not None and layout.multilabel
     if names is not None and not several:
         return Matching(names, normalise, {} if aliases is None else aliases_of(aliases))
     if unlisted and not several and aliases is None:

@@ -1,5 +1,7 @@
 """What is audited: each mechanism on its worst neighbours, the release, the target test.
 
+Sessions have a module of their own.
+
 Everything is drawn and claimed by the public library alone: `aggregate`, `release`, `quote` and
 reports. Noise comes from fresh keys.
 
@@ -27,10 +29,21 @@ from numpy.typing import NDArray
 import pate_cli as pate
 from audit.bounds import INTERVALS, Scores, by_bins, by_outcome, by_row, joint, lower_bound
 
-__all__ = ["LABELS", "RELEASES", "RUNS", "VOTES", "Case", "Finding", "charged_epsilon"]
+__all__ = [
+    "ANY_DELTA",
+    "ANY_EPSILON",
+    "LABELS",
+    "RELEASES",
+    "RUNS",
+    "VOTES",
+    "Case",
+    "DrawnCase",
+    "Finding",
+    "charged_epsilon",
+]
 
-_ANY_DELTA = 0.5  # where a run's own δ has no say in what it gives
-_ANY_EPSILON = 1e15  # many draws are asked as the rows of one run
+ANY_DELTA = 0.5  # where a run's own δ has no say in what it gives
+ANY_EPSILON = 1e15  # many draws are asked as the rows of one run
 
 Votes: TypeAlias = NDArray[np.int64]
 
@@ -158,8 +171,8 @@ class LabelCase(DrawnCase):
             done = pate.aggregate(
                 rows,
                 self.mechanism,
-                delta=_ANY_DELTA,
-                max_epsilon=_ANY_EPSILON,
+                delta=ANY_DELTA,
+                max_epsilon=ANY_EPSILON,
                 **self._asked(each),
             )
             parts.append(done.labels.labels.reshape(len(votes), each).T + 1)
@@ -215,8 +228,8 @@ class VoteCase(LabelCase):
             done = pate.aggregate(
                 file,
                 self.mechanism,
-                delta=_ANY_DELTA,
-                max_epsilon=_ANY_EPSILON,
+                delta=ANY_DELTA,
+                max_epsilon=ANY_EPSILON,
                 **self.parameters,
             )
         found = done.labels.labels.reshape(len(votes), draws, self.pairs)
@@ -260,7 +273,7 @@ class EpochCase(LabelCase):
         rows = np.tile(np.vstack([votes, [[teachers // 2, teachers - teachers // 2]]]), (draws, 1))
         asked = {**self._asked(1), "refusals": len(rows)}
         done = pate.aggregate(
-            rows, self.mechanism, delta=_ANY_DELTA, max_epsilon=_ANY_EPSILON, **asked
+            rows, self.mechanism, delta=ANY_DELTA, max_epsilon=ANY_EPSILON, **asked
         )
         refused = done.labels.labels.reshape(draws, len(votes) + 1) < 0
         if not refused[:, -1].all():
@@ -316,7 +329,7 @@ class ReleaseCase(DrawnCase):
             self.mechanism,
             delta=self.delta,
             layout="counts",
-            max_epsilon=_ANY_EPSILON,
+            max_epsilon=ANY_EPSILON,
             release="none",
             keep_ledger=True,
             **settings,
@@ -597,6 +610,24 @@ LABELS = (
         confidence=1.0,
         predictions=_rows([0.5, 0.5], _K),
         reading={"teachers": 21},
+    ),
+    # A name that one teacher brought in rises above the threshold by its noise alone: that is in δ.
+    _labels(
+        "open-vocabulary: a tie turned at the threshold",
+        "open-vocabulary",
+        _rows([27, 26], _K),
+        _rows([26, 27], _K),
+        sigma2=_S,
+        threshold=27.0,
+    ),
+    _labels(
+        "open-vocabulary: a name appears",
+        "open-vocabulary",
+        _rows([27, 0], _K),
+        _rows([27, 1], _K),
+        sigma2=_S,
+        threshold=27.0,
+        reading={"teachers": 28},
     ),
     # Pure ε: the rare label of a clear majority is e^{2/b} times as frequent a vote later.
     _labels(

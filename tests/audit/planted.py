@@ -242,6 +242,36 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "names: a vote goes missing",
         ),
         Planted(
+            "session: the union for nothing",
+            "accounting/stopping.py",
+            "found = Beyond(moments.order, test_cost, answer_cost, share * most)",
+            "return Beyond(moments.order, test_cost, answer_cost, most)",
+            "session: the whole game",
+        ),
+        Planted(
+            "session: answers are not counted",
+            "disclosure/stop_rule.py",
+            "self.beyond.further(asked, answers)",
+            "self.beyond.further(asked, 0)",
+            "session: few are answered",
+        ),
+        Planted(
+            "session: the noise of one query for all",
+            "verbs/session.py",
+            "self._key.rows(self._row, self._mechanism.draws)",
+            "self._key.rows(0, self._mechanism.draws)",
+            "session: two queries, one after the other",
+        ),
+        Planted(
+            "session: a known id by new noise",
+            "verbs/session.py",
+            "                    found.append(self._name(self._known[ask.id]))\n",
+            "                    noise = RunKey.fresh().rows(0, self._mechanism.draws)\n"
+            "                    votes = self._ballots.histograms([self._looked_at(ask, at)])\n"
+            "                    found += self._mechanism.label(votes, noise).tolist()\n",
+            "session: an id again and again",
+        ),
+        Planted(
             "release: sensitivity at distance 0 only",
             "accounting/sensitivity.py",
             "np.max(within * np.exp(-beta * np.arange(within.size)))",

@@ -7,6 +7,7 @@ from typing import Final
 
 from audit.cases import LABELS, RELEASES, RUNS, VOTES, Case, Finding
 from audit.exact import ExactReleaseCase
+from audit.sessions import SESSIONS
 
 __all__ = ["CASES", "head", "line"]
 
@@ -18,7 +19,7 @@ _EXACT = (
 )
 
 CASES: Final[Mapping[str, Case]] = {
-    case.name: case for case in (*LABELS, *VOTES, *RUNS, *RELEASES, *_EXACT)
+    case.name: case for case in (*LABELS, *VOTES, *RUNS, *SESSIONS, *RELEASES, *_EXACT)
 }
 """By name, in the order of the table."""
 

@@ -22,6 +22,7 @@ from audit.bounds import by_bins, by_outcome, by_row, joint, lower_bound, proven
 from audit.cases import LABELS, RUNS, Case, Finding, ReleaseCase, TargetCase, VoteCase
 from audit.exact import gaussian_pair_delta
 from audit.planted import PLANTED, find_planted
+from audit.sessions import SESSIONS, GameCase, PlayedCase, RealCase
 from audit.table import CASES
 from pate_cli.mechanisms import CLASSES
 
@@ -93,7 +94,9 @@ def test_a_table_cries_wolf_once_in_a_million_at_most():
 def test_every_mechanism_and_both_releases_are_audited():
     audited = {name.partition(":")[0] for name in CASES}
     votes = {"groups", "binary", "powerset", "many classes", "names"}
-    assert audited == {*(word.value for word in CLASSES), *votes, "release", "target"}
+    assert audited == {
+        *(word.value for word in CLASSES), *votes, "session", "release", "target"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -120,7 +123,7 @@ def quick(case: Case) -> float:
     wanted = 4000
     if isinstance(case, ReleaseCase | TargetCase):
         wanted = 10
-    elif case in RUNS:
+    elif case in RUNS or isinstance(case, PlayedCase | RealCase):
         wanted = 60
     elif case in LABELS and case.runs > 1:
         wanted = case.runs
@@ -130,7 +133,11 @@ def quick(case: Case) -> float:
 FIRST = {name.partition(":")[0]: name for name in reversed(CASES)}
 
 
-@pytest.mark.parametrize("name", [*FIRST.values(), "release: the worst pair at a tiny delta"])
+MORE = ["release: the worst pair at a tiny delta"]
+MORE += [case.name for case in SESSIONS if type(case) is not GameCase]
+
+
+@pytest.mark.parametrize("name", [*FIRST.values(), *MORE])
 def test_claims_hold_on_a_slice(name):
     found = CASES[name].find(quick(CASES[name]))
     assert 0.0 <= found.proven <= found.epsilon

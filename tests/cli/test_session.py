@@ -80,6 +80,16 @@ def test_texts_names_and_guesses(pate):
     assert [each["label"] for each in answers(done.stdout)] == ["cat", "dog"]
 
 
+def test_spellings_and_aliases(pate, folder):
+    (folder / "more.json").write_text('{"moggy": "cat"}')
+    votes = [" Cat.", '"CAT"', "Moggy!"] * 60 + [None, "", "I don't know", "cow"] * 17
+    given = ("--label-names", "dog,cat", "--normalise", "--aliases", "more.json")
+    given += ("--mechanism", "gnmax", "--sigma2", 5, "--max-queries", 3, "--spend", "r.json")
+    done = pate("session", "--teachers", 250, *given, input=json.dumps({"votes": votes}))
+    # 180 votes to none: noise of 5 wins less than once in 1e100.
+    assert answers(done.stdout) == [{"label": "cat", "remaining": 2}]
+
+
 def test_names_that_nobody_listed(pate):
     words = ("session", "--teachers", 400, "--mechanism", "open-vocabulary", "--spend", "r.json")
     votes = json.dumps({"votes": ["heron"] * 380 + ["odd"]}) + "\n"
@@ -108,6 +118,18 @@ def test_a_line_that_is_no_query_ends_it_and_what_came_before_is_answered(pate, 
     assert [each["id"] for each in answers(done.stdout)] == ["a"]
     assert done.stderr.splitlines()[-1].startswith(f"pate: {message}")
     assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [({"id": ""}, "an id is a text"), ({"id": 1, "prior": 2}, "a guess has no votes")],
+)
+def test_so_does_an_id_or_a_guess_that_is_none(pate, more, message):
+    bad = json.dumps({"counts": [3, 240, 7], **more}) + "\n"
+    done = pate(*SETTINGS, input=line("a") + bad + line("c"))
+    assert done.exit_code == 2
+    assert [each["id"] for each in answers(done.stdout)] == ["a"]
+    assert done.stderr.splitlines()[-1].startswith(f"pate: line 2: {message}")
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,18 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure import door
 from pate_cli.disclosure import terms as terms_module
 from pate_cli.disclosure.door import quote, release
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.terms import ScoredTerms
-from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
+from pate_cli.disclosure.worst_case import (
+    DataIndependentCost,
+    Spending,
+    data_independent_cost,
+    spendings,
+)
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
@@ -100,6 +106,14 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, kind, normal):
     assert is_rounded(found)
 
 
+def many_draws(ledger, plan, noise, draws):
+    """What `release` draws, so often, without the words around it."""
+    terms = ScoredTerms(spendings(ledger.rounds), plan.delta, plan)
+    one = release(ledger, plan, RunKey.from_seed(5).rows(0, 1)).sanitized.epsilon
+    assert door._drawn(ledger, plan, RunKey.from_seed(5).rows(0, 1), terms) == one
+    return np.array([door._drawn(ledger, plan, noise, terms) for _ in range(draws)])
+
+
 @pytest.mark.parametrize(("delta", "draws"), [(0.2, 20_000), (1e-5, 4_000)])
 def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws):
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
@@ -107,7 +121,7 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws)
     epsilon, sd, shift = truth(ledger, plan)
     assert sd > 0.1
     noise = RunKey.from_seed(77).rows(0, 1)
-    found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
+    found = many_draws(ledger, plan, noise, draws)
     low = int(np.sum(found < epsilon))
     failure = delta / 10.0
     assert binom.sf(low - 1, draws, failure) > 1e-7  # at most δ' …
@@ -122,7 +136,7 @@ def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
     ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UNBIASED, delta=1e-5)
     epsilon, sd, _ = truth(ledger, plan)
     draws, noise = 10_000, RunKey.from_seed(78).rows(0, 1)
-    found = np.array([release(ledger, plan, noise).sanitized.epsilon for _ in range(draws)])
+    found = many_draws(ledger, plan, noise, draws)
     assert found.mean() == pytest.approx(epsilon + 5e-5, abs=5.3 * sd / math.sqrt(draws))
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
     inside = int(np.sum(np.abs(found - epsilon) < sd))

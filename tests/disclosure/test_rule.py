@@ -185,17 +185,19 @@ def secret_optimum(kind, mechanism, counts, orders, *, sigmas, shares):
     return min(found)
 
 
+PAPER = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+RULED = {
+    "small": (UPPER, MECHANISM, 200, 0.85, 0.3),
+    "small, unbiased": (UNBIASED, MECHANISM, 200, 0.85, 0.3),
+    "sure": (UPPER, PAPER, 640, 0.93, 0.3),
+    "unsure": (UPPER, PAPER, 2000, 0.65, 0.5),
+    "argmax": (UPPER, GNMax(500, 5, sigma2=60.0), 300, 0.8, 0.2),
+}
+
+
 @pytest.mark.parametrize(
-    ("mechanism", "queries", "agreement", "spread"),
-    [
-        (MECHANISM, 200, 0.85, 0.3),
-        (ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0), 640, 0.93, 0.3),
-        (ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0), 2000, 0.65, 0.5),
-        (GNMax(500, 5, sigma2=60.0), 300, 0.8, 0.2),
-    ],
-    ids=["small", "sure", "unsure", "argmax"],
+    ("kind", "mechanism", "queries", "agreement", "spread"), RULED.values(), ids=RULED
 )
-@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
 def test_the_rule_is_not_far_from_what_only_the_votes_could_tell(
     kind, mechanism, queries, agreement, spread
 ):

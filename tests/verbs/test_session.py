@@ -409,10 +409,15 @@ def test_a_session_stays_in_its_process():
         ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
         ({"threshold": 3}, UsageError, "gnmax takes no threshold"),
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` 3 is not"),
-        ({"normalise": True}, UsageError, "go with `label_names`"),
+        ({"normalise": True}, UsageError, "`normalise` goes with `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),
         ({"delta": 2.0}, ParameterError, "delta must be"),
         ({"mechanism": "open-vocabulary"}, UsageError, "knows no classes"),
+        (
+            {"mechanism": "open-vocabulary", "classes": None, "aliases": {"kitty": "cat"}},
+            UsageError,
+            "`aliases` could stand for",
+        ),
     ],
 )
 def test_what_cannot_be_opened_is_refused_and_leaves_nothing(given, error, text):

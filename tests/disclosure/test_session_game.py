@@ -1,0 +1,215 @@
+"""The rule of a session against the best adversary there is, solved without a sample.
+
+Whoever asks plays against the rule: each query's votes, on two ensembles that one record's teachers
+part, follow from the answers before. All that can come of it is computed by induction from the end
+(`audit.game`), and neither the δ of the rule nor the moment that it is proved by is exceeded.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import pate_cli as pate
+from audit.game import Game, Menu, two_class_law
+from graphs import Graph
+from laws import answers_law, gaussian_argmax_law
+from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.stopping import Beyond, log_growth
+from pate_cli.disclosure.session_terms import rule_fault
+from pate_cli.disclosure.stop_rule import StopRule
+
+DELTA = 0.01
+# At the threshold where answers tie; far above; passed by nearly all; where answers cost little.
+CONFIDENT = [
+    (8, {"threshold": 6.0, "sigma1": 4.0, "sigma2": 3.0}),
+    (8, {"threshold": 8.0, "sigma1": 4.0, "sigma2": 1.5}),
+    (6, {"threshold": 0.0, "sigma1": 6.0, "sigma2": 3.0}),
+    (6, {"threshold": 3.5, "sigma1": 4.0, "sigma2": 8.0}),
+    (4, {"threshold": 2.0, "sigma1": 2.0, "sigma2": 2.0}),
+    (6, {"threshold": 6.0, "sigma1": 6.0, "sigma2": 4.0, "teachers_per_record": 2}),
+    (6, {"threshold": 3.0, "sigma1": 8.0, "sigma2": 6.0, "teachers_per_record": 2}),
+]
+GNMAX = [
+    (4, {"sigma2": 3.0}),
+    (5, {"sigma2": 1.5}),
+    (4, {"sigma2": 6.0, "teachers_per_record": 2}),
+]
+
+
+def opened(mechanism, teachers, parameters, *, classes=2, **until):
+    return pate.Session(
+        teachers=teachers, classes=classes, mechanism=mechanism, delta=DELTA, record=False,
+        **(until or {"epsilon": 3.0}), **parameters,
+    )  # fmt: skip
+
+
+def game_of(session, mechanism, teachers, parameters):
+    return Game(*Menu.of(mechanism, teachers, parameters).laws, session.rule)
+
+
+def conversion(order, delta=DELTA):
+    return float(conversion_cost(np.array([order]), delta=delta)[0])
+
+
+@pytest.mark.parametrize(("teachers", "parameters"), CONFIDENT)
+def test_no_plan_gets_more_out_of_confident_than_its_rule_says(teachers, parameters):
+    session = opened("confident", teachers, parameters)
+    rule, game = session.rule, game_of(session, "confident", teachers, parameters)
+    assert game.delta(rule.epsilon / 2.0) > 0.0
+    assert game.delta(rule.epsilon) <= rule.delta
+    assert rule.beyond is not None
+    order = rule.beyond.order
+    proved = log_growth(session._mechanism.query_moments(order), asks=rule.asks, beyond=rule.beyond)
+    assert game.log_moment(order) <= proved
+    assert proved <= (order - 1.0) * (rule.epsilon - conversion(order)) * (1.0 + 1e-8)
+
+
+@pytest.mark.parametrize(("teachers", "parameters"), GNMAX)
+def test_no_plan_gets_more_out_of_gnmax_than_its_rule_says(teachers, parameters):
+    session = opened("gnmax", teachers, parameters)
+    rule, game = session.rule, game_of(session, "gnmax", teachers, parameters)
+    assert rule.beyond is None
+    assert game.delta(rule.epsilon / 2.0) > 0.0
+    assert game.delta(rule.epsilon) <= rule.delta
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("mechanism", ["gnmax", "confident"])
+def test_three_classes(mechanism, k):
+    parameters = {"sigma2": 3.0 * k, "teachers_per_record": k}
+    if mechanism == "confident":
+        parameters |= {"threshold": 3.0, "sigma1": 4.0 * k}
+    session = opened(mechanism, 4, parameters, classes=3)
+    graph = Graph.of(4, 3, missing=4, teachers_per_record=k)
+    law = three_class_law(graph.histograms, mechanism, parameters)
+    game = Game(law[graph.edges[:, 0]], law[graph.edges[:, 1]], session.rule)
+    rule = session.rule
+    if rule.beyond is not None:
+        c = rule.beyond.order - 1.0
+        claimed = rule.epsilon - conversion(rule.beyond.order)
+        assert game.log_moment(rule.beyond.order) <= c * claimed
+    some = game.some(every=7)
+    assert some.delta(rule.epsilon) <= rule.delta
+
+
+def three_class_law(histograms, mechanism, parameters):
+    passes = np.ones(len(histograms))
+    if mechanism == "confident":
+        passes = ndtr((histograms.max(axis=1) - parameters["threshold"]) / parameters["sigma1"])
+    return answers_law(passes, np.exp(gaussian_argmax_law(histograms, parameters["sigma2"])))
+
+
+def test_either_side_may_be_the_first():
+    """Menus hold every pair in both orders: a game is as good from either side."""
+    for k in (1, 2):
+        pairs = Menu.of("gnmax", 4, {"sigma2": 3.0, "teachers_per_record": k}).pairs
+        listed = {tuple(pair.ravel()) for pair in pairs}
+        assert listed == {tuple(pair[::-1].ravel()) for pair in pairs}
+        graph = Graph.of(4, 2, missing=4, teachers_per_record=k)
+        assert len(listed) == len(pairs) == len(graph.edges)
+
+
+# What a union costs.
+
+
+def test_a_union_that_nobody_pays_for_is_seen_through():
+    """Each half of the rule alone costs the target, and both together cost more, by the game."""
+    parameters = {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0}
+    session = pate.Session(
+        teachers=8, classes=2, epsilon=3.0, delta=0.1, record=False, **parameters
+    )
+    rule, menu = session.rule, Menu.of("confident", 8, parameters)
+    order = rule.beyond.order
+    claimed = (order - 1.0) * (rule.epsilon - conversion(order, 0.1))
+    x, y = rule.beyond.test_cost, rule.beyond.answer_cost
+    whole = Beyond(order, x, y, claimed / (order - 1.0))
+    union = StopRule(rule.epsilon, 0.1, rule.asks, whole)
+    assert rule_fault(rule, session._mechanism) is None
+    assert "with what lies beyond" in rule_fault(union, session._mechanism)
+    kept, exceeded = (Game(*menu.laws, each).log_moment(order) for each in (rule, union))
+    assert kept <= claimed < exceeded
+    # Neither half is to blame.
+    assert Game(*menu.laws, StopRule(rule.epsilon, 0.1, rule.asks)).log_moment(order) <= claimed
+    assert Game(*menu.laws, StopRule(rule.epsilon, 0.1, 1, whole)).log_moment(order) <= claimed
+
+
+def test_a_rule_that_forgets_answers_is_seen_through():
+    teachers, parameters = CONFIDENT[0]
+    session = opened("confident", teachers, parameters)
+
+    class Forgetful(StopRule):
+        def left(self, asked, answers):
+            return super().left(asked, 0)
+
+    rule = session.rule
+    forgetful = Forgetful(rule.epsilon, rule.delta, rule.asks, rule.beyond)
+    game = Game(*Menu.of("confident", teachers, parameters).laws, forgetful)
+    order = rule.beyond.order
+    assert game.log_moment(order) > (order - 1.0) * (rule.epsilon - conversion(order))
+
+
+# The game itself.
+
+
+@pytest.mark.parametrize("rule", [StopRule(1.0, 0.1, 3), StopRule(1.0, 0.1, 1, Beyond(2, 1, 2, 4))])
+def test_the_game_is_what_all_plans_come_to(rule):
+    """Every plan of a small menu, transcript by transcript."""
+    rng = np.random.default_rng(3)
+    one, other = rng.dirichlet(np.ones(3), size=(2, 2))
+    game = Game(one, other, rule)
+    epsilon, order = 0.4, 2.5
+
+    def best(asked, answers, p, q, worth):
+        """The same by recursion over the chances themselves."""
+        if rule.left(asked, answers) <= 0:
+            return worth(p, q)
+        found = [
+            sum(
+                best(asked + 1, answers + (o > 0), p * one[pair, o], q * other[pair, o], worth)
+                for o in range(3)
+            )
+            for pair in range(len(one))
+        ]
+        return max(*found, worth(p, q))
+
+    def stick(p, q):
+        return max(p - math.exp(epsilon) * q, 0.0)
+
+    def moment(p, q):
+        return p**order * q ** (1.0 - order)
+
+    assert game.log_moment(order) == pytest.approx(math.log(best(0, 0, 1.0, 1.0, moment)))
+    exact = best(0, 0, 1.0, 1.0, stick)
+    assert exact - 1e-12 <= game.delta(epsilon) <= exact + 4e-4
+
+
+def test_a_plan_comes_to_its_delta():
+    """Played out over all transcripts."""
+    parameters = {"threshold": 3.0, "sigma1": 2.0, "sigma2": 2.0}
+    menu = Menu.of("confident", 4, parameters)
+    game = Game(*menu.laws, StopRule(1.0, 0.1, 3))
+    epsilon = 1.0
+    plan = game.plan(epsilon)
+    total = 0.0
+    for outcomes in product(range(3), repeat=3):
+        p = q = 1.0
+        for asked, outcome in enumerate(outcomes):
+            answers = sum(o > 0 for o in outcomes[:asked])
+            (move,) = plan.move(asked, answers, np.log([q / p]))
+            p, q = p * menu.laws[0][move, outcome], q * menu.laws[1][move, outcome]
+        total += max(p - math.exp(epsilon) * q, 0.0)
+    assert total == pytest.approx(game.delta(epsilon), abs=5e-4)
+    assert total <= game.delta(epsilon) + 1e-12
+
+
+def test_laws_of_two_classes_are_those_of_quadrature():
+    parameters = {"threshold": 3.0, "sigma1": 2.0, "sigma2": 1.3}
+    histograms = np.array([[4, 0], [2, 2], [0, 3], [0, 0]])
+    for mechanism in ("gnmax", "confident"):
+        found = two_class_law(histograms, mechanism, parameters)
+        assert found == pytest.approx(three_class_law(histograms, mechanism, parameters), abs=1e-10)

@@ -19,12 +19,21 @@ import pyarrow.parquet as pq
 
 import pate_cli
 from fuzz.damage import checksum
+from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record import (
+    Outcome,
+    RowsAsked,
+    Run,
+    RunKind,
+    SessionSettings,
+    SpendRecord,
+)
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.stop_rule import StopRule
 
 MARK = 47_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -172,6 +181,7 @@ def record() -> SpendRecord:
     asked = RowsAsked(_MECHANISM, 100, 50, "a" * 32)
     stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
+    rule = StopRule(1.5, 1e-5, 60, Beyond(8.0, 1e-4, 0.01, 0.5))
     return SpendRecord(
         (
             Run(
@@ -188,6 +198,11 @@ def record() -> SpendRecord:
                 epsilon=1.0, delta=1e-6, refusal_epsilon=0.1,
             ),
             Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
+            Run(
+                id="f" * 32, kind=RunKind.SESSION, epsilon=1.5, delta=1e-5, answers=2,
+                asked=RowsAsked(_MECHANISM, 7, 7, rule=rule),
+                session=SessionSettings(1.6, 90, "0" * 64), **ended,
+            ),
             Run(
                 id=stated.digest, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=_TIME,
                 epsilon=0.7, delta=1e-5, external=stated,

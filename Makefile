@@ -19,7 +19,13 @@ demo: $(STAMP)
 	$(BIN)/pate demo .demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest --quiet -n 3 --dist worksteal tests
+
+# With every case of what `make test` takes a slice of.
+.PHONY: test-all
+
+test-all: $(STAMP)
+	PATE_EVERY=1 $(BIN)/python -m pytest --quiet -n 3 --dist worksteal tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,20 @@
+"""Cases of which the suite takes some, and `make test-all` every one."""
+
+from __future__ import annotations
+
+import os
+
+EVERY = bool(os.environ.get("PATE_EVERY"))
+
+
+def some(cases, nth):
+    """Every so manyth of them, the first one included; all where all are wanted."""
+    cases = list(cases)
+    return cases if EVERY else cases[::nth]
+
+
+def chosen(cases, names):
+    """Those of these names; all where all are wanted."""
+    missing = set(names) - set(cases)
+    assert not missing, missing
+    return list(cases) if EVERY else [name for name in cases if name in names]

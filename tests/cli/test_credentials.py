@@ -52,6 +52,7 @@ INSTEAD = {
             ("--aliases", ("--label-names", "ant,bee,cow,dog", *SHARES)),
         )
     },
+    "session --aliases": ("--label-names", "ant,bee,cow,dog"),
     "tune --aliases": ("--label-names", "ant,bee,cow,dog", *TARGET, *SHARES),
 }
 # The content of a file that is there; votes do for whatever is not here.

@@ -30,7 +30,7 @@ import numpy as np
 import pate_cli as pate
 from floors import FLOORS
 from pate_cli.cli import help  # noqa: A004 - the panels
-from pate_cli.cli.app import app
+from pate_cli.cli.commands import COMMANDS, function_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pate_cli"
@@ -267,12 +267,13 @@ def _shortened(lines: list[str]) -> Iterator[str]:
 def reference() -> str:
     """Every command with every option."""
     out = []
-    for command in app.registered_commands:
-        entries = list(_entries(command.callback))
+    for name in COMMANDS:
+        function = function_of(name)
+        entries = list(_entries(function))
         arguments = [entry.spelling for entry in entries if entry.panel is None]
-        usage = " ".join(["pate", command.name or "", *arguments, "[OPTIONS]"])
-        out += [f"## pate {command.name}", "", f"`{usage}`", ""]
-        out += [*_paragraphs(inspect.getdoc(command.callback)), "```text"]
+        usage = " ".join(["pate", name, *arguments, "[OPTIONS]"])
+        out += [f"## pate {name}", "", f"`{usage}`", ""]
+        out += [*_paragraphs(inspect.getdoc(function)), "```text"]
         for panel in (None, *help.PANELS):
             inside = [entry for entry in entries if entry.panel == panel]
             out += ["", f"{panel}:"] if inside and panel else []

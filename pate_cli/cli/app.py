@@ -6,22 +6,14 @@ import errno
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from pate_cli.cli.aggregate import aggregate
-from pate_cli.cli.cost import cost
-from pate_cli.cli.demo import demo
-from pate_cli.cli.explain import explain
+from pate_cli.cli.commands import COMMANDS, function_of
 from pate_cli.cli.help import PanelledCommand, asks_for_help
-from pate_cli.cli.options import flagged
-from pate_cli.cli.plan import plan
-from pate_cli.cli.release import release
-from pate_cli.cli.session import session
-from pate_cli.cli.smooth_sensitivity import smooth_sensitivity
-from pate_cli.cli.spent import spent
 from pate_cli.cli.terminal import (
     command,
     interruptible,
@@ -30,8 +22,6 @@ from pate_cli.cli.terminal import (
     say,
     what_was_released,
 )
-from pate_cli.cli.tune import tune
-from pate_cli.cli.verify import verify
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.core.version import __version__
 from pate_cli.files.addresses import public_name
@@ -53,8 +43,40 @@ _HOUSE_STYLE = (
 )
 
 
+class _Imported(Mapping[str, Any]):
+    """Commands by name; one is imported when it is asked for, and no other."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __getitem__(self, name: str) -> Any:
+        told = COMMANDS[name]
+        if name not in self._built:
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(
+                name, cls=PanelledCommand, short_help=told, no_args_is_help=name != "demo"
+            )(function_of(name))
+            self._built[name] = typer.main.get_command(alone)
+        return self._built[name]
+
+
 class _Commands(TyperGroup):
     """The one catch site: a domain error is one line on stderr and its documented exit code."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = _Imported()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Commands and what each is for, without importing one."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *args: Any, **rest: Any) -> Any:
         with command(), interruptible(SystemExit):
@@ -91,7 +113,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(flagged(str(error)) + notes_of(error))
+            say(_flagged(str(error)) + notes_of(error))
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -109,8 +131,15 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
-            say(flagged(line) + notes_of(error))
+            say(_flagged(line) + notes_of(error))
             raise typer.Exit(code) from None
+
+
+def _flagged(line: str) -> str:
+    # Of what no command imported none can be meant.
+    from pate_cli.cli.options import flagged
+
+    return flagged(line)
 
 
 def _misuse(error: Exception) -> str | None:
@@ -184,21 +213,3 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-for _name, _command, _told in (
-    ("aggregate", aggregate, "Votes in; labels and report out."),
-    ("session", session, "Ask as you go: votes and labels as JSON lines."),
-    ("plan", plan, "Before the first vote: how many answers, with how many teachers."),
-    ("tune", tune, "Which settings reach a target or a number of answers."),
-    ("release", release, "One report for several runs: ledgers, reports, records."),
-    ("spent", spent, "All runs of a record, and what they cost together."),
-    ("explain", explain, "A report in plain words."),
-    ("verify", verify, "Every number of a report again, and its labels."),
-    ("cost", cost, "What the votes cost. Not for publishing."),
-    ("smooth-sensitivity", smooth_sensitivity, "How much one teacher could change that cost."),
-):
-    app.command(_name, cls=PanelledCommand, short_help=_told, no_args_is_help=True)(_command)
-app.command("demo", cls=PanelledCommand, short_help="Labels from real votes that come with it.")(
-    demo
-)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from pate_cli.cli import terminal
+from pate_cli.cli.commands import COMMANDS, function_of
 from pate_cli.cli.help import (
     ACCOUNT,
     EPSILON,
@@ -69,8 +70,20 @@ if TYPE_CHECKING:
 
 # Seconds that need no word.
 _PATIENCE = 10.0
-# The flag of every parameter, filled as commands are defined; predictions come in a file.
-_FLAGS = {"predictions": "--student", "record": "--spend"}
+
+
+class _Flags(dict[str, str]):
+    """The flag of every parameter, filled as commands are imported."""
+
+    def __missing__(self, name: str) -> str:
+        """Its flag in a command that was not called; a KeyError if none has it."""
+        for command in COMMANDS:
+            function_of(command)
+        return {**self}[name]
+
+
+# Predictions come in a file.
+_FLAGS = _Flags({"predictions": "--student", "record": "--spend"})
 
 
 class Without:
@@ -349,7 +362,14 @@ class VoteOptions:
 
 def flagged(message: str) -> str:
     """A message of the library, whose parameters stand in backticks, with flags for them."""
-    return re.sub(r"`(\w+)`", lambda name: _FLAGS.get(name[1], name[0]), message)
+
+    def flag(name: re.Match[str]) -> str:
+        try:
+            return _FLAGS[name[1]]
+        except KeyError:
+            return name[0]
+
+    return re.sub(r"`(\w+)`", flag, message)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pate_cli as pate_library
-from pate_cli.cli import app, terminal
+from pate_cli.cli import app, commands, terminal
 from pate_cli.core import errors
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from slices import some
@@ -127,7 +127,7 @@ def takes_text(kind):
     return kind in (str, Path) or any(map(takes_text, get_args(kind)))
 
 
-CALLBACKS = {found.name: found.callback for found in app.app.registered_commands}
+CALLBACKS = {name: commands.function_of(name) for name in commands.COMMANDS}
 PLACES = [
     Place(command, name, flag)
     for command, callback in CALLBACKS.items()

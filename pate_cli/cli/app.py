@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from pate_cli.cli.commands import COMMANDS, function_of
 from pate_cli.cli.help import PanelledCommand, asks_for_help
+from pate_cli.cli.start import put_off, quickly
 from pate_cli.cli.terminal import (
     command,
     interruptible,
@@ -58,11 +59,14 @@ class _Imported(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         told = COMMANDS[name]
         if name not in self._built:
+            function = function_of(name)
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
             alone.command(
                 name, cls=PanelledCommand, short_help=told, no_args_is_help=name != "demo"
-            )(function_of(name))
-            self._built[name] = typer.main.get_command(alone)
+            )(function)
+            built = typer.main.get_command(alone)
+            built.__dict__["kinds"] = function.__annotations__
+            self._built[name] = built
         return self._built[name]
 
 
@@ -72,6 +76,10 @@ class _Commands(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = _Imported()
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Of which only what is said is read."""
+        return quickly(super().get_params(ctx), {})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Commands and what each is for, without importing one."""
@@ -111,6 +119,7 @@ class _Commands(TyperGroup):
 
     def _caught(self, ctx: Any) -> Any:
         try:
+            put_off()
             return super().invoke(ctx)
         except PateError as error:
             say(_flagged(str(error)) + notes_of(error))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from typer.core import TyperCommand
+
+from pate_cli.cli.start import quickly
 
 GOAL: Final = "Goal"
 EVERYDAY: Final = "Everyday"
@@ -39,7 +42,17 @@ def asks_for_help(words: Sequence[str]) -> bool:
 
 
 class PanelledCommand(TyperCommand):
-    """A command that shows its options by panels."""
+    """A command that shows its options by panels.
+
+    Attributes:
+        kinds: what its parameters are annotated with.
+    """
+
+    kinds: Mapping[str, Any] = MappingProxyType({})
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Of which only what is said is read."""
+        return quickly(super().get_params(ctx), self.kinds)
 
     def help_for(self, ctx: Any, words: Sequence[str]) -> str:
         """Its help, with the rare panels if these words ask for them."""

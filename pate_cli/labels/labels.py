@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.arrow import column_of, texts_at, with_gaps
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import UNDECIDED, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat, LabelsAs
@@ -643,13 +644,14 @@ def _arrow(
         kind = schema.field("query_id").type
         said = form.arrays(numbers.astype(np.int8, copy=False), codes)
         return pa.Table.from_arrays([pa.array(form.ids(ids), kind), *said], schema=schema)
-    labels = pa.array(numbers, mask=numbers == NO_LABEL)
+    labels = with_gaps(numbers, numbers == NO_LABEL)
     if names is not None:
         labels = pa.DictionaryArray.from_arrays(labels, pa.array(names, pa.string()))
+    whole = isinstance(ids, np.ndarray) and ids.dtype == np.int64
     columns = [
-        pa.array(ids, schema.field("query_id").type),
+        column_of(ids) if whole else pa.array(ids, schema.field("query_id").type),
         labels,
-        pa.DictionaryArray.from_arrays(codes, pa.array(SOURCES)).dictionary_decode(),
+        texts_at(SOURCES, codes),
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 

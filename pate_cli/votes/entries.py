@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.arrow import compute, values_of
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
 from pate_cli.votes.columns import is_text, is_view
@@ -46,9 +46,8 @@ def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         column = column.cast(pa.int8())
     column = decoded(column)
     if not column.null_count:
-        return column.to_numpy(zero_copy_only=False), None
-    absent: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
-    return column.fill_null(0).to_numpy(zero_copy_only=False), absent
+        return values_of(column), None
+    return values_of(column.fill_null(0)), values_of(column.is_null())
 
 
 def in_words(column: Any) -> Any:
@@ -62,7 +61,7 @@ def named(column: Any, matching: Matching) -> Any:
         return named(column.dictionary, matching).take(column.indices)
     column = without_views(column)
     if matching.plain:
-        return pc.index_in(column, value_set=pa.array(matching.names, type=column.type))
+        return compute().index_in(column, value_set=pa.array(matching.names, type=column.type))
     encoded = column.dictionary_encode()
     places = matching.places(_plain_texts(encoded.dictionary))
     return pa.array(places, mask=places == ABSENT).take(encoded.indices)
@@ -70,7 +69,7 @@ def named(column: Any, matching: Matching) -> Any:
 
 def texts_said(column: Any) -> Said:
     """Return the distinct texts of an Arrow column of them, and how many entries are each."""
-    values, counts = pc.value_counts(without_views(decoded(column))).flatten()
+    values, counts = compute().value_counts(without_views(decoded(column))).flatten()
     return _plain_texts(values), counts.to_numpy()
 
 
@@ -140,7 +139,7 @@ def from_lists(
     if column.null_count:
         gone = column.is_null().to_numpy(zero_copy_only=False)
         raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
-    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    lengths = compute().list_value_length(column).to_numpy(zero_copy_only=False)
     flat, gaps = votes_of(column.flatten(), matching)
     unusual = lengths != width
     if width and not unusual.any():
@@ -210,7 +209,11 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         raw = column.cast(pa.large_binary()).to_pylist()
         at = next((i for i, text in enumerate(raw) if not _decodes(text)), 0)
         raise VoteError(f"{where.at(row + at)} has an id that is not UTF-8 text") from error
-    long = pc.greater(pc.binary_length(column), _LONGEST_ID).to_numpy(zero_copy_only=False)
+    long = (
+        compute()
+        .greater(compute().binary_length(column), _LONGEST_ID)
+        .to_numpy(zero_copy_only=False)
+    )
     if long.any():
         raise VoteError(
             f"{where.at(first_bad(long, row))} has an id of more than {_LONGEST_ID >> 10} kB; "

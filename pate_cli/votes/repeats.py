@@ -16,9 +16,9 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import QUERY
 
@@ -60,7 +60,11 @@ def _ascending(pieces: Iterable[Any]) -> bool:
     last: list[Any] = []
     for ids in pieces:
         joined = pa.concat_arrays([*last, ids])
-        if not pc.all(pc.greater(joined.slice(1), joined.slice(0, len(joined) - 1))).as_py():
+        if (
+            not compute()
+            .all(compute().greater(joined.slice(1), joined.slice(0, len(joined) - 1)))
+            .as_py()
+        ):
             return False
         last = [ids.slice(len(ids) - 1)]
     return True
@@ -82,7 +86,7 @@ def _portions(pieces: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
 def _among(pieces: list[Any]) -> int | None:
     """Return the first repeat of a few ids, rows counted from the first of them."""
     ids = pa.concat_arrays(pieces)
-    if pc.count_distinct(ids).as_py() == len(ids):
+    if compute().count_distinct(ids).as_py() == len(ids):
         return None
     codes = ids.dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)

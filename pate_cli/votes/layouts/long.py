@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts, row_width
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import VoteBatch
@@ -170,21 +170,21 @@ class _Distinct:
 
     def learn(self, column: Any) -> None:
         """Add the ids not seen before."""
-        distinct = pc.unique(column)
+        distinct = compute().unique(column)
         if self.ids is None:
             self.ids = distinct
             return
-        new = distinct.filter(pc.invert(pc.is_in(distinct, value_set=self.ids)))
+        new = distinct.filter(compute().invert(compute().is_in(distinct, value_set=self.ids)))
         if len(new):
             self.ids = pa.concat_arrays([self.ids, new])
 
     def sort(self) -> None:
         """Order the ids by value: numbers, or strings by code points."""
-        self.ids = self.ids.take(pc.array_sort_indices(self.ids))
+        self.ids = self.ids.take(compute().array_sort_indices(self.ids))
 
     def places(self, column: Any) -> Ints:
         """Return each id's place among the known ones."""
-        found = pc.index_in(column, value_set=self.ids)
+        found = compute().index_in(column, value_set=self.ids)
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
@@ -322,7 +322,7 @@ def _list(asked: QueryList | None) -> str:
 
 def _refuse_others(ids: Any, listed: Any, row: int, where: Where, what: str) -> None:
     """VoteError at the first vote on a query, or of a teacher, that is not listed."""
-    known = pc.is_in(ids, value_set=listed).to_numpy(zero_copy_only=False)
+    known = compute().is_in(ids, value_set=listed).to_numpy(zero_copy_only=False)
     if not known.all():
         raise VoteError(f"{where.at(first_bad(~known, row))} is a vote {what}")
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pate_cli.core.arrays import DENSE_CLASSES, Ints, SparseCounts
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import ReadFrom, VoteBatch, row_numbers
@@ -139,7 +139,7 @@ class SparseLayout(ReadFrom[VoteTable]):
         if column.null_count:
             gone = column.is_null().to_numpy(zero_copy_only=False)
             raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        lengths = compute().list_value_length(column).to_numpy(zero_copy_only=False)
         flat, gaps = numbers(column.flatten())
         if gaps is not None:
             at = np.searchsorted(np.cumsum(lengths), np.flatnonzero(gaps)[0], side="right")

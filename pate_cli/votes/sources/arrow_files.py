@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import is_text, is_view
 from pate_cli.votes.entries import decoded, without_views
@@ -89,8 +89,8 @@ def _texts_of(column: Any) -> int:
     """Bytes of the texts of a dictionary once each stands where it belongs; 0 of other columns."""
     if not (pa.types.is_dictionary(column.type) and is_text(column.type)):
         return 0
-    lengths = pc.binary_length(without_views(column.dictionary)).cast(pa.int64())
-    return pc.sum(lengths.take(column.indices)).as_py() or 0
+    lengths = compute().binary_length(without_views(column.dictionary)).cast(pa.int64())
+    return compute().sum(lengths.take(column.indices)).as_py() or 0
 
 
 def _opened(source: Any) -> Any:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER, is_text
 from pate_cli.votes.sources import arrow_files, delimited, json_lines
@@ -128,6 +128,6 @@ def _group_rows(batch: Any, entries: int) -> int:
     width = 1 if not batch.num_columns else 0
     for column in batch.slice(0, 1).columns:
         while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-            column = pc.list_flatten(column)
+            column = compute().list_flatten(column)
         width += max(1, len(column))
     return max(1, entries // width, min(_WIDE_ROWS, _WIDE_ENTRIES // width))

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
 from pate_cli.votes.sources.formats import SourceFile
@@ -168,7 +168,7 @@ class _ColumnValues:
             self.numbers = self.numbers or self.whole
         if self.whole:
             return
-        fits = pc.match_substring_regex(values, _NUMBER).to_numpy(zero_copy_only=False)
+        fits = compute().match_substring_regex(values, _NUMBER).to_numpy(zero_copy_only=False)
         self.numbers = self.numbers or bool(fits.any())
         if not fits.all() and self.odd_row is None:
             self.number = False
@@ -186,7 +186,7 @@ class _ColumnValues:
 
 
 def _all_whole(values: Any) -> bool:
-    if not pc.all(pc.match_substring_regex(values, _WHOLE)).as_py():
+    if not compute().all(compute().match_substring_regex(values, _WHOLE)).as_py():
         return False
     try:
         values.cast(pa.int64())
@@ -205,8 +205,8 @@ def _settle(sheet: _Sheet, seen: dict[str, _ColumnValues]) -> None:
     columns = [seen.setdefault(name, _ColumnValues(name)) for name in sheet.names]
     for row, batch in _rows(sheet, dict.fromkeys(sheet.names, _TEXT)):
         for column, values in zip(columns, batch.columns, strict=True):
-            broken = pc.match_substring_regex(values.dictionary, _BROKEN_LINE)
-            if pc.any(broken).as_py():
+            broken = compute().match_substring_regex(values.dictionary, _BROKEN_LINE)
+            if compute().any(broken).as_py():
                 at = row + _first(values, broken.to_numpy(zero_copy_only=False))
                 raise VoteError(
                     f"{sheet.part.name}: row {at} has a quoted field that goes on in the next "

@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.checks import Where
@@ -113,7 +113,7 @@ class FilePiece:
             column = next(batches).column(0)
             while not pa.types.is_dictionary(column.type):
                 column = column.flatten()
-            return pc.max(pc.binary_length(column.dictionary)).as_py()
+            return compute().max(compute().binary_length(column.dictionary)).as_py()
 
         with readable(self.file.name):
             texts = [chunk for chunk in chunks if chunk.text]

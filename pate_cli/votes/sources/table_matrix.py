@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from pate_cli.core.arrays import Ints
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import Ids, Where
@@ -133,7 +132,7 @@ def open_matrix(
     if table.columns.is_list:
         refuse_long_lists(table, MOST_ENTRIES)
         _, batch = next(table.batches(1, table.columns.votes, 0, 1))
-        length = pc.list_value_length(batch.column(0))[0].as_py()
+        length = compute().list_value_length(batch.column(0))[0].as_py()
         if length is None:
             raise VoteError(f"{table.where.at(0)} has a null instead of a list")
         width = int(length)

@@ -1,0 +1,60 @@
+"""Numbers from Arrow's arrays to numpy's and back, and what Arrow computes.
+
+pyarrow's own ways import pandas wherever it is installed, which takes as long as a whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def compute() -> Any:
+    """`pyarrow.compute`, which is long to import and wanted for some files only."""
+    import pyarrow.compute
+
+    return pyarrow.compute
+
+
+def values_of(column: Any) -> NDArray[Any]:
+    """Return an Arrow array of numbers or bools without nulls; a view where there can be one."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        size = (column.offset + len(column) + 7) // 8
+        packed = np.frombuffer(column.buffers()[1] or b"", np.uint8, count=size)
+        bits = np.unpackbits(packed, bitorder="little")
+        return bits[column.offset : column.offset + len(column)].view(np.bool_)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.from_dlpack(column)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def column_of(values: NDArray[Any], kind: Any = None) -> Any:
+    """Return numbers as an Arrow array without nulls, of a type as wide as they are."""
+    kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
+    return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
+    """Return some of a few texts, by their places, as an Arrow array."""
+    raw = [text.encode() for text in texts]
+    lengths = np.array([len(text) for text in raw])
+    width = int(lengths.max())
+    letters = np.frombuffer(b"".join(text.ljust(width) for text in raw), np.uint8)
+    taken = lengths[places]
+    ends = np.concatenate([[0], np.cumsum(taken)]).astype(np.int32)
+    said = letters.reshape(-1, width)[places][np.arange(width) < taken[:, None]]
+    return pa.StringArray.from_buffers(places.size, pa.py_buffer(ends), pa.py_buffer(said))
+
+
+def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> Any:
+    """Return numbers as an Arrow array, null where there are gaps."""
+    valid = pa.py_buffer(np.packbits(~gaps, bitorder="little"))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(np.ascontiguousarray(values))])

@@ -12,7 +12,6 @@ from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
-from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
 from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
 from pate_cli.accounting.rival_columns import RivalColumns
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
@@ -383,6 +382,8 @@ class ConfidentGNMax(ScoredMechanism):
                 sigma_threshold=self.sigma1,
             )
         if not self.real_scores:
+            from pate_cli.accounting.gaussian.tied import tied_rdp
+
             return tied_rdp(
                 states[:, 1:],
                 teachers=self.most_votes,
@@ -418,6 +419,8 @@ class ConfidentGNMax(ScoredMechanism):
         """As GNMax, and what ties the argmax to the test."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
+            from pate_cli.accounting.gaussian.tied import check_tied_size
+
             check_tied_size(
                 teachers=self.most_votes, classes=self.classes, sigma=self.sigma2, order=order
             )
@@ -431,6 +434,8 @@ class ConfidentGNMax(ScoredMechanism):
         """As GNMax, or that of the tie."""
         if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
+        from pate_cli.accounting.gaussian.tied import tied_seconds
+
         return tied_seconds(
             rows=rows,
             classes=self.classes,

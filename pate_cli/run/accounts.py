@@ -41,7 +41,6 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.planning.outlook import forecast
 from pate_cli.run.passes import Passes, TallyCells, nothing_seen
 from pate_cli.votes import Group, VoteBatch
 from pate_cli.votes.vote_file import PLAIN, Facts
@@ -397,6 +396,8 @@ class TargetAccount(PublicAccount):
         return replace(price, target=outlook)
 
     def _chances(self, queries: int) -> Mapping[str, Any]:
+        from pate_cli.planning.outlook import forecast
+
         found = forecast(self._scored, self.plan, bound=self._bound, queries=queries)
         return found.named()
 

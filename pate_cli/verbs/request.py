@@ -15,13 +15,11 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
-from pate_cli.disclosure.rule import check_given, choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
@@ -117,6 +115,8 @@ class Request:
 
         Rows are those of whole queries.
         """
+        from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
+
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
         if isinstance(choice, MechanismChoice) and choice.left_open:
@@ -190,6 +190,8 @@ class Request:
             return PublicAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )
+        from pate_cli.disclosure.rule import choose_plan
+
         plan = choose_plan(
             kind,
             mechanism=scored,
@@ -296,6 +298,8 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
     release = (asked["order"], asked["beta"], asked["sigma_release"])
     if release != (None, None, None):
+        from pate_cli.disclosure.rule import check_given
+
         order, beta, sigma = release
         check_given(ReleaseKind.UPPER, delta=asked["delta"], order=order, beta=beta, sigma=sigma)
     if asked["seed"] is not None:

@@ -13,9 +13,6 @@ from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix
 from pate_cli.votes.layouts.counts import CountsLayout
 from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.layouts.labels import LabelsLayout
-from pate_cli.votes.layouts.multilabel import MultilabelLayout
-from pate_cli.votes.layouts.scores import ScoresLayout
 from pate_cli.votes.pooled import pooled
 from pate_cli.votes.reading import Reading, batch_size
 from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
@@ -59,21 +56,27 @@ def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
     if layout is None:
         raise ParameterError("an array of three sides needs its `layout`")
     if layout.multilabel:
+        from pate_cli.votes.layouts.multilabel import MultilabelLayout
+
         return MultilabelLayout.file(array, reading, layout)
+    from pate_cli.votes.layouts.scores import ScoresLayout
+
     return ScoresLayout.file(array, reading, layout)
 
 
 def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     # These import pyarrow, which takes a tenth of a second: arrays do without.
-    from pate_cli.votes.layouts.long import LongLayout
-    from pate_cli.votes.layouts.sparse import SparseLayout
     from pate_cli.votes.sources.table_matrix import open_matrix
 
     columns = table.columns
     if columns.layout is Layout.LONG:
+        from pate_cli.votes.layouts.long import LongLayout
+
         return LongLayout.file(table, reading)
     reading.refuse_list(table.where.name)
     if columns.layout is Layout.SPARSE:
+        from pate_cli.votes.layouts.sparse import SparseLayout
+
         return SparseLayout.file(table, reading)
     matrix = open_matrix(
         table,
@@ -97,11 +100,15 @@ def _of_matrix(matrix: NpyMatrix | TableMatrix, reading: Reading, layout: Layout
     if layout is Layout.COUNTS:
         return CountsLayout.file(matrix, reading)
     if layout is Layout.MULTILABEL_COUNTS:
+        from pate_cli.votes.layouts.multilabel import MultilabelLayout
+
         return MultilabelLayout.file(matrix, reading, layout)
     if reading.any_name:
         size = batch_size(matrix.width)
         reading = reading.heard(matrix.texts_said(size, matrix.rows) if matrix.texts else ())
         matrix = replace(matrix, matching=reading.matching)
+    from pate_cli.votes.layouts.labels import LabelsLayout
+
     return LabelsLayout.file(matrix, reading, layout)
 
 

@@ -38,7 +38,9 @@ def values_of(column: Any) -> NDArray[Any]:
 def column_of(values: NDArray[Any], kind: Any = None) -> Any:
     """Return numbers as an Arrow array without nulls, of a type as wide as they are."""
     kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
-    return pa.Array.from_buffers(kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(
+        kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
@@ -57,4 +59,6 @@ def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> Any:
     """Return numbers as an Arrow array, null where there are gaps."""
     valid = pa.py_buffer(np.packbits(~gaps, bitorder="little"))
     kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(
+        kind, values.size, [valid, pa.py_buffer(np.ascontiguousarray(values))]
+    )

@@ -173,16 +173,27 @@ class WorstCurve:
         conversion = conversion_cost(orders, delta=delta)
 
         def epsilon(at: int) -> float:
-            self._charge(at)
             return charged[at] + float(beside[at] + conversion[at])
 
-        centre = int(np.argmin(orders * self.mu_squared / np.pi + beside + conversion))
-        self._charge(centre)
-        slope = charged[centre] / float(orders[centre])
-        centre = int(np.argmin(orders * slope + beside + conversion))
-        self._charge(centre - 1, centre, centre + 1)  # at once, which is quicker
+        def best_if(slope: float) -> int:
+            centre = int(np.argmin(orders * slope + beside + conversion))
+            self._charge(centre - 1, centre, centre + 1)  # at once, which is quicker
+            return centre
+
+        guess = sum(
+            each.mechanism.usual_slope(queries=each.queries, answers=each.max_answers)
+            for each in self._spent
+        )
+        centre = best_if(guess)
+        beyond = [at for at in (centre - 1, centre + 1) if at in charged]
+        if any(epsilon(at) < epsilon(centre) for at in beyond):
+            centre = best_if(charged[centre] / float(orders[centre]))
         for step in (1, -1):
-            while 0 <= centre + step < orders.size and epsilon(centre + step) < epsilon(centre):
+            while 0 <= centre + step < orders.size:
+                if centre + step not in charged:
+                    self._charge(centre + step, centre + 2 * step)
+                if epsilon(centre + step) >= epsilon(centre):
+                    break
                 centre += step
         return centre
 

@@ -379,6 +379,10 @@ class ScoredMechanism(Mechanism):
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
 
+    def usual_slope(self, *, queries: int, answers: int) -> float:
+        """About what `worst_rdp` is per unit of λ: where to look for the best order, no bound."""
+        return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
+
     def vote_states(self, counts: Histograms) -> Ints:
         """What the conditional bound looks at in each query, [queries, numbers].
 

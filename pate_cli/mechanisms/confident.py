@@ -529,6 +529,10 @@ class ConfidentGNMax(ScoredMechanism):
         looks = Gaussian(queries, self.sigma1 / self.teachers_per_record)
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
+    def usual_slope(self, *, queries: int, answers: int) -> float:
+        """No votes make both the test and the argmax dear; about half is what remains."""
+        return super().usual_slope(queries=queries, answers=answers) / 2.0
+
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ² = k²(k1/σ1² + 2 k2/σ2²)."""
         selecting = self.teachers_per_record * np.sqrt(queries) / self.sigma1

@@ -58,8 +58,8 @@ class Outcomes(NamedTuple):
     gradients: Floats
     hessians: Floats
 
-    def take(self, cells: NDArray[np.bool_]) -> Outcomes:
-        """Some of the cells."""
+    def take(self, cells: NDArray[np.intp]) -> Outcomes:
+        """Some of the cells, perhaps several times."""
         return Outcomes(*(part[..., cells] for part in self))
 
 
@@ -102,7 +102,7 @@ class _Ball(NamedTuple):
 
 
 def _ball(
-    before: Outcomes, after: Outcomes, *, shift: float, half: float | Floats, order: float
+    before: Outcomes, after: Outcomes, *, shift: float, half: float | Floats, order: float | Floats
 ) -> _Ball:
     c = order - 1.0
     radius = half * np.sqrt(before.gradients.shape[1])
@@ -158,7 +158,9 @@ def _hessian_error(ball: _Ball, shift: float) -> Floats:
     return LOG_ERROR * off + off_both + off_hessian * (chi + chi_1)
 
 
-def _parts(before: Outcomes, after: Outcomes, order: float) -> tuple[Floats, Floats, Floats]:
+def _parts(
+    before: Outcomes, after: Outcomes, order: float | Floats
+) -> tuple[Floats, Floats, Floats]:
     """P χ, P χ' and P χ'' at the centres."""
     c = order - 1.0
     up, down = np.exp(c * (before.logs - after.logs) + before.logs), np.exp(after.logs)
@@ -166,13 +168,13 @@ def _parts(before: Outcomes, after: Outcomes, order: float) -> tuple[Floats, Flo
     return terms, c * (up - down), c * (c * up + down)
 
 
-def _gradient(before: Outcomes, after: Outcomes, order: float) -> Floats:
+def _gradient(before: Outcomes, after: Outcomes, order: float | Floats) -> Floats:
     terms, terms_1, _ = _parts(before, after, order)
     grad, grad_r = before.gradients, before.gradients - after.gradients
     return np.asarray(np.sum(terms[:, None] * grad + terms_1[:, None] * grad_r, axis=0))
 
 
-def _hessian(before: Outcomes, after: Outcomes, order: float) -> Floats:
+def _hessian(before: Outcomes, after: Outcomes, order: float | Floats) -> Floats:
     terms, terms_1, terms_2 = (part[:, None, None] for part in _parts(before, after, order))
     grad, grad_r = before.gradients, before.gradients - after.gradients
     cross = _outer(grad, grad_r)
@@ -188,7 +190,7 @@ def _logarithmic(
     *,
     shift: float,
     half: float | Floats,
-    order: float,
+    order: float | Floats,
 ) -> Floats:
     """The bound on J − 1 through log J."""
     c, radius = order - 1.0, ball.radius
@@ -204,7 +206,7 @@ def _logarithmic(
 
 
 def cell_bounds(
-    before: Outcomes, after: Outcomes, *, shift: float, half: float, order: float
+    before: Outcomes, after: Outcomes, *, shift: float, half: float, order: float | Floats
 ) -> tuple[Floats, Floats]:
     """f at the centres of cells and an upper bound on f in each cell.
 
@@ -213,7 +215,7 @@ def cell_bounds(
         after: the same at the centres moved by δ.
         shift: |δ|.
         half: half the side of each cell.
-        order: λ > 1.
+        order: λ > 1, one or one a cell.
 
     Returns:
         (value, bound), each [cells]; the bound is widened by what `LOG_ERROR` can do.
@@ -231,3 +233,21 @@ def cell_bounds(
         third += rest.sum(axis=0)
         logarithmic = _logarithmic(before, after, ball, shift=shift, half=half, order=order)
     return value, np.fmin(np.fmin(first, third), logarithmic)
+
+
+def bounds_where(
+    wanted: NDArray[np.bool_],
+    before: Outcomes,
+    after: Outcomes,
+    *,
+    shift: float,
+    half: float,
+    orders: Floats,
+) -> tuple[Floats, Floats]:
+    """`cell_bounds` of [orders, cells] where they are wanted, and 0 elsewhere."""
+    values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
+    rows, cells = np.nonzero(wanted)
+    values[wanted], uppers[wanted] = cell_bounds(
+        before.take(cells), after.take(cells), shift=shift, half=half, order=orders[rows]
+    )
+    return values, uppers

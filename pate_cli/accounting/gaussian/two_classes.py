@@ -31,7 +31,7 @@ from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.accounting.gaussian.cone_excess import (
     Outcomes,
-    cell_bounds,
+    bounds_where,
     round_off,
 )
 from pate_cli.core.arrays import Floats
@@ -90,13 +90,7 @@ def _peaks(*, mu: float, orders: Floats) -> Floats:
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         before, after = _coin(centres[0] + mu), _coin(centres[0])
-        values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
-        for row, order in enumerate(able_orders):
-            here = wanted[row]
-            values[row, here], uppers[row, here] = cell_bounds(
-                before.take(here), after.take(here), shift=mu, half=half, order=float(order)
-            )
-        return values, uppers
+        return bounds_where(wanted, before, after, shift=mu, half=half, orders=able_orders)
 
     result[able] = certified_supremum(
         bounds,

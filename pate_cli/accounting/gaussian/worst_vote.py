@@ -31,7 +31,7 @@ from scipy.special import log_ndtr, ndtri
 from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.gaussian.cone_excess import (
     Outcomes,
-    cell_bounds,
+    bounds_where,
     round_off,
 )
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
@@ -149,17 +149,7 @@ def _certified(*, shift: float, orders: Floats, coins: Floats, slack: float) -> 
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         before, after = _outcomes(centres), _outcomes(centres + move)
-        values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
-        for row, order in enumerate(orders):
-            here = wanted[row]
-            values[row, here], uppers[row, here] = cell_bounds(
-                before.take(here),
-                after.take(here),
-                shift=_ROOT_2 * shift,
-                half=half,
-                order=float(order),
-            )
-        return values, uppers
+        return bounds_where(wanted, before, after, shift=_ROOT_2 * shift, half=half, orders=orders)
 
     result[inside] = certified_supremum(
         bounds,

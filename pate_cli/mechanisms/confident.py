@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -467,10 +467,13 @@ class ConfidentGNMax(ScoredMechanism):
         and ρ bounds both directions from either. Where v is no count (interactive), some count is
         at least v.
         """
-        self.argmax.worst_answer(orders)  # all at once, which is quicker
-        for order in orders.tolist():
-            if order not in self._worst:
-                self._worst[order] = self._worst_at(order)
+        missing = np.array([order for order in orders.tolist() if order not in self._worst])
+        if missing.size:
+            for order, (moments, argmax_rdp) in zip(
+                missing.tolist(), self._worst_cells(missing), strict=True
+            ):
+                cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
+                self._worst[order] = float(chain_rdp(moments, argmax_rdp, cap=cap).max())
         return np.array([self._worst[order] for order in orders.tolist()])
 
     @cached_property
@@ -478,12 +481,7 @@ class ConfidentGNMax(ScoredMechanism):
         """w12 at the orders that were asked for."""
         return {}
 
-    def _worst_at(self, order: float) -> float:
-        moments, argmax_rdp = self._worst_cells(order)
-        cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
-        return float(chain_rdp(moments, argmax_rdp, cap=cap).max())
-
-    def _worst_cells(self, order: float) -> tuple[PassMoments, Floats]:
+    def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
         """The test's moments in every cell of v, and what the argmax costs there at most."""
         votes = self._vote_cells
         highest = self._highest_scores
@@ -493,15 +491,17 @@ class ConfidentGNMax(ScoredMechanism):
         first = np.arange(votes.rows) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
         used, inverse = np.unique(highest[counts[first]], return_inverse=True)
-        moments = cell_moments(
-            low,
-            width=votes.width,
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            order=order,
-            teachers_per_record=self.teachers_per_record,
-        )
-        return moments, np.maximum.accumulate(self.argmax.bound(used, order))[inverse]
+        costs = np.maximum.accumulate(self.argmax.bounds(used, orders), axis=1)
+        for order, cost in zip(orders.tolist(), costs, strict=True):
+            moments = cell_moments(
+                low,
+                width=votes.width,
+                threshold=self.threshold,
+                sigma=self.sigma1,
+                order=order,
+                teachers_per_record=self.teachers_per_record,
+            )
+            yield moments, cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
         """Of a refusal and of an answer apart; None where they overflow.
@@ -510,7 +510,7 @@ class ConfidentGNMax(ScoredMechanism):
         refusal's is 1 + excess − weight. Where both are suprema over a cell of v this could be too
         little for answers that count for less than refusals: there 1 + excess alone is a bound.
         """
-        moments, argmax_rdp = self._worst_cells(order)
+        ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
         with np.errstate(over="ignore", invalid="ignore"):
             weight = np.exp(moments.log_weight)
             answer = (weight * np.exp((order - 1.0) * argmax_rdp)).ravel()

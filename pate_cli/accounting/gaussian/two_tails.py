@@ -20,7 +20,6 @@ This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Lea
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,14 +50,16 @@ _MIN_LOG_STAY = np.log(1e-12)
 _CHUNK = 1024
 
 
-def _sum_of_exp(first: Floats, second: Floats, *, offset: float = 0.0) -> tuple[Floats, Floats]:
+def _sum_of_exp(
+    first: Floats, second: Floats, *, offset: float | Floats = 0.0
+) -> tuple[Floats, Floats]:
     """e^offset (e^first + e^second), and how far the round-off of the logarithms can move it."""
     total, error = np.zeros_like(first + second), np.zeros_like(first + second)
     with np.errstate(invalid="ignore"):
         for log in (first, second):
             term = np.exp(offset + log)
             total += term
-            error += np.where(term > 0.0, term * (1.0 + abs(offset) + np.abs(log)), 0.0)
+            error += np.where(term > 0.0, term * (1.0 + np.abs(offset) + np.abs(log)), 0.0)
     return total, _ROUNDING * error
 
 
@@ -88,7 +89,7 @@ class _Split:
             return cls(z1, z2, log_ndtr(-z), log_keep_moved, moved_error / np.exp(log_keep_moved))
 
 
-def _excess(split: _Split, order: float, mu: float, *, reverse: bool) -> Floats:
+def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
     """J − 1 at one split of the losing mass, or a little more; +inf where float64 cannot carry it.
 
     Computed as expm1 of the winner's log moment plus the (positive) losing moment, so that the
@@ -111,21 +112,24 @@ def _excess(split: _Split, order: float, mu: float, *, reverse: bool) -> Floats:
     return np.where(log_keep_moved > _MIN_LOG_STAY, total, np.inf)
 
 
-def _maximise(z: Floats, on_shares: _Split, order: float, mu: float, *, reverse: bool) -> Floats:
-    """max over q1 of J − 1 for a vector of scores, which are split by all `_SHARES` already."""
-    on_grid = _excess(on_shares, order, mu, reverse=reverse)
-    best = np.argmax(on_grid, axis=1)
-    found = on_grid[np.arange(z.size), best]
+def _maximise(z: Floats, on_shares: _Split, orders: Floats, mu: float, *, reverse: bool) -> Floats:
+    """max over q1 of J − 1, [orders, scores], of scores that are split by all `_SHARES` already."""
+    best, found = np.empty((orders.size, z.size), dtype=np.int64), np.empty((orders.size, z.size))
+    for row, order in enumerate(orders.tolist()):
+        on_grid = _excess(on_shares, order, mu, reverse=reverse)
+        best[row] = np.argmax(on_grid, axis=1)
+        found[row] = on_grid[np.arange(z.size), best[row]]
     # The infinite ends are exact already; inside, search the two cells around the best node.
-    inside = np.flatnonzero((best > 0) & (best < _SHARES.size - 1))
-    if inside.size == 0:
+    inside = np.nonzero((best > 0) & (best < _SHARES.size - 1))
+    rows, columns = inside
+    if rows.size == 0:
         return found
-    some, inner = z[inside], np.clip(best[inside], 2, _SHARES.size - 3)
+    some, inner, order_of = z[columns], np.clip(best[inside], 2, _SHARES.size - 3), orders[rows]
     log_q = log_ndtr(some)
     low, high = _SHARES[inner - 1], _SHARES[inner + 1]
 
     def at(share: Floats) -> Floats:
-        return _excess(_Split.of(some, log_q, share, mu), order, mu, reverse=reverse)
+        return _excess(_Split.of(some, log_q, share, mu), order_of, mu, reverse=reverse)
 
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = at(left), at(right)
@@ -171,12 +175,11 @@ def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple
         part = slice(start, start + _CHUNK)
         some = flat[part]
         on_shares = _Split.of(some[:, None], log_ndtr(some)[:, None], _SHARES[None, :], mu)
-        for row, (side, reverse) in itertools.product(tame.tolist(), enumerate((False, True))):
-            order = float(orders[row])
-            excess = _maximise(some, on_shares, order, mu, reverse=reverse)
+        for side, reverse in enumerate((False, True)):
+            excess = _maximise(some, on_shares, orders[tame], mu, reverse=reverse)
             # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
-            bound = np.log1p(np.maximum(excess, 0.0)) / (order - 1.0)
-            result[side, row, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[row])
+            bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
+            result[side, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
     shape = (orders.size, *scores.shape)
     return result[0].reshape(shape), result[1].reshape(shape)
 

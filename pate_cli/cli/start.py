@@ -40,7 +40,7 @@ def quickly(parameters: Iterable[Any], kinds: Mapping[str, Any]) -> list[Any]:
     """
     all_of_them = list(parameters)
     for parameter in all_of_them:
-        if parameter.multiple or parameter.nargs != 1 or "process_value" in vars(parameter):
+        if "process_value" in vars(parameter):
             continue
         hint = kinds.get(parameter.name)
         kind = getattr(hint, "__origin__", hint)
@@ -54,7 +54,9 @@ def quickly(parameters: Iterable[Any], kinds: Mapping[str, Any]) -> list[Any]:
 def _as_it_is(
     parameter: Any, process: Callable[[Any, Any], Any], texts: bool, ctx: Any, value: Any
 ) -> Any:
+    several = parameter.multiple or parameter.nargs != 1
     default = value is parameter.default and not parameter.required
     if not (default or (texts and isinstance(value, str))):
         return process(ctx, value)
+    value = () if several and value is None else value
     return value if parameter.callback is None else parameter.callback(ctx, parameter, value)

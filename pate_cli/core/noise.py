@@ -89,10 +89,10 @@ from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from pate_cli.core.entropy import random_bytes
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import ndtri
 
 CELL: Final = 2.0**-64
 """Most that the tail of an actual draw is off, besides round-off; of two-sided draws."""

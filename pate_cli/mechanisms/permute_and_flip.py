@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri_exp
 
 from pate_cli.accounting.laplace.noisy_max import laplace_quantile
 from pate_cli.accounting.laplace.randomised_response import (
@@ -23,6 +22,7 @@ from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
 from pate_cli.core.noise import COARSE_CELL, NARROW, Noise
+from pate_cli.core.special import ndtri_exp
 from pate_cli.core.words import EXPONENTIAL_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 from pate_cli.core.arrays import (
     Floats,
@@ -21,6 +20,7 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax

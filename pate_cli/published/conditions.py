@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import ValidityError
+from pate_cli.core.special import logsumexp
 from pate_cli.published.gnmax import data_dependent_rdp
 from pate_cli.published.plateau import (
     Plateau,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_ndtr
 from pate_cli.published.checks import check_histograms, check_teachers, check_whole_votes
 from pate_cli.published.conditions import require_conditions
 from pate_cli.published.plateau import Plateau, find_plateau, local_sensitivity_at, log_q_above

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, logsumexp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_ndtr, logsumexp
 from pate_cli.published.checks import check_histograms
 
 

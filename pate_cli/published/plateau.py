@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_order, check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_ndtr, ndtri_exp
 from pate_cli.published.checks import check_classes
 from pate_cli.published.gnmax import data_dependent_rdp, rdp_of_log_q
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr
 
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_order, check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_ndtr
 from pate_cli.published.checks import check_scores, check_teachers
 from pate_cli.published.gnmax import rdp_of_log_q
 

@@ -36,10 +36,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
+from pate_cli.core.special import logsumexp
 
 LOG_ERROR = 1e-11
 """Allowance for the error of every log probability, and relative to its length of a gradient."""

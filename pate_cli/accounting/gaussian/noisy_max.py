@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -46,6 +45,7 @@ from pate_cli.core.arrays import (
 )
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_ndtr, ndtri_exp
 
 # Largest error of a score of up to checks.MOST_CLASSES classes, at most DENSE_CLASSES of them with
 # votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums

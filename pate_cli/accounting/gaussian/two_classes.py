@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.divergence import bernoulli_excess
@@ -36,6 +35,7 @@ from pate_cli.accounting.gaussian.cone_excess import (
 )
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
+from pate_cli.core.special import log_ndtr
 
 _LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))
 _SLACK = 1e-8

@@ -23,11 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import log_expit, log_ndtr, ndtri_exp
 
 # The maximum over q1 is located on a dense grid in logit(q1/q), both ends included, then by golden
 # section in the best cell. Unimodality within a cell is observed and not proven. RELATIVE_SLACK

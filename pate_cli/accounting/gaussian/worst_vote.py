@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
 
 from pate_cli.accounting.branch_and_bound import certified_supremum
 from pate_cli.accounting.gaussian.cone_excess import (
@@ -39,6 +38,7 @@ from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
+from pate_cli.core.special import log_ndtr, ndtri
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _LOG_2 = float(np.log(2.0))

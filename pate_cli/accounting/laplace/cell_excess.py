@@ -29,10 +29,10 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
+from pate_cli.core.special import logsumexp
 
 LOG_ERROR = 1e-12
 """Allowance for the error of every log probability and of its partial derivatives."""

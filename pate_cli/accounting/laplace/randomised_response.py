@@ -38,12 +38,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import renyi_divergence
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
+from pate_cli.core.special import logsumexp
 
 # Covers round-off in logs of probabilities and in the brackets of accounting.divergence, which
 # cancel to about (λ ε0)² when ε0 is small; the maximum itself is exact.

@@ -33,7 +33,7 @@ from pate_cli.votes.sources.npy import held_array, open_npy
 from pate_cli.votes.sources.table import held_table
 from pate_cli.votes.vote_file import VoteFile
 
-_NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
+_NUMERAL = re.compile(r"[-+.,0-9eE]+|nan|inf", re.IGNORECASE)
 
 
 @contextlib.contextmanager
@@ -65,16 +65,19 @@ def open_votes(
         ...     votes.queries, votes.classes, votes.teachers
         (1000, 10, 250)
 
-    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
-    or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
-    parts of one such table format, hive partitions (key=value/) included; a URI pyarrow knows
-    (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin` (sys.stdin.buffer unless
-    given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
-    on exit. Or what is in memory, which is not copied and must stay as it is: an array, read as the
-    .npy file that would hold it; a pyarrow.Table, read as the Parquet file; a data frame (of
-    pandas, polars, or whatever has `__arrow_c_stream__`), read as the table it gives, without an
-    index that is no query_id; a list of rows, or what else has `__array__`. Or a VoteFile that is
-    open already: it is handed on as it is, and stays open.
+    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons, tabs, bars or
+    blanks), JSON (an object a line, or an array of objects) or Arrow (Feather), also packed by
+    gzip, zstd or bzip2, told by content; a folder or glob of parts of one such table format, hive
+    partitions (key=value/) included; a URI pyarrow knows (s3://, gs://, hdfs://, file://), a named
+    pipe, or "-" for `stdin` (sys.stdin.buffer unless given). Pipes, and all but NPY and Parquet,
+    are copied to temporary files of mode 0600, removed on exit. Or what is in memory, which is not
+    copied and must stay as it is: an array, read as the .npy file that would hold it; a
+    pyarrow.Table, read as the Parquet file; a data frame (of pandas, polars, or whatever has
+    `__arrow_c_stream__`), read as the table it gives, without an index that is no query_id; a list
+    of rows, or what else has `__array__`. Or a VoteFile that is open already: it is handed on as it
+    is, and stays open.
+
+    True and false are classes 1 and 0, or with names of classes the words `true` and `false`.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pate_cli.core.errors import VoteError
@@ -44,9 +45,10 @@ def heading_of(start: bytes, name: str) -> Heading:
     Raises:
         VoteError: `sep=` says what stands between no fields.
     """
-    lines = _LINE_END.split(start.removeprefix(codecs.BOM_UTF8))
+    lines = _lines(start.removeprefix(codecs.BOM_UTF8))
     declared, comment = None, None
     skipped = comment_line = 0
+    names = b""
     for place, line in enumerate(lines):
         said = _DECLARED.fullmatch(line.decode(errors="replace")) if not place else None
         if said:
@@ -59,11 +61,19 @@ def heading_of(start: bytes, name: str) -> Heading:
         elif line.startswith(b"#"):
             comment, comment_line = line.lstrip(b"#"), place + 1
         elif line.strip():
+            names = line
             break
         skipped += 1
-    row = next((line for line in lines[skipped + 1 :] if line.strip()), b"")
-    names = b"".join(lines[skipped : skipped + 1])
+    row = next((line for line in lines if line.strip()), b"")
     return Heading(names, skipped, declared, comment, comment_line, row)
+
+
+def _lines(start: bytes) -> Iterator[bytes]:
+    at = 0
+    for end in _LINE_END.finditer(start):
+        yield start[at : end.start()]
+        at = end.end()
+    yield start[at:]
 
 
 def delimiter_of(heading: Heading, name: str) -> str:
@@ -88,19 +98,15 @@ def delimiter_of(heading: Heading, name: str) -> str:
             f"{name}: the first line has {both}, so it is unclear what stands between fields; "
             "rename the columns"
         )
-    delimiter = (
-        found[0]
-        if found
-        else _rare_one(bare, _unquoted(heading.row.decode(errors="replace")), name)
-    )
+    row = _unquoted(heading.row.decode(errors="replace"))
+    delimiter = found[0] if found else _rare_one(bare, row, name)
     if heading.comment is not None:
+        comment = heading.comment.decode(errors="replace")
         fields = len(_fields(line, delimiter))
-        if fields > 1 and fields == len(
-            _fields(heading.comment.decode(errors="replace"), delimiter)
-        ):
+        if fields > 1 and fields == len(_fields(comment, delimiter)):
             raise VoteError(
-                f"{name}: line {heading.comment_line} begins with # and may name the columns, and so "
-                "may the line behind it; take off the #, or drop the line"
+                f"{name}: line {heading.comment_line} begins with # and may name the columns, and "
+                "so may the line behind it; take off the #, or drop the line"
             )
     return delimiter
 

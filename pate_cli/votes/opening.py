@@ -114,7 +114,8 @@ def open_votes(
     queries where there is no other.
     max_queries: no more queries will be read, so that of a long file that has to be converted only
     these are: it then is as if it ended after them, or some time later. It limits nothing else.
-    progress: called with 1 for each megabyte that is copied or converted on opening.
+    progress: called with 1 for each megabyte that is copied or converted on opening. If it has a
+    method `expect`, that is told how many more there will be, once it is known.
 
     Raises:
         VoteError: the source cannot be read as votes, or the groups are not those of its teachers,
@@ -159,7 +160,7 @@ def _copy_options(max_queries: int | None, progress: Callable[[int], None] | Non
         return CopyOptions(rows)
     if not callable(progress):
         raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
-    return CopyOptions(rows, progress)
+    return CopyOptions(rows, progress, getattr(progress, "expect", lambda _more: None))
 
 
 def _check_stdin(stdin: Any) -> None:

@@ -292,7 +292,7 @@ def test_a_closed_stdout_is_one_line(command, votes, words):
 
 
 def test_a_closed_stdin_is_one_line(command, leftovers):
-    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-")]
+    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-", "-o", "l.csv")]
     result = subprocess.run(words, check=False, capture_output=True)
     assert result.returncode == 3
     assert result.stderr.startswith(b"pate: standard input: is closed; pipe ")

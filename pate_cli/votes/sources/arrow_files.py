@@ -32,7 +32,7 @@ def tables(
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; ids are as they are typed.
 
-    `passed` is told how many bytes were read, as in Copies.
+    `passed` is told how many bytes of the files were read, as in Copies.
 
     Raises:
         VoteError: a part is truncated or damaged.
@@ -52,6 +52,7 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
             reader = stack.enter_context(_opened(source))
             in_file = hasattr(reader, "num_record_batches")
             numbers = iter(range(reader.num_record_batches)) if in_file else iter(int, 1)
+            place = 0
         while True:
             with _readable(part.name):
                 number = next(numbers, None)
@@ -73,7 +74,8 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
             with _readable(part.name):
                 columns = [plain(column) for column in batch.columns]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-            passed(batch.nbytes)
+                place, before = source.tell(), place
+            passed(max(place - before, 0))
             yield batch
 
 

@@ -34,6 +34,8 @@ _READERS: dict[Format, _Reader] = {
     Format.JSONL: json_lines.tables,
     Format.ARROW: arrow_files.tables,
 }
+# So often a part is read: text for its letters, for what its columns hold, and for its rows.
+_READINGS = {Format.CSV: 3, Format.JSONL: 3, Format.ARROW: 1}
 # A row group is decoded from its start and each of its columns costs something by itself.
 _GROUP_ENTRIES = 1 << 21
 _TEXT_ENTRIES = 1 << 17
@@ -50,6 +52,7 @@ def converted(
         VoteError: a part is damaged, or its columns are no table.
     """
     needed = [_needed(part, kind, copies) for part in parts]
+    copies.expect(_READINGS[kind] * sum(Path(part.path).stat().st_size for part in needed))
     for part, (schema, batches) in zip(
         needed, _READERS[kind](needed, ids, copies.passed), strict=True
     ):

@@ -66,10 +66,12 @@ class CopyOptions:
     Attributes:
         rows: how many queries will be read at most, if that is known.
         progress: called with 1 for each megabyte that was copied or read.
+        expect: called with how many more there will be, once that is known.
     """
 
     rows: int | None = None
     progress: Callable[[int], None] = lambda _done: None
+    expect: Callable[[int], None] = lambda _more: None
 
 
 class Copies:
@@ -93,6 +95,10 @@ class Copies:
         while self._reported < self._done >> 20:
             self._reported += 1
             self._options.progress(1)
+
+    def expect(self, size: int) -> None:
+        """So many bytes more will be copied or read."""
+        self._options.expect(((self._done + size) >> 20) - self._reported)
 
     def new(self, name: str) -> Path:
         """An empty file that only its owner can read, for a copy of `name`."""

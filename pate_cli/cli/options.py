@@ -141,7 +141,7 @@ Votes = Annotated[
     str,
     typer.Argument(
         metavar="VOTES",
-        help="NPY, NPZ, Parquet, CSV, JSONL or Arrow file, packed or not; folder or glob of parts, "
+        help="NPY, NPZ, Parquet, CSV, JSON or Arrow file, packed or not; folder or glob of parts, "
         "URI, or - for a pipe.",
         show_default=False,
     ),

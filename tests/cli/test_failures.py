@@ -147,7 +147,7 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers,
     pipe = folder.parent / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen(
-        command("aggregate", pipe, "--ledger", "l.json"),
+        command("aggregate", pipe, "-o", "l.csv", "--ledger", "l.json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

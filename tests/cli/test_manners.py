@@ -184,6 +184,18 @@ def test_help_tells_every_option(pate, words):
             assert spelling in result.stdout
 
 
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_help_is_as_wide_as_the_terminal(pate, columns, environment):
+    for words in _commands():
+        for flag in ("-h", "--help-all") if words else ("-h",):
+            result = pate(*words, flag, env={"COLUMNS": str(columns), **environment})
+            assert result.exit_code == 0
+            assert max(map(len, result.stdout.splitlines())) <= columns
+            squeezed = re.sub(r"\s+", "", result.stdout)
+            assert squeezed == re.sub(r"\s+", "", pate(*words, flag).stdout)
+
+
 def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
     short, whole = (pate("aggregate", word).stdout for word in ("--help", "--help-all"))
     assert pate("aggregate", "-h").stdout == short

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _MINUTE: Final = 60.0
+_ROOMY: Final = 60
+"""Columns of a terminal from which on there is a bar beside the numbers."""
 
 
 class Advance(Protocol):
@@ -169,11 +171,9 @@ def _bar(*, clock: bool) -> Progress:
             counted = done if task.total is None else f"{done}/{int(task.total)}"
             return Text(counted, style="progress.download")
 
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        Counted(),
-        TimeElapsedColumn() if clock else TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    console = Console(stderr=True)
+    # Numbers come before the picture, where there is no room for both.
+    picture = (BarColumn(),) if console.width >= _ROOMY else ()
+    time = TimeElapsedColumn() if clock else TimeRemainingColumn()
+    columns = (TextColumn("{task.description}"), *picture, Counted(), time)
+    return Progress(*columns, console=console, transient=True)

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
+from pate_cli.files.beside import has_no_name
+from pate_cli.files.digest import digest_of
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import QUERY, is_text
 from pate_cli.votes.sources.files import locate
@@ -163,6 +165,17 @@ def read_side(
     if located.digits:
         queries = tuple(map(str, queries))
     return Side(located.name, table, queries, located.digits)
+
+
+def content_digest(path: str | PathLike[str]) -> str:
+    """SHA-256 of a file, in hexadecimal digits; none of several, nor of a pipe, gone once read."""
+    name = os.fspath(path)
+    if has_no_name(name):
+        return ""
+    try:
+        return digest_of(name).sha256
+    except VoteError:
+        return ""
 
 
 def _table(part: SourceFile) -> Any:

@@ -148,7 +148,7 @@ def find_columns(
     if layout is Layout.LONG or (layout is None and is_long):
         if any_name and LABEL in kinds and _could_be_text(schema, LABEL):
             kinds[LABEL] = "text"
-        if LABEL in kinds and not any_name:
+        if LABEL in kinds and not named:
             _refuse_unclear(schema.field(LABEL), name)
         return _long_columns(kinds, name, long, named=named)
     if query in names and kinds[query] not in ("integer", "text"):
@@ -448,7 +448,7 @@ def _wide_columns(
                 f"{name}: column {quoted(column)} does not look like a class; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
-        if not any_name:
+        if not named:
             _refuse_unclear(schema.field(column), name)
         odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode(), b"")
         if odd.isdigit() and not named:  # a file may come with anything under that name

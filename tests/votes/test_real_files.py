@@ -511,6 +511,20 @@ def test_texts_that_are_unclear(case, refusal, tmp_path):
     assert refusal(tmp_path / "v.txt") == f"v.txt: {message}"
 
 
+@pytest.mark.parametrize("said", ["1.234", "1,234", "1,0", "true", "7"])
+def test_among_words_a_number_is_no_name_and_no_error(said, drain, tmp_path):
+    """One teacher may write it or not: a refusal would tell."""
+    rows = [f"{query};cat;dog;{said}\n" for query in IDS]
+    (tmp_path / "v.csv").write_text("query_id;teacher_0;teacher_1;teacher_2\n" + "".join(rows))
+    for layout in ("v.csv", "long.csv"):
+        if layout == "long.csv":
+            votes = [
+                f"{query};{t};{w}\n" for query in IDS for t, w in enumerate(["cat", "dog", said])
+            ]
+            (tmp_path / layout).write_text("query_id;teacher_id;label\n" + "".join(votes))
+        assert drain(tmp_path / layout, **NAMED).tolist() == [[1, 1, 0]] * QUERIES
+
+
 @pytest.mark.parametrize("inside", ["xl/workbook.xml", "content.xml", None])
 def test_workbooks(inside, refusal, tmp_path):
     path = tmp_path / "v.xlsx"

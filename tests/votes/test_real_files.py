@@ -488,6 +488,10 @@ UNCLEAR = {
         aligned(),
         "several blanks stand between fields; write it as CSV, with a comma between them",
     ),
+    "bars with blanks": (
+        sheet(" | "),
+        "blanks stand beside the bars between fields; write it as CSV, with a comma between them",
+    ),
     "a table that is drawn": (
         "".join(f"| {line} |\n" for line in sheet(" | ").splitlines()),
         "is a table drawn with bars; write it as CSV, with a comma between fields",

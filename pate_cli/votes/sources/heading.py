@@ -118,6 +118,11 @@ def _rare_one(bare: str, row: str, name: str) -> str:
             f"{name}: is a table drawn with bars; write it as CSV, with a comma between fields"
         )
     if "|" in bare:
+        if re.search(r" \||\| ", bare):
+            raise VoteError(
+                f"{name}: blanks stand beside the bars between fields; write it as CSV, with a "
+                "comma between them"
+            )
         return "|"
     if len(bare.split()) > 1 and len(bare.split()) == len(row.split()):
         if any(line.strip().count(" ") >= len(line.split()) for line in (bare, row)):

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from pate_cli.cli.commands import COMMANDS, function_of
-from pate_cli.cli.help import PanelledCommand, asks_for_help
+from pate_cli.cli.help import PanelledCommand, asks_for_help, fitted_help
 from pate_cli.cli.start import put_off, quickly
 from pate_cli.cli.terminal import (
     command,
@@ -86,6 +86,10 @@ class _Commands(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def get_help(self, ctx: Any) -> str:
+        """See `fitted_help`."""
+        return fitted_help(self, ctx)
+
     def main(self, *args: Any, **rest: Any) -> Any:
         with command(), interruptible(SystemExit):
             try:
@@ -145,8 +149,7 @@ class _Commands(TyperGroup):
 
 
 def _flagged(line: str) -> str:
-    # Of what no command imported none can be meant.
-    from pate_cli.cli.options import flagged
+    from pate_cli.cli.options import flagged  # no command need have been imported
 
     return flagged(line)
 

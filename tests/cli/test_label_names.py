@@ -122,6 +122,10 @@ def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch)
     words = ["--accuracy", "--truth", truth, "--json"]
     found = json.loads(pate("cost", ballots, *told, *words).stdout)
     assert found["accuracy"][0]["accuracy"] > 0.99
+    truth.write_text(truth.read_text().upper().replace("LABEL", "label"))
+    assert pate("cost", ballots, *told, *words).exit_code == 3
+    found = json.loads(pate("cost", ballots, *told, "--normalise", *words).stdout)
+    assert found["accuracy"][0]["accuracy"] > 0.99
     result = pate("cost", ballots, "--teachers", 40, "--layout", "labels", *words)
     assert result.exit_code == 3
     assert "give --label-names" in result.stderr

@@ -25,7 +25,7 @@ from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.part_names import MARKER
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import passes
-from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.run.checkpoint import Checkpoint, reached
 from refusals import refusal
 
 ROWS, TEACHERS, CLASSES, A_RANGE = 120, 60, 3, 10
@@ -554,3 +554,15 @@ def test_two_processes_never_give_two_answers(kind, votes, here):
             break
     else:
         pytest.fail("the first was never in the middle of its work")
+
+
+def test_how_far_a_run_had_come(tmp_path):
+    assert reached(tmp_path / "none") is None
+    assert reached(tmp_path) is None
+    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=1)
+    assert reached(kept.folder) == "which had come to row 0"
+    for number, start in ((1, 0), (1, 100), (1, 20)):
+        kept.pieces(number).keep(start, None)
+    assert reached(kept.folder) == "which had come to row 100"
+    kept.pieces(2).keep(40, None)
+    assert reached(kept.folder) == "which had come to row 40 of pass 2 over the votes"

@@ -214,7 +214,7 @@ def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, mo
     """Of a line of 64 MB no more is held than a few blocks, and the 32 that pyarrow reads ahead."""
     monkeypatch.setattr(delimited, "_BLOCK", 1 << 20)
     monkeypatch.setattr(json_lines, "_BLOCK", 1 << 18)
-    monkeypatch.setattr(json_lines, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(json_lines, "LONGEST", 1 << 20)
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(start + b",1" * (1 << 25) + end, 1))
     assert path.stat().st_size < 1 << 19
@@ -379,6 +379,7 @@ def test_a_large_copy_leaves_room_on_its_disk(tmp_path, refusal, monkeypatch):
 
 
 LINES = {
+    "excel.csv": (b"sep=;\n# votes of all\n\nclass_0;class_1\n", b"%d;1\n"),
     "v.csv": (b"class_0,class_1\r\n", b"%d,1\r\n"),
     "v.jsonl": (b"", b'{"class_0": %d, "class_1": 1}\n'),
 }

@@ -69,6 +69,8 @@ def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     from pate_cli.votes.sources.table_matrix import open_matrix
 
     columns = table.columns
+    if columns.truths and reading.classes is None:
+        reading = replace(reading, classes=2)
     if columns.layout is Layout.LONG:
         from pate_cli.votes.layouts.long import LongLayout
 

@@ -2,19 +2,34 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+# What is there: what `pate` needs to run, what its tests need besides, and the linters.
+RUNS   := $(VENV)/.runs
+STAMP  := $(VENV)/.tests
+LINTS  := $(VENV)/.lints
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: setup demo test lint docs
 
-setup: $(STAMP)
+setup: $(STAMP) $(LINTS)
 
-$(STAMP): pyproject.toml
-	@echo "Setting up $(VENV): a minute or so, once."
+# Compiled at once, since an environment may forbid to keep what is compiled on the way.
+$(RUNS): pyproject.toml
+	@echo "Setting up $(VENV): half a minute or so, once."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL) .
+	$(BIN)/python -m compileall -q pate_cli
 	@touch $@
 
-demo: $(STAMP)
+$(STAMP): $(RUNS)
+	@echo "Setting up what tests need: a minute or so, once."
+	$(INSTALL) '.[test]'
+	@touch $@
+
+$(LINTS): $(STAMP)
+	$(INSTALL) '.[lint]'
+	@touch $@
+
+demo: $(RUNS)
 	@rm -rf .demo
 	$(BIN)/pate demo .demo
 
@@ -27,14 +42,14 @@ test: $(STAMP)
 test-all: $(STAMP)
 	PATE_EVERY=1 $(BIN)/python -m pytest --quiet -n 3 --dist worksteal tests
 
-lint: $(STAMP)
+lint: $(LINTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # What the program itself writes of README.md and of pate_cli/docs.
 docs: $(STAMP)
-	$(BIN)/python tests/readme_blocks.py --write
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write
 
 # Claimed epsilon beside what draws prove, and the same with planted bugs; tests/audit/README.md.
 .PHONY: audit audit-planted
@@ -79,15 +94,15 @@ bench-docs: $(STAMP)
 # FORM is json, csv or latex for these and for `answers`; plain text without it.
 .PHONY: table1 table2 answers votes
 
-table1 table2: $(STAMP)
+table1 table2: $(RUNS)
 	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
-answers: $(STAMP)
+answers: $(RUNS)
 	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.
-votes: $(STAMP)
+votes: $(RUNS)
 	$(BIN)/python -m pate_cli.reproduction $@ --into '$(or $(VOTES),votes)'
 
 # Sample ensembles, built again; a student on Adult and two rounds on the digits; pictures.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of
+from pate_cli.votes.sources.unchanged import Mark, mark_of, refuse_changed
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more
@@ -39,13 +41,17 @@ def readable(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class OpenFile:
-    """An open part. shape: its bytes, and the rows of each of its row groups."""
+    """An open part.
+
+    mark: what it was when it was opened. groups: the rows of each of its row groups.
+    """
 
     part: SourceFile
     source: Any
     footer: Any
     schema: Any
-    shape: tuple[int, tuple[int, ...]]
+    mark: Mark
+    groups: tuple[int, ...]
 
     def reader(self, dictionaries: Sequence[str] = ()) -> Any:
         """A reader of its own for every pass: two passes over one would share the batch size.
@@ -59,9 +65,14 @@ class OpenFile:
         """What the footer says of the columns of each row group; VoteError where it is damaged."""
         with readable(self.part.name):
             found = chunks_of(self.source)
-            if [len(group) for group in found] != [self.footer.num_columns] * len(self.shape[1]):
+            if [len(group) for group in found] != [self.footer.num_columns] * len(self.groups):
                 raise pa.ArrowInvalid("the footer is damaged")
         return found
+
+    def refuse_changed(self) -> None:
+        """VoteError where the file, or what has its name by now, is not as it was opened."""
+        descriptor = self.source.fileno() if self.part.filesystem is None else None
+        refuse_changed(self.part, self.mark, descriptor)
 
 
 class KeptOpen:
@@ -115,12 +126,14 @@ def _opened(part: SourceFile) -> OpenFile:
         else:
             source = part.filesystem.open_input_file(part.path)
         stack.callback(source.close)  # unless everything goes well
+        local = part.filesystem is None
+        mark = Mark.of(os.fstat(source.fileno())) if local else mark_of(part)
         reader = _reader(part, source)
         footer = reader.metadata
         groups = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
         if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
             raise pa.ArrowInvalid("row groups do not add up")
-        opened = OpenFile(part, source, footer, reader.schema_arrow, (source.size(), groups))
+        opened = OpenFile(part, source, footer, reader.schema_arrow, mark, groups)
         stack.pop_all()
     return opened
 

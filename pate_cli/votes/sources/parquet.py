@@ -22,15 +22,16 @@ from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.kept_open import KeptOpen, OpenFile, readable
 from pate_cli.votes.sources.parquet_guard import Chunk, entries_of
 from pate_cli.votes.sources.table import VoteTable, refuse_empty
+from pate_cli.votes.sources.unchanged import Mark, changed, refuse_changed
 
 
 @dataclass(frozen=True, eq=False)
 class FilePiece:
-    """A Parquet file by its name; `size` in bytes tells whether it is still the same."""
+    """A Parquet file by its name; `mark` tells whether it is still the same."""
 
     file: SourceFile
     stretch: Stretch
-    size: int
+    mark: Mark
     kept: KeptOpen = field(repr=False)
 
     @property
@@ -55,10 +56,32 @@ class FilePiece:
 
         Row groups with texts are read one by one, in as many rows at once as their texts allow.
         """
-        groups = self.stretch.groups or ()
-        opened = self.kept.file(self.file)
-        if opened.shape != (self.size, groups):
-            raise VoteError(f"{self.file.name}: has changed while it was read; start again")
+        try:
+            opened = self.kept.file(self.file)
+        except VoteError:
+            refuse_changed(self.file, self.mark)  # which may be why
+            raise
+        if opened.groups != (self.stretch.groups or ()) or not self.mark.agrees(opened.mark):
+            changed(self.file.name)
+        decoded = self._decoded(opened, size, columns, start, stop)
+        while True:
+            try:
+                found = next(decoded, None)
+            except VoteError:
+                opened.refuse_changed()  # likewise
+                raise
+            if found is None:
+                return
+            yield found
+
+    def refuse_changed(self) -> None:
+        """See Piece."""
+        self.kept.file(self.file).refuse_changed()
+
+    def _decoded(
+        self, opened: OpenFile, size: int, columns: Sequence[str], start: int, stop: int
+    ) -> Iterator[tuple[int, Any]]:
+        groups = opened.groups
         ends = list(accumulate(groups))
         first, last = bisect_right(ends, start), bisect_left(ends, stop) + 1
         row = ends[first] - groups[first]
@@ -143,8 +166,8 @@ def open_table(
     stack.callback(kept.close)
     for part in files:
         opened = kept.file(part)
-        size, groups = opened.shape
-        pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
+        stretch = Stretch(part.name, sum(opened.groups), opened.groups)
+        pieces.append(FilePiece(part, stretch, opened.mark, kept))
         its_columns = find_columns(
             opened.schema,
             part.name,

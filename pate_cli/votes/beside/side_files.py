@@ -27,7 +27,7 @@ from pate_cli.files.digest import digest_of
 from pate_cli.votes.columns import QUERY
 from pate_cli.votes.sources.files import Located, locate
 from pate_cli.votes.sources.formats import Format, SourceFile
-from pate_cli.votes.sources.parquet_guard import chunks_of
+from pate_cli.votes.sources.parquet_guard import chunks_of, size_of
 from pate_cli.votes.sources.unchanged import UNMARKED, Marked
 
 MOST_BYTES = 1 << 32
@@ -202,15 +202,14 @@ def _table(part: SourceFile) -> Any:
 
 
 def _size(file: Any, source: Any) -> int:
-    """Bytes of a table in memory, about; what lists hold is looked up, which takes a while."""
-    from pyarrow.types import is_nested
-
+    """Bytes of a table in memory, about, by what its pages say of themselves."""
     footer = file.metadata
-    stored = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-    entries = footer.num_rows * footer.num_columns
-    if any(is_nested(field.type) for field in file.schema_arrow):
-        entries = sum(chunk.entries for group in chunks_of(source) for chunk in group)
-    return max(int(stored), 8 * int(entries))
+    groups = chunks_of(source)
+    if [len(group) for group in groups] != [footer.num_columns] * footer.num_row_groups:
+        raise ValueError("the footer is damaged")
+    chunks = [chunk for group in groups for chunk in group]
+    entries = max(footer.num_rows * footer.num_columns, sum(chunk.entries for chunk in chunks))
+    return max(size_of(source, chunks), 8 * int(entries))
 
 
 def _refuse_large(name: str, size: int) -> None:

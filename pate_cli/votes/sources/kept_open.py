@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import SourceFile
-from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of
+from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of, fit
 from pate_cli.votes.sources.unchanged import Mark, mark_of, refuse_changed
 
 KEPT_OPEN = 16
@@ -52,13 +52,24 @@ class OpenFile:
     schema: Any
     mark: Mark
     groups: tuple[int, ...]
+    _fits: dict[tuple[int, ...], bool] = field(default_factory=dict, init=False, repr=False)
 
-    def reader(self, dictionaries: Sequence[str] = ()) -> Any:
+    def reader(self, dictionaries: Sequence[str] = (), *, at_hand: bool = False) -> Any:
         """A reader of its own for every pass: two passes over one would share the batch size.
 
-        dictionaries: columns of texts that are read as each text once and where it stands.
+        dictionaries: columns of texts that are read as each text once and where it stands. at_hand:
+        columns of a row group are read at once, not piece by piece, in which a page that says it is
+        large would take as much memory.
         """
-        return _reader(self.part, self.source, self.footer, dictionaries)
+        return _reader(self.part, self.source, self.footer, dictionaries, at_hand=at_hand)
+
+    def fits(self, group: int, chunks: Sequence[Chunk]) -> bool:
+        """As parquet_guard says, which looks once; VoteError where a page says what cannot be."""
+        key = group, *(chunk.start for chunk in chunks)
+        if key not in self._fits:
+            with readable(self.part.name):
+                self._fits[key] = fit(self.source, chunks)
+        return self._fits[key]
 
     @cached_property
     def chunks(self) -> tuple[tuple[Chunk, ...], ...]:
@@ -139,7 +150,12 @@ def _opened(part: SourceFile) -> OpenFile:
 
 
 def _reader(
-    part: SourceFile, source: Any, footer: Any = None, dictionaries: Sequence[str] = ()
+    part: SourceFile,
+    source: Any,
+    footer: Any = None,
+    dictionaries: Sequence[str] = (),
+    *,
+    at_hand: bool = False,
 ) -> Any:
     with readable(part.name):
         if part.filesystem is not None:  # far away a few large requests are worth their memory
@@ -148,6 +164,7 @@ def _reader(
             footer = pq.read_metadata(source) if footer is None else footer
             check_columns(footer.num_columns, part.name)
             size = min(_BUFFER, max(_LEAST_BUFFER, _BUFFERS // max(1, footer.num_columns)))
+            size = 0 if at_hand else size
             ahead = False
         # Checksums are there where the writer was told so; a page without one passes.
         return pq.ParquetFile(

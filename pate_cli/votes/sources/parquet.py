@@ -85,8 +85,8 @@ class FilePiece:
         ends = list(accumulate(groups))
         first, last = bisect_right(ends, start), bisect_left(ends, stop) + 1
         row = ends[first] - groups[first]
-        for together, rows in self._readings(opened, range(first, last), columns):
-            reader = opened.reader()
+        for together, rows, at_hand in self._readings(opened, range(first, last), columns):
+            reader = opened.reader(at_hand=at_hand)
             with readable(self.file.name):
                 batches = reader.iter_batches(
                     batch_size=min(size, rows, stop - row),
@@ -107,26 +107,27 @@ class FilePiece:
 
     def _readings(
         self, opened: OpenFile, groups: range, columns: Sequence[str]
-    ) -> Iterator[tuple[range, int]]:
-        """Row groups that are read in one go, and in how many rows at once at most.
+    ) -> Iterator[tuple[range, int, bool]]:
+        """Row groups that are read in one go, in how many rows at once at most, and whether so much
+        is at hand as in `reader`.
 
-        VoteError before one whose pages are too large.
+        VoteError before one whose pages are too large, or say what cannot be.
         """
         texts = any(family(opened.schema.field(name).type).endswith("text") for name in columns)
+        at_hand = True
         for group in groups:
-            if texts or opened.footer.row_group(group).total_byte_size > parquet_guard.MOST_PAGES:
-                chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
-                with readable(self.file.name):
-                    small = parquet_guard.fit(opened.source, chunks)
-                if not small:
-                    raise VoteError(
-                        f"{self.file.name}: row group {group} has pages of more than "
-                        f"{parquet_guard.MOST_PAGES >> 20} MB; write it anew in smaller ones"
-                    )
-                if texts:
-                    yield range(group, group + 1), self._rows_at_once(opened, group, chunks)
+            chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
+            if not opened.fits(group, chunks):
+                raise VoteError(
+                    f"{self.file.name}: row group {group} has pages of more than "
+                    f"{parquet_guard.MOST_PAGES >> 20} MB; write it anew in smaller ones"
+                )
+            at_hand = at_hand and parquet_guard.at_hand(chunks)
+            if texts:
+                rows = self._rows_at_once(opened, group, chunks)
+                yield range(group, group + 1), rows, parquet_guard.at_hand(chunks)
         if not texts:
-            yield groups, self.stretch.rows
+            yield groups, self.stretch.rows, at_hand
 
     def _rows_at_once(self, opened: OpenFile, group: int, chunks: Sequence[Chunk]) -> int:
         def longest(chunk: Chunk) -> int | None:

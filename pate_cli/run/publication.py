@@ -186,6 +186,11 @@ class Publication:
                 )
             self._to.folder.refuse_read(file.read)
 
+    def try_out(self) -> None:
+        """OutputError where labels could not be written; the last look before anything is paid."""
+        if self._to is not None and self._to.folder is not None:
+            self._to.folder.try_out()
+
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """See Destination."""
         if self._to is not None:

@@ -419,6 +419,24 @@ def test_plain_texts_are_read_in_few_rows(tmp_path, allocated, monkeypatch):
     assert allocated(read) < 1 << 23
 
 
+def test_texts_that_are_the_one_before(tmp_path, allocated, monkeypatch):
+    """Of each no more is stored than that it is as long: a file of 500 bytes stood for GB."""
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
+    rows = 2000
+    table = pa.table({"teacher_0": ["x" * 100_000] * rows})
+    path = tmp_path / "v.parquet"
+    form = {"use_dictionary": False, "compression": "zstd", "store_schema": False}
+    pq.write_table(table, path, column_encoding={"teacher_0": "DELTA_BYTE_ARRAY"}, **form)
+    del table
+    assert path.stat().st_size < 2000
+
+    def read():
+        with open_votes(path, layout="labels", label_names=("cat", "dog"), teachers=1) as votes:
+            assert sum(len(batch.counts) for batch in votes.batches()) == rows
+
+    assert allocated(read) < 1 << 24
+
+
 def test_a_long_id_is_refused(tmp_path, refusal):
     table = pa.table(
         {"query_id": ["a", "b" * (1 << 16) + "b"], "class_0": [1, 2], "class_1": [2, 1]}

@@ -197,7 +197,8 @@ def rows_at_once(
         shared = first.size if first is not None and first.dictionary else 0
         entries = max(chunk.entries, rows)
         # Such a text is no longer than the page that it is in.
-        most = max((page.size for page in _pages(source, chunk)), default=0) * chunk.repeats
+        pages = _pages(source, chunk) if chunk.repeats else ()
+        most = max((page.size for page in pages), default=0)
         if chunk.size + entries * (shared + most) <= AT_ONCE // len(chunks):
             continue
         each = shared if shared <= _SHORT else longest(chunk) or shared

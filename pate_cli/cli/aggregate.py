@@ -72,6 +72,14 @@ class LabelOptions:
             show_default=False,
         ),
     ] = None
+    escape_formulas: Annotated[
+        bool,
+        in_panel(SPECIAL)(
+            "--escape-formulas",
+            help="In CSV, put ' before ids and names of classes that a spreadsheet would take for "
+            "formulas: those that begin with =, +, -, @, a tab or a carriage return.",
+        ),
+    ] = False
 
 
 @spread
@@ -136,6 +144,7 @@ def aggregate(
         ledger=ledger,
         label_format=labels.label_format,
         labels_as=labels.labels_as,
+        escape_formulas=labels.escape_formulas,
         force=output.force,
     )
     if dry_run:

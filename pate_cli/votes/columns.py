@@ -58,6 +58,15 @@ _COUNT_LISTS = {"counts", "histogram", "vote_counts"}
 _LABEL_LISTS = {"labels", "teacher_labels"}
 
 
+def could_be_votes(name: str) -> bool:
+    """Whether a column of this name holds votes, whatever else there is."""
+    return (
+        name.lower() in _COUNT_LISTS | _LABEL_LISTS
+        or name in (*LONG_COLUMNS, *SPARSE_COLUMNS)
+        or any(names.fullmatch(name) for names in (_COUNT_NAMES, _TEACHER_NAMES))
+    )
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a schema that matter: `votes`, an optional query id, and what the names say.

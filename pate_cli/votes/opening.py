@@ -220,7 +220,7 @@ def _opened(
         raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
     # What a vote is called must not depend on whether others look like numbers.
     exact = (*ids, LABEL) if reading.any_name else ids
-    located = locate(path, stdin, stack, ids=exact, copying=copying)
+    located = locate(path, stdin, stack, ids=exact, copying=copying, columns=names or ())
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
         return open_npy(file, located.name, layout, reading.matching)

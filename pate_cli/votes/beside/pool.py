@@ -20,7 +20,6 @@ from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.beside.side_files import (
     SideRows,
-    content_digest,
     in_order,
     labels_in,
     read_side,
@@ -194,7 +193,7 @@ def _load(path: str | PathLike[str], id_column: str | None) -> Pool:
         with understood(f"{side.name}: cannot be read as {_NOUN}"):
             values = _cluster_column(values, side.name)
     try:
-        return Pool(values, side.ids, content_digest(path))
+        return Pool(values, side.ids, side.sha256)
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
 

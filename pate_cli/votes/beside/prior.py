@@ -27,7 +27,6 @@ from pate_cli.votes.beside.side_files import (
     as_whole,
     check_label_set,
     columns_of_labels,
-    content_digest,
     labels_in,
     of_pairs,
     read_side,
@@ -329,7 +328,7 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
     if label_set is not None and values.ndim == 2 and values.shape[1] == label_set.count:
         values = _of_sets(values, label_set, side.name)
     try:
-        return Prior(values, side.ids, words, content_digest(path))
+        return Prior(values, side.ids, words, side.sha256)
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
 

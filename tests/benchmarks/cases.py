@@ -21,6 +21,7 @@ from benchmarks.made_up_votes import VoteShape, pieces, votes_file
 from benchmarks.published_loop import confident_cost
 from benchmarks.results import FileFigures, Line, Published, Results
 from benchmarks.whole_process import measure
+from pate_cli.core.noise import RunKey
 from pate_cli.published import TABLE_ORDERS
 
 __all__ = ["COMMANDS", "measure_all", "sizes_to"]
@@ -131,10 +132,24 @@ def _engines(shape: VoteShape) -> list[str]:
 
 
 def _figures(shape: VoteShape, path: Path) -> FileFigures:
-    seconds = statistics.median(_decode(path) for _ in range(_RUNS))
+    decode = statistics.median(_decode(path) for _ in range(_RUNS))
+    size = path.stat().st_size
+    noise = noise_seconds(shape)
     return FileFigures(
-        shape.rows, shape.teachers, shape.classes, path.stat().st_size, round(seconds, 6)
+        shape.rows, shape.teachers, shape.classes, size, round(decode, 6), round(noise, 6)
     )
+
+
+def noise_seconds(shape: VoteShape) -> float:
+    """What no run can do without: a noisy maximum and a noisy argmax of as many rows."""
+    noise = RunKey.fresh().rows(0, shape.classes + 1)
+    votes = np.zeros((_BATCH, shape.classes))
+    start = time.perf_counter()
+    for first in range(0, shape.rows, _BATCH):
+        rows = min(_BATCH, shape.rows - first)
+        drawn = noise.normal((rows, shape.classes + 1))
+        np.argmax(votes[:rows] + drawn[:, 1:], axis=1)
+    return time.perf_counter() - start
 
 
 def _decode(path: Path) -> float:

@@ -21,12 +21,21 @@ def summary(results: Results) -> str:
     if not sizes:
         raise ValueError("a table needs a line of some size")
     largest = power(sizes[-1])
-    heads = ["command", "workers", *map(power, sizes), "rows/s", "MB/s", "× decoding", "memory"]
+    heads = [
+        "command",
+        "workers",
+        *map(power, sizes),
+        "rows/s",
+        "MB/s",
+        "× decoding",
+        "× noise",
+        "memory",
+    ]
     rows = []
     for command, engine, workers in dict.fromkeys(map(_who, of_size)):
         mine = {one.rows: one for one in of_size if _who(one) == (command, engine, workers)}
         seconds = [_seconds(mine[size].seconds) if size in mine else "–" for size in sizes]
-        rates = _rates(results, mine[sizes[-1]]) if sizes[-1] in mine else ["–"] * 5
+        rates = _rates(results, mine[sizes[-1]]) if sizes[-1] in mine else ["–"] * 6
         who = f"{workers}" if engine == "local" else f"{workers} ({engine})"
         rows.append([f"`{command}`", who, *seconds, *rates])
     machine = results.machine
@@ -48,7 +57,7 @@ def summary(results: Results) -> str:
 
 def every_line(results: Results) -> str:
     """One row a line."""
-    heads = ["command", "rows", "workers", "runs", "seconds", "rows/s", "MB/s", "× decoding"]
+    heads = ["command", "rows", "workers", "runs", "seconds", "rows/s", "MB/s"]
     rows = [
         [
             *(f"`{o.command}`", power(o.rows), o.sharing, str(o.runs), _seconds(o.seconds)),
@@ -63,15 +72,17 @@ def every_line(results: Results) -> str:
             f"{file.bytes / 1e6:,.2f}",
             f"{1e3 * file.decode_seconds:,.1f}",
             f"{file.bytes / 1e6 / file.decode_seconds:,.0f}",
+            f"{1e3 * file.noise_seconds:,.1f}",
         ]
         for file in results.files
     ]
+    of_files = ["rows", "teachers × classes"]
     loop = results.published
     return "\n".join(
         [
-            *_table([*heads, "memory", "× published"], rows),
+            *_table([*heads, "× decoding", "× noise", "memory", "× published"], rows),
             "",
-            *_table(["rows", "teachers × classes", "MB", "bare decoding, ms", "MB/s"], files),
+            *_table([*of_files, "MB", "bare decoding, ms", "MB/s", "bare noise, ms"], files),
             "",
             f"The published loop: {loop.rows_a_second:,.0f} rows/s, from {loop.rows:,} rows at "
             f"{loop.orders} orders.",
@@ -173,7 +184,7 @@ def _who(line: Line) -> tuple[str, str, int]:
 
 
 def _rates(results: Results, line: Line) -> list[str]:
-    """rows/s, MB/s, × decoding, memory, × published."""
+    """rows/s, MB/s, × decoding, × noise where labels are drawn, memory, × published."""
     file = results.file_of(line)
     rate = line.rows / line.seconds
     memory = "–" if line.memory_mb is None else f"{line.memory_mb:,.0f} MB"
@@ -181,6 +192,7 @@ def _rates(results: Results, line: Line) -> list[str]:
         f"{rate:,.0f}",
         f"{file.bytes / 1e6 / line.seconds:,.1f}",
         f"{line.seconds / file.decode_seconds:,.0f}",
+        f"{line.seconds / file.noise_seconds:,.1f}" if "aggregate" in line.command else "–",
         memory,
         f"{rate / results.published.rows_a_second:,.0f}",
     ]

@@ -56,11 +56,12 @@ class Line:
 
 @dataclass(frozen=True)
 class FileFigures:
-    """A file and what bare decoding takes.
+    """A file and what bare decoding and bare noise take.
 
     Attributes:
         bytes: its size.
         decode_seconds: pyarrow decodes all its columns, one thread, batch by batch.
+        noise_seconds: random words, quantiles and argmax of as many rows, one thread.
     """
 
     rows: int
@@ -68,10 +69,11 @@ class FileFigures:
     classes: int
     bytes: int
     decode_seconds: float
+    noise_seconds: float
 
     def __post_init__(self) -> None:
-        if not (self.bytes > 0 and 0.0 < self.decode_seconds < math.inf):
-            raise ValueError(f"a file has bytes, and decoding takes time: {self}")
+        if not (self.bytes > 0 and 0.0 < self.decode_seconds < math.inf > self.noise_seconds > 0.0):
+            raise ValueError(f"a file has bytes, decoding and noise take time: {self}")
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def made_up_results(slowdown=1.0):
         for workers in (1, 2)
         for seconds in [2.0 + rows * (1e-6 + 3e-6 / workers)]
     ]
-    files = tuple(FileFigures(rows, 250, 10, 10 * rows, 1e-7 * rows) for rows in sizes)
+    files = tuple(FileFigures(rows, 250, 10, 10 * rows, 1e-7 * rows, 1e-6 * rows) for rows in sizes)
     machine = dict.fromkeys(("cores", "python", "numpy", "scipy", "pyarrow", "pate"), 2)
     single = Line("--help", 0, 0, 0, "local", 0, 5, 0.25 * slowdown, None)
     return Results(machine, Published(4000, 198, 5000.0), files, (single, *lines))
@@ -168,8 +168,8 @@ def test_a_table_is_read_as_it_was_saved(tmp_path):
 def test_the_summary_says_what_was_measured():
     rows = summary(made_up_results()).splitlines()
     # 42 s of 10⁷ rows and 100 MB, decoded in 1 s; the loop does 5,000 rows/s.
-    assert rows[2] == "| `cost` | 1 | 6.00 | 42 | 238,095 | 2.4 | 42 | 100 MB | 48 |"
-    assert rows[3] == "| `cost` | 2 | 4.50 | 27 | 370,370 | 3.7 | 27 | 100 MB | 74 |"
+    assert rows[2] == "| `cost` | 1 | 6.00 | 42 | 238,095 | 2.4 | 42 | – | 100 MB | 48 |"
+    assert rows[3] == "| `cost` | 2 | 4.50 | 27 | 370,370 | 3.7 | 27 | – | 100 MB | 74 |"
     assert rows[-1] == "| `pate --help` | 0.25 |"
 
 

@@ -76,7 +76,7 @@ kills: $(STAMP)
 .PHONY: bench bench-compare bench-docs
 
 ROWS ?= 1e7
-MEASURE := PYTHONPATH=tests $(BIN)/python -m benchmarks
+MEASURE := PYTHONPATH=tests:tests/support $(BIN)/python -m benchmarks
 
 bench: $(STAMP)
 	$(MEASURE) measure --rows $(ROWS) --save .bench/speed.json

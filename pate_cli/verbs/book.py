@@ -31,6 +31,7 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.destinations import make_folder
 from pate_cli.files.inputs import note, watched
 from pate_cli.files.journal import content_with_lines, parts_of, refuse_held
 from pate_cli.files.lock import locked
@@ -321,7 +322,7 @@ class Book:
         for path in self._places.paths:
             if path.parent == _state_folder():
                 try:
-                    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+                    make_folder(path.parent, 0o700)
                 except OSError as error:
                     raise OutputError(f"cannot make {path.parent}: {error.strerror}") from None
 

@@ -31,6 +31,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.files import journal, owner, unfinished
 from pate_cli.files.journal import Journal
+from pate_cli.verbs.book import Places
 
 TEACHERS: Final = 8
 VOTES: Final = np.array([[6, 2, 0], [3, 3, 2], [0, 8, 0], [1, 1, 6], [4, 4, 0], [7, 1, 0]])
@@ -141,6 +142,13 @@ class History:
     @property
     def names(self) -> tuple[str, ...]:
         return self.kind.get("label_names", ())
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        """The record, as one names it."""
+        if self.kept == "ensemble":
+            return {"record": None, "ensemble": "teachers"}
+        return {"record": self._path(self.record)}
 
     def run(self) -> None:
         """All of it; BrokenError where a promise is not kept."""
@@ -334,6 +342,8 @@ class History:
         return line
 
     def _run(self, line: Line, *, alone: bool = True, shared: bool = False) -> None:
+        if alone and self.chance.random() < 0.7:
+            self._close()  # as long as a session is open no other run is entered
         process = self._process(f"{line.kind} to {line.output}", self._records(line))
         process.question = line.question
         if alone and line.checkpoint is not None:
@@ -358,15 +368,13 @@ class History:
             label_format="csv",
             force=line.force,
         )
-        if self.kept == "ensemble":
-            asked["ensemble"] = "teachers"
-        elif self.kept == "named":
-            asked["record"] = self._path(self.record)
+        votes = self._path(line.votes)
+        where = Places.of(votes, **({"record": None} if self.kept == "beside" else self._where))
         if line.checkpoint is not None:
             asked["checkpoint"] = self._path(line.checkpoint)
-        return pate.aggregate(
-            self._path(line.votes), into=to, layout="counts", teachers=TEACHERS, batch_rows=2, **asked
-        )
+        # As the command line does it; a few rows at a time, or they would be one batch.
+        with pate.open_votes(votes, layout="counts", teachers=TEACHERS, batch_rows=2) as file:
+            return pate.aggregate(file, into=to, record=where, **asked)
 
     def _records(self, line: Line) -> tuple[str, ...]:
         if self.kept == "beside":
@@ -475,9 +483,7 @@ class History:
 
         def asked() -> Any:
             if self.session is None:
-                where = {"ensemble": "teachers"} if self.kept == "ensemble" else {}
-                where = where or {"record": self._path(self.record)}
-                self.session = pate.Session(teachers=TEACHERS, **where, **self.kind)
+                self.session = pate.Session(teachers=TEACHERS, **self._where, **self.kind)
                 self.opened = True
             return act(self.session)
 
@@ -541,9 +547,7 @@ class History:
         if self.session is None or self.sitting is None or not self.session._journal._whole:
             return
         process = self.system.process("a second session")
-        where = {"ensemble": "teachers"} if self.kept == "ensemble" else {}
-        where = where or {"record": self._path(self.record)}
-        how, _ = self._alone(process, lambda: pate.Session(teachers=TEACHERS, **where, **self.kind))
+        how, _ = self._alone(process, lambda: pate.Session(teachers=TEACHERS, **self._where, **self.kind))
         if how == "done":
             raise BrokenError("two sessions are open at once")
 
@@ -620,11 +624,9 @@ class History:
 
     def _quietly_open(self) -> None:
         self.sitting = self.system.process("session")
-        where = {"ensemble": "teachers"} if self.kept == "ensemble" else {}
-        where = where or {"record": self._path(self.record)}
         with self.system.running(self.sitting):
             try:
-                self.session = pate.Session(teachers=TEACHERS, **where, **self.kind)
+                self.session = pate.Session(teachers=TEACHERS, **self._where, **self.kind)
             except PateError as error:
                 raise BrokenError(f"cannot be opened again: {error}") from error
 

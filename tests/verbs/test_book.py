@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import sys
 from dataclasses import replace
 from functools import cache
@@ -364,6 +365,35 @@ def test_a_run_joins_the_record_beside_its_votes_also_where_it_was_told_another(
     done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
     assert done.report.spent.count == 2
     assert SpendRecord.read("other.json") == SpendRecord.read(f"{votes}.spent.json")
+
+
+def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
+    """Also the folder of an ensemble, and a record that another process was killed beside."""
+    synced, drawn = [], []
+    real = os.fsync
+
+    def fsync(opened):
+        synced.append(os.readlink(f"/proc/self/fd/{opened}"))
+        real(opened)
+
+    def noise(key, purpose, position):
+        if purpose != "run id":
+            drawn.append(set(synced))
+        return drawing(key, purpose, position)
+
+    drawing = RunKey._noise
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(RunKey, "_noise", noise)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    ask(record=None, ensemble="hospitals", checkpoint="kept")
+    folders = {str(tmp_path), str(tmp_path / "state"), str(tmp_path / "state" / "pate")}
+    assert folders <= drawn[0]
+    # The same run again: its entry stands already, and its name may not be safe.
+    synced.clear()
+    places = Places.of(None, record=None, ensemble="hospitals")
+    (run,) = SpendRecord.read(*places.paths).runs
+    Book(places, run, budget=None).enter()
+    assert str(tmp_path / "state" / "pate") in synced
 
 
 def test_an_ensemble_has_its_record_in_a_folder_of_the_users(tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ class FileNode:
         disk: what is there for sure.
         may: what a loss of power may leave, `disk` first and the newest last.
         run: whose labels it holds, if it does.
+        shown: anybody could open it once, and may still hold it open.
         guarded: it is nobody's to touch.
     """
 
@@ -31,6 +32,7 @@ class FileNode:
     disk: bytes = b""
     may: list[bytes] = field(default_factory=lambda: [b""])
     run: str | None = None
+    shown: bool = False
     guarded: bool = False
     _dirty: list[tuple[int, int]] = field(default_factory=list)
 
@@ -163,7 +165,9 @@ def _survived(
             continue
         if node not in known:
             data = node.after_power_loss(chance)
-            known[node] = FileNode(node.mode, data, data, [data], node.run, node.guarded)
+            known[node] = FileNode(
+                node.mode, data, data, [data], run=node.run, guarded=node.guarded
+            )
         names[name] = known[node]
     return FolderNode(folder.mode, names, dict(names))
 

@@ -10,13 +10,14 @@ import functools
 import importlib
 import pickle
 import sys
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from histories.system import replaced
 from pate_cli.disclosure import total
-from pate_cli.disclosure.record import Run
+from pate_cli.disclosure.record import Run, SpendRecord
 
 _FUNCTIONS: Final = (
     ("pate_cli.disclosure.worst_case", "data_independent_cost"),
@@ -36,7 +37,9 @@ _METHODS: Final = (
 @contextlib.contextmanager
 def known() -> Iterator[None]:
     """Until the block is left."""
-    with replaced(*_places()):
+    read = SpendRecord.__dict__["from_json"].__func__
+    texts = functools.cache(read)  # of this history: others have other runs
+    with replaced(*_places(), (SpendRecord, "from_json", classmethod(texts))):
         yield
 
 
@@ -58,6 +61,8 @@ def _places() -> tuple[tuple[Any, str, Any], ...]:
         places.append((place, name, _looked_up(place.__dict__[name])))
     old, new = total.total_of, _looked_up_total(total.total_of)
     places += [(module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old]
+    hints = functools.cache(typing.get_type_hints)
+    places.append((typing, "get_type_hints", lambda group, **named: dict(hints(group, **named))))
     return tuple(places)
 
 

@@ -171,6 +171,7 @@ class System:
         if self.broken is None:
             self.broken = what
             self._told(f"BROKEN: {what}")
+        self.end(self.me)
         raise Killed
 
     def check_model(self) -> None:

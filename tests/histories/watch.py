@@ -103,8 +103,9 @@ class Watch:
         """A file was written, or has another name or other permissions."""
         if isinstance(node, FolderNode):
             return
-        if self._secret(path, node.data) and not self._system.private(path):
-            self._system.break_(f"{path} is secret, and its mode is {node.mode:o}")
+        node.shown |= not self._system.private(path)
+        if node.shown and self._secret(path, node.data):
+            self._system.break_(f"{path} is secret, and its mode is or was {node.mode:o}")
         if node.data.startswith(_LABELS):
             self._labels(path, node)
 
@@ -115,9 +116,10 @@ class Watch:
 
     def _labels(self, path: str, node: FileNode) -> None:
         """Labels that anybody can read are owed for, and never others of the same run."""
-        if node.run is None:
-            node.run = self._system.me.run
-        if node.run is None or self._system.private(path):
+        if node.run is None:  # all of a run may be kept, so that it draws nothing
+            me = self._system.me
+            node.run = me.run or next(iter(me.resumes or ()), "")
+        if not node.run or self._system.private(path):
             return
         self._owe(node.run, self._records(node.run))
         known = self.labels[node.run]

@@ -29,7 +29,7 @@ from pate_cli.files.addresses import (
 from pate_cli.files.draft import Draft, Held, on_disk
 from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
 from pate_cli.files.stored_file import StoredFile
-from pate_cli.files.unfinished import CREATE, Claim, sweep
+from pate_cli.files.unfinished import CREATE, PRIVATE, Claim, sweep
 
 STDOUT: Final = 1
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
@@ -144,7 +144,6 @@ class File:
     def __init__(self, name: str, target: Path, mode: int) -> None:
         self.name = name
         self.target = target
-        self._mode = mode
         # Named before they exist, so that no interruption can orphan them, and in the same folder,
         # so that they are on the same file system.
         self._claim = Claim(target, mode)
@@ -175,7 +174,7 @@ class File:
             raise OutputError(f"{self.name} exists already; use `force` to replace it")
         try:
             # Permissions, read-only mounts and quotas are asked in the only way that tells.
-            os.close(self._claim.create())
+            self._claim.try_out()
         except OSError as error:
             reason = f"no file can be made in {shown} ({error.strerror})"
             raise OutputError(f"cannot write {self.name}: {reason}") from error
@@ -212,7 +211,7 @@ class File:
             if error.errno not in _NO_LINKS:
                 raise
             # No links on this file system: claim the name with an empty file, then rename.
-            os.close(os.open(self.target, CREATE, self._mode))
+            os.close(os.open(self.target, CREATE, PRIVATE))
             try:
                 self._temporary.replace(self.target)
             except BaseException:
@@ -220,6 +219,10 @@ class File:
                 raise
         else:
             self._temporary.unlink()
+
+    def open_up(self) -> None:
+        """Let others read what is in place, as far as they may: until then it is its owner's."""
+        self._claim.open_up()
 
     def withdraw(self) -> bool:
         """Undo `place`, done or half done; whether nothing of this run is left under the name."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
@@ -20,7 +22,9 @@ from pate_cli.files.inputs import Place, places_of_path, stored_place
 from pate_cli.files.owner import owned_name
 from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.undisturbed import undisturbed
-from pate_cli.files.unfinished import CREATE, hidden_folders, sweep
+from pate_cli.files.unfinished import CREATE, PRIVATE, hidden_folders, sweep
+
+_PART_MODE: Final = 0o644
 
 
 class LocalFolder:
@@ -85,7 +89,7 @@ class LocalFolder:
         # Two writers of one part never share a file: the last to finish replaces the other's.
         temporary = folder / f".{name}.{random_name(8)}"
         try:
-            with on_disk(os.open(temporary, CREATE, 0o644)) as draft:
+            with on_disk(os.open(temporary, CREATE, PRIVATE)) as draft:
                 yield draft
             temporary.replace(folder / name)
         except BaseException:
@@ -114,7 +118,7 @@ class LocalFolder:
             with self.staging(run, MARKER) as file:
                 file.write(marker)
             folder = self._staging(run)
-            _open_up(folder)
+            granted = _granted(folder)
             for path in filter(_unfinished, folder.iterdir()):  # of writers that were killed
                 path.unlink()
             sync_folder(folder)
@@ -123,6 +127,8 @@ class LocalFolder:
             self._swap(run, force=force)
         except OSError as error:
             raise OutputError(f"{cause(self._name, error)}; nothing was released") from error
+        with contextlib.suppress(OSError):  # it is in place, and its owner's to open
+            _open_up(self._target, *granted)
         with contextlib.suppress(OSError):  # in the way of nobody
             shutil.rmtree(self._aside(run))
 
@@ -178,10 +184,20 @@ def _unfinished(path: Path) -> bool:
     return path.name.startswith(".")
 
 
-def _open_up(folder: Path) -> None:
-    """Give a private folder the permissions of a new one; only making one tells the umask."""
-    probe = folder / ".probe"
-    probe.mkdir(exist_ok=True)  # a killed commit may have left one
-    mode = probe.stat().st_mode
-    probe.rmdir()
-    folder.chmod(mode & 0o7777)
+def _granted(folder: Path) -> tuple[int, int]:
+    """The modes of a new folder in this one and of a new part; only making them tells the umask."""
+    inside, part = folder / ".probe", folder / ".part"
+    inside.mkdir(exist_ok=True)  # a killed commit may have left one
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, CREATE, _PART_MODE))
+    modes = tuple(stat.S_IMODE(made.stat().st_mode) for made in (inside, part))
+    inside.rmdir()
+    part.unlink()
+    return modes[0], modes[1]
+
+
+def _open_up(folder: Path, mode: int, part_mode: int) -> None:
+    """Give a folder and its parts their modes; until it comes to the folder nobody sees them."""
+    for path in folder.iterdir():
+        path.chmod(part_mode)
+    folder.chmod(mode)

@@ -26,7 +26,7 @@ _ENDED: Final = "ZX"
 def owned_name() -> str:
     """A name like no other that tells of this process, where it can."""
     mark = random_name(8)
-    process, system = os.getpid(), _system()
+    process, system = os.getpid(), this_system()
     state = _state(process)
     return mark if system is None or state is None else f"{process}x{state[1]}x{system}x{mark}"
 
@@ -36,7 +36,7 @@ def is_gone(name: str) -> bool:
     if not re.fullmatch(OWNED, name):
         return False
     process, started, system, _ = name.split("x")
-    if system != _system():
+    if system != this_system():
         return False
     try:
         os.kill(int(process), 0)
@@ -48,7 +48,7 @@ def is_gone(name: str) -> bool:
     return state is not None and (state[0] in _ENDED or state[1] != started)
 
 
-def _system() -> str | None:
+def this_system() -> str | None:
     """One start of a kernel and one room of process numbers in it; None where that is not told."""
     try:
         boot = (_PROCESSES / "sys/kernel/random/boot_id").read_bytes()

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pate_cli.core.codec import Refusal, decoded, encoded, parsed
+from pate_cli.core.codec import LARGEST_WHOLE, Refusal, decoded, encoded, parsed
 from pate_cli.core.errors import LedgerError, PateError, shortened
 from pate_cli.files.addresses import public_name
 
@@ -25,6 +25,10 @@ _T = TypeVar("_T")
 _CHECKSUM: Final = "checksum"
 _LARGEST: Final = 1 << 28
 """Bytes; a device that never ends is told from a file by it."""
+
+
+def _nothing_older(_content: dict[str, Any], _version: int) -> None:
+    """Where every version that is read is the present one."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Form:
         noun: what a person calls it.
         option: the parameter whose file it is.
         version: of its schema.
-        unsealed: earlier versions, which carry no checksum.
+        unsealed: earlier versions, which carry no checksum; one that does is held to it.
         earlier: versions before this one that do.
         marks: fields that are the same in every file of the kind.
     """
@@ -45,7 +49,7 @@ class Form:
     noun: str
     option: str
     version: int
-    unsealed: tuple[int, ...]
+    unsealed: tuple[int, ...] = ()
     earlier: tuple[int, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,7 +62,13 @@ class Form:
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
     def read(
-        self, kind: type[_T], text: str | bytes, older: Callable[[dict[str, Any], int], None]
+        self,
+        kind: type[_T],
+        text: str | bytes,
+        older: Callable[[dict[str, Any], int], None] = _nothing_older,
+        *,
+        told: Refusal | None = None,
+        largest: int | None = LARGEST_WHOLE,
     ) -> _T:
         """The dataclass that `text` was given.
 
@@ -66,25 +76,34 @@ class Form:
             kind: what to read.
             text: the file.
             older: told the fields of a file of another version and which, gives what it lacks.
+            told: how whatever is wrong is told; by default as of a file that was given by name.
+            largest: of whole numbers, see `parsed`.
 
         Raises:
-            LedgerError: truncated, foreign, newer, damaged, or not as it was written.
+            LedgerError: truncated, foreign, newer, damaged, or not as it was written; or, in its
+                place, what `told` raises.
         """
-        ours = f"give a file that pate wrote with `{self.option}`"
-        foreign = Refusal(LedgerError, f"not a {self.noun}, or a damaged one: ", f"; {ours}")
-        content = parsed(text, foreign, most=_LARGEST)
+        noun, ours = self.noun, f"; give a file that pate wrote with `{self.option}`"
+        not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", ours)
+        content = parsed(text, told or not_parsed, most=_LARGEST, largest=largest)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
-            raise LedgerError(f"not a {self.noun}: {ours}")
+            foreign = Refusal(LedgerError, "", ours.replace(";", ":", 1))
+            raise (told or foreign).of(f"not a {noun}")
         version = content.get("schema_version")
         # A boolean or 2.0 would pass for a number.
         if type(version) is not int or version not in (*self.unsealed, *self.earlier, self.version):
-            raise LedgerError(
-                f"the {self.noun} has schema version {shortened(str(version))}, this tool reads "
-                f"{self.version}; use the version of pate that wrote it, or a newer one"
+            newer = "; use the version of pate that wrote it, or a newer one"
+            raise (told or Refusal(LedgerError, "", newer)).of(
+                f"the {noun} has schema version {shortened(str(version))}, this tool reads "
+                f"{self.version}"
             )
-        damaged = Refusal(LedgerError, f"the {self.noun} is damaged: ", "; restore it from a copy")
+        damaged = told or Refusal(
+            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
+        )
         checksum = content.pop(_CHECKSUM, None)
-        if version not in self.unsealed and not _agrees(checksum, content):
+        # Whatever version it says it is of: that may be what was damaged.
+        due = version not in self.unsealed or checksum is not None
+        if due and not _agrees(checksum, content):
             raise damaged.of("it is not as pate wrote it")
         if version != self.version:
             older(content, version)

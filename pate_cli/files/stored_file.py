@@ -93,6 +93,9 @@ class StoredFile:
             self._placed = True
             store.move(self._temporary, self._path)
 
+    def open_up(self) -> None:
+        """A store has no permissions that a draft could lack."""
+
     def withdraw(self) -> bool:
         """Undo `place`, done or half done; whether nothing of this run is left under the name."""
         if not (self._placed or self._kept):

@@ -1,9 +1,10 @@
 """Output files as one transaction: everything a run promised appears, or nothing does.
 
 Paths are reserved before any private work, so that a wrong path costs no privacy. Data goes to
-temporary files beside their targets, and only leaving the block without an error puts them in
-place. What cannot be taken back comes in this order: devices, pipes and descriptors just before
-the files, standard output after them. Signals wait while files are put in place or removed.
+temporary files beside their targets, its owner's alone; only leaving the block without an error
+puts them in place, and once all are, each gets the permissions that it is to have. What cannot be
+taken back comes in this order: devices, pipes and descriptors just before the files, standard
+output after them. Signals wait while files are put in place or removed.
 """
 
 from __future__ import annotations
@@ -208,6 +209,9 @@ class Outputs:
                         sync_folder(folder)
                 self._placed = bool(files)
             self._commit_members(files)
+            # Now that nothing is taken back any more: whoever has read it would have it for good.
+            for file in files:
+                file.open_up()
             self._forget()
             self._finish(files, streams)
         finally:

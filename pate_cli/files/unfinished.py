@@ -20,12 +20,15 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.files.owner import OWNED, is_gone
 
+PRIVATE: Final = 0o600
+"""The mode of whatever is not in place: a run that is killed has released nothing."""
 CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNFINISHED: Final = ".pate-unfinished-"
 _REPLACED: Final = ".pate-replaced-"
@@ -56,16 +59,34 @@ class Claim:
     """The two hidden names beside a file, and the lock on the draft under the first."""
 
     def __init__(self, target: Path, mode: int) -> None:
-        """Nothing is made yet; a draft will have `mode`."""
+        """Nothing is made yet; what is put in place will have `mode` less the umask."""
         self.temporary, self.backup = map(target.with_name, _hidden_names())
         self._mode = mode
+        self._granted = PRIVATE
         self._lock: int | None = None
 
+    def try_out(self) -> None:
+        """Make a draft that stays empty: only a new file tells whether it can be, and its mode."""
+        descriptor = self._made(self._mode)
+        try:
+            self._granted = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        finally:
+            os.close(descriptor)
+
     def create(self) -> int:
-        """The draft, empty and open for writing; held until `clean`."""
+        """The draft, empty and open for writing, its owner's alone; held until `clean`."""
+        return self._made(PRIVATE)
+
+    def open_up(self) -> None:
+        """Give what was the draft, under whatever name, the permissions that it is to have."""
+        if self._lock is not None and hasattr(os, "fchmod"):
+            with contextlib.suppress(OSError):  # it is in place, and its owner's to open
+                os.fchmod(self._lock, self._granted)
+
+    def _made(self, mode: int) -> int:
         while True:
-            # The mode holds from the first instant: a secret is never readable, however briefly.
-            descriptor = os.open(self.temporary, CREATE, self._mode)
+            # The mode holds from the first instant: a draft is never readable, however briefly.
+            descriptor = os.open(self.temporary, CREATE, mode)
             try:
                 _lock(descriptor, wait=True)
                 self._release()

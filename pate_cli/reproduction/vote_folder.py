@@ -188,7 +188,8 @@ def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
     """A student's class probabilities for the queries of a round, [queries, classes]."""
     not_predictions = f"{source}: is not an NPY array of student predictions"
     try:
-        found = np.lib.format.open_memmap(source, mode="r")
+        with source.open("rb") as file:
+            found = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise VoteError(not_predictions) from error
     if found.dtype.kind not in "iuf":

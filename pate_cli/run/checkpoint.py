@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import pickle
 import re
@@ -21,23 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.codec import Refusal, decoded, encoded, parsed
-from pate_cli.core.entropy import random_name
+from pate_cli.core.codec import Refusal
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
+from pate_cli.files.owner import OWNED, is_gone, owned_name
+from pate_cli.files.sealed_json import Form
 from pate_cli.files.transaction import Outputs
 from pate_cli.files.undisturbed import undisturbed
-from pate_cli.files.unfinished import CREATE
+from pate_cli.files.unfinished import CREATE, PRIVATE
 
-_KIND: Final = "pate-checkpoint"
-_VERSION: Final = 1
+_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=2)
 _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
+_DRAFT: Final = re.compile(rf"piece-[0-9]+-[0-9]+\.(?P<owner>{OWNED})\.tmp")
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _SEAL: Final = 32
-_LARGEST: Final = 1 << 24
-"""Bytes of what is known of a run."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,11 @@ class Checkpoint:
                 key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
                 with Outputs() as out:
                     out.reserve(known, mode=0o600)
-                    out.write(known, _encoded(run, key))
+                    out.write(known, _FORM.text(_RunFile(run, key.secret.hex(), key.seed)).encode())
                 return cls(place, key)
-            return cls(place, _decoded(known.read_bytes(), run, place))
+            found = cls(place, _decoded(known.read_bytes(), run, place))
+            _sweep(place)
+            return found
 
     def pieces(self, number: int) -> Pieces:
         """What is kept of a pass over the votes."""
@@ -141,12 +141,16 @@ class Pieces:
         path = self._path(start)
         with _writable(path):
             # Two processes that go on with one run never share a draft.
-            draft = path.with_suffix(f".{random_name(8)}.tmp")
-            descriptor = os.open(draft, CREATE, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self._sealed(start, content))
-                file.write(content)
-            draft.replace(path)
+            draft = path.with_suffix(f".{owned_name()}.tmp")
+            try:
+                with os.fdopen(os.open(draft, CREATE, PRIVATE), "wb") as file:
+                    file.write(self._sealed(start, content))
+                    file.write(content)
+                draft.replace(path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    draft.unlink(missing_ok=True)
+                raise
 
     def _path(self, start: int) -> Path:
         return self.checkpoint.folder / _PIECE.format(self.number, start)
@@ -165,15 +169,9 @@ class Pieces:
 class _RunFile:
     """What `run.json` holds."""
 
-    kind: str
-    schema_version: int
     run: str
     secret: str
     seed: int | None
-
-
-def _encoded(run: str, key: RunKey) -> bytes:
-    return json.dumps(encoded(_RunFile(_KIND, _VERSION, run, key.secret.hex(), key.seed))).encode()
 
 
 def _decoded(content: bytes, run: str, place: Path) -> RunKey:
@@ -183,9 +181,7 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
         "; give another folder",
     )
     # A seed may be of any size.
-    known = decoded(_RunFile, parsed(content, none, most=_LARGEST, largest=None), none)
-    if (known.kind, known.schema_version) != (_KIND, _VERSION):
-        raise none.of(f"it is no {_KIND} of version {_VERSION}")
+    known = _FORM.read(_RunFile, content, told=none, largest=None)
     try:
         key = RunKey(bytes.fromhex(known.secret), known.seed)
     except ValueError as error:
@@ -196,6 +192,15 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
             "go on with those, or give another folder"
         )
     return key
+
+
+def _sweep(place: Path) -> None:
+    """Remove drafts of processes that went on with this run and were killed."""
+    for entry in place.iterdir():
+        draft = _DRAFT.fullmatch(entry.name)
+        if draft is not None and is_gone(draft["owner"]):
+            with contextlib.suppress(OSError):
+                entry.unlink()
 
 
 def _refuse_shared(place: Path) -> None:

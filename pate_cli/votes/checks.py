@@ -47,7 +47,7 @@ def first_bad(bad: NDArray[np.bool_], first_row: int) -> int:
 def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
     """Return a C-contiguous int64 copy of `values` [rows, columns], an integer or float array.
 
-    It is always a copy, so what was checked cannot change under the reader in a mapped file.
+    It is always a copy, so what was checked cannot change under the reader in somebody's array.
 
     Raises:
         VoteError: for NaN, infinite, fractional, negative or absurdly large entries.

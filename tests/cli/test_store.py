@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
+from pate_cli.votes import open_votes
+from pate_cli.votes.sources import parquet_guard
 
 CLASSES, QUERIES = 4, 60
 NOISE = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--seed", 3]
@@ -179,3 +182,32 @@ def test_ledgers_are_read_from_disk_alone(scheme, pate):
     assert done.stderr.startswith(f"pate: {scheme}://b/a.ledger must be on disk: ")
     assert "sesame" not in done.stderr
     assert not Path("r.json").exists()
+
+
+def test_pages_on_a_store_are_looked_into(store, monkeypatch):
+    address, _, _, parts = store
+    monkeypatch.setattr(parquet_guard, "AT_HAND", 1)
+    found = []
+    for place in (parts, address("votes")):
+        with open_votes(place, layout="counts") as votes:
+            found.append(np.concatenate([batch.counts for batch in votes.batches()]))
+    assert len(found[0]) == QUERIES
+    np.testing.assert_array_equal(*found)
+
+
+def test_votes_on_a_store_that_change(store, pate, monkeypatch):
+    address, client, bucket, _ = store
+    monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
+    label = ConfidentGNMax.label
+
+    def changing(self, *given):
+        table = pq.read_table(f"{bucket}/votes/part-0.parquet", filesystem=client)
+        pq.write_table(table.slice(1), f"{bucket}/votes/part-0.parquet", filesystem=client)
+        return label(self, *given)
+
+    monkeypatch.setattr(ConfidentGNMax, "label", changing)
+    done = pate("aggregate", address("votes"), "-o", "labels.csv", *NOISE)
+    assert done.exit_code == 3
+    line = f"pate: s3://{bucket}/votes/part-0.parquet: has changed while it was read; start again"
+    assert done.stderr.splitlines()[-1] == line
+    assert not Path("labels.csv").exists()

@@ -72,7 +72,8 @@ def sealed(data):
 
 
 def unsealed(data, version):
-    return json.dumps(data | {"schema_version": version})
+    content = {name: value for name, value in data.items() if name != "checksum"}
+    return json.dumps(content | {"schema_version": version})
 
 
 def refused(text):
@@ -268,3 +269,12 @@ def test_records_from_before_there_were_targets_or_names_are_read():
 )  # fmt: skip
 def test_a_damaged_one_is_refused(damage):
     assert "damaged" in refused(unsealed(THIRD | damage, 2))
+
+
+def test_a_checksum_is_held_to_whatever_the_version():
+    """What says it is older may be what was damaged."""
+    data = json.loads(RECORD.to_json())
+    for version in (1, 2, 3, 4, 5):
+        assert "not as pate wrote it" in refused(
+            json.dumps(data | {"schema_version": version, "checksum": "0" * 64})
+        )

@@ -130,7 +130,8 @@ def ledger():
 
 
 def unsealed(data, version):
-    return json.dumps({**data, "schema_version": version}).encode()
+    content = {name: value for name, value in data.items() if name != "checksum"}
+    return json.dumps({**content, "schema_version": version}).encode()
 
 
 def sealed(data):
@@ -318,7 +319,9 @@ def test_a_checkpoint(seed, tmp_path):
     data = json.loads(run.read_text())
 
     def read(altered):
-        run.write_text(json.dumps(altered))
+        run.write_bytes(
+            sealed(altered) if isinstance(altered, dict) else json.dumps(altered).encode()
+        )
         return Checkpoint.of(folder, "a run", seed=None).key
 
     def use(key):
@@ -327,6 +330,6 @@ def test_a_checkpoint(seed, tmp_path):
         assert isinstance(key, RunKey)
 
     assert check(damaged(data), read, use, OutputError, UsageError)
-    run.write_text(json.dumps(data | {"seed": "7"}))
+    run.write_bytes(sealed(data | {"seed": "7"}))
     with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
         Checkpoint.of(folder, "a run", seed=None)

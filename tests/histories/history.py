@@ -31,6 +31,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.files import journal, owner, unfinished
 from pate_cli.files.journal import Journal
+from pate_cli.run import passes
 from pate_cli.verbs.book import Places
 
 TEACHERS: Final = 8
@@ -176,8 +177,9 @@ class History:
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
             (unfinished, "_system", lambda: f"{system.boot:08x}"),
-            (owner, "_system", lambda: f"{system.boot:08x}"),
+            (owner, "this_system", lambda: f"{system.boot:08x}"),
             (owner, "_state", self._state),
+            (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
             (Journal, "_take", self._taken(Journal._take)),
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}
@@ -372,7 +374,7 @@ class History:
             self._check_done(line, got)
         elif how == "refused" and not shared:
             self._check_refused(line, got, before, failing=process.failing)
-        if isinstance(got, VoteError) and process.run is not None:
+        if line.votes == "bad.npy" and process.run is not None:  # perhaps it died in doing so
             self.watch.struck_out(process.run)
 
     def _aggregated(self, line: Line) -> Any:

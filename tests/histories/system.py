@@ -518,7 +518,16 @@ class System:
     def fchmod(self, number, mode):
         if number < _FIRST:
             return _real_fchmod(number, mode)
-        return self.chmod(f"{self.root}/{self._known(number).path}", mode)
+        known = self._known(number)
+
+        def fchmod() -> None:
+            _real_fchmod(known.number, mode)
+            known.node.mode = mode
+            for path, node in list(self._under("", self.tree)):
+                if node is known.node:
+                    self._touched(path, node)
+
+        return self._step("change mode of", known.path, fchmod)
 
     def stat(self, path, *, dir_fd=None, follow_symlinks=True):
         if isinstance(path, int):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
 import signal
 import stat
+import subprocess
 import sys
 import time
 import warnings
@@ -21,6 +23,7 @@ from pate_cli.cli.app import app
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
+from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.part_names import MARKER
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -359,8 +362,66 @@ def test_a_damaged_run_is_refused(content, votes, here, cut):
     assert in_place(here) == {}
 
 
-def flipped(data, at):
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+def flipped(data, at, bit=0):
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+def test_a_run_file_of_which_a_bit_flipped_is_refused(tmp_path):
+    """With another key the run would go on to other labels than may be out already."""
+    kept = tmp_path / "kept"
+    Checkpoint.of(kept, "a run", seed=None)
+    run = kept / "run.json"
+    whole = run.read_bytes()
+    for at in range(len(whole)):
+        for bit in range(8):
+            run.write_bytes(flipped(whole, at, bit))
+            message = refusal(OutputError, Checkpoint.of, kept, "a run", seed=None)
+            assert message.startswith(f"{kept} holds no checkpoint that this version of pate reads")
+            assert message.endswith("; give another folder")
+
+
+def test_a_run_file_without_its_checksum_is_refused(tmp_path):
+    kept = tmp_path / "kept"
+    Checkpoint.of(kept, "a run", seed=None)
+    run = kept / "run.json"
+    data = json.loads(run.read_text())
+    del data["checksum"]
+    for version in (1, 2):
+        run.write_text(json.dumps(data | {"schema_version": version}))
+        refusal(OutputError, Checkpoint.of, kept, "a run", seed=None)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+def test_a_piece_that_cannot_be_kept_leaves_no_draft(error, tmp_path, monkeypatch):
+    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=None)
+    before = set(kept.folder.iterdir())
+
+    def fails(self, target):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fails)
+        for _ in range(3):
+            with pytest.raises((OutputError, KeyboardInterrupt)):
+                kept.pieces(1).keep(0, [1])
+    assert set(kept.folder.iterdir()) == before
+
+
+def test_drafts_of_processes_that_were_killed_go(tmp_path):
+    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=None)
+    process = subprocess.run(
+        [sys.executable, "-c", "from pate_cli.files.owner import owned_name; print(owned_name())"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    theirs = kept.folder / f"piece-1-0.{process.stdout.strip()}.tmp"
+    ours = kept.folder / f"piece-1-0.{owned_name()}.tmp"
+    for path in (theirs, ours):
+        path.write_bytes(b"")
+    Checkpoint.of(tmp_path / "kept", "a run", seed=None)
+    assert not theirs.exists()
+    assert ours.exists()
 
 
 DAMAGES = {

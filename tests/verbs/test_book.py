@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+from changes import unseen
 from pate_cli.accounting.gaussian import conditional
 from pate_cli.core.errors import (
     LedgerError,
@@ -254,7 +255,8 @@ def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
 
     def entering(book):
         enter(book)
-        np.save(path, COUNTS[::-1])
+        with unseen(path):
+            np.save(path, COUNTS[::-1])
 
     monkeypatch.setattr(Book, "enter", entering)
     with pytest.raises(VoteError, match="changed while read"):

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lies import belittle, lie
 from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside import side_files
@@ -290,6 +291,88 @@ def test_a_giant_page_is_refused_by_its_header(tmp_path, refusal, allocated, mon
     with open_votes(path, layout="counts", teachers=1) as votes:
         assert votes.queries == len(column)
         next(votes.batches())
+
+
+DAMAGED = "v.parquet: the Parquet file is truncated or damaged"
+GIANT = (1 << 31) - 1000
+
+
+@pytest.mark.parametrize("what", ["size", "packed", "values"])
+@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_page_that_says_it_is_giant(
+    listed, compression, page, what, tmp_path, refusal, allocated
+):
+    """A file of some kB took two GB, and seconds, before it was found to be damaged."""
+    rng = np.random.default_rng(3)
+    columns = {f"class_{j}": rng.integers(0, 99, 2000) for j in range(2)}
+    if listed:
+        columns = {"counts": rng.integers(0, 99, (2000, 2)).tolist()}
+    path = tmp_path / "v.parquet"
+    form = {"compression": compression, "use_dictionary": True}
+    pq.write_table(pa.table(columns), path, **form)
+    assert path.stat().st_size < 30_000
+    lie(path, page=page, **{what: GIANT})
+    said = []
+    peak = allocated(lambda: said.append(refusal(path, layout="counts", teachers=198)))
+    if said[0] != DAMAGED:
+        assert what == "size"
+        assert "row group 0 has pages of more than 512 MB" in said[0]
+    # Where all that is stored could not fill it, room may be asked for and is never touched.
+    if listed or compression == "zstd" or what == "packed":
+        assert peak < 1 << 20
+
+
+def test_a_footer_that_makes_little_of_its_pages(tmp_path, refusal, allocated, monkeypatch):
+    """Pages say the truth: zeros that zstd packs a thousand times."""
+    monkeypatch.setattr(parquet_guard, "MOST_PAGES", 1 << 20)
+    column = np.zeros(1 << 19, dtype=np.int64)
+    page = {"max_rows_per_page": len(column)} if _CUTS_BY_ROWS else {}
+    form = {"use_dictionary": False, "row_group_size": len(column), "data_page_size": 1 << 23}
+    path = tmp_path / "v.parquet"
+    table = pa.table({"class_0": column, "class_1": column})
+    pq.write_table(table, path, compression="zstd", **page, **form)
+    belittle(path)
+    said = []
+    assert allocated(lambda: said.append(refusal(path, layout="counts"))) < 1 << 20
+    assert said == [
+        "v.parquet: row group 0 has pages of more than 1 MB; write it anew in smaller ones"
+    ]
+
+
+@pytest.mark.parametrize("what", ["packed", "values", "footer"])
+def test_lies_beside_the_votes(what, tmp_path, allocated, monkeypatch):
+    monkeypatch.setattr(side_files, "MOST_BYTES", 1 << 22)
+    path = tmp_path / "p.parquet"
+    column = np.zeros(1 << 18)
+    form = {"use_dictionary": False, "compression": "zstd", "data_page_size": 1 << 23}
+    page = {"max_rows_per_page": len(column)} if _CUTS_BY_ROWS else {}
+    pq.write_table(pa.table({f"class_{j}": column for j in range(2)}), path, **form, **page)
+    if what == "footer":
+        belittle(path)
+    else:
+        lie(path, **{what: GIANT})
+
+    def read():
+        with pytest.raises(VoteError, match=r"in memory; keep|truncated or damaged"):
+            load_predictions(path)
+
+    assert allocated(read) < 1 << 20
+
+
+def test_large_columns_are_read_piece_by_piece(tmp_path, monkeypatch, histograms):
+    """And their pages looked into, with the same votes in the end."""
+    path = tmp_path / "v.parquet"
+    columns = {f"class_{j}": histograms[:, j] for j in range(histograms.shape[1])}
+    pq.write_table(pa.table(columns), path, row_group_size=10)
+    monkeypatch.setattr(parquet_guard, "AT_HAND", 1)
+    with open_votes(path, layout="counts") as votes:
+        found = np.concatenate([batch.counts for batch in votes.batches()])
+    np.testing.assert_array_equal(found, histograms)
+    lie(path, packed=GIANT)
+    with pytest.raises(VoteError, match="truncated or damaged"), open_votes(path) as votes:
+        list(votes.batches())
 
 
 @pytest.mark.parametrize("listed", [False, True])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import ParameterError, VoteError
-from pate_cli.files.digest import digest_of
 from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.beside.side_files import SideRows, in_order, read_side, texts_of, understood
 from pate_cli.votes.checks import Ids
@@ -189,7 +188,7 @@ def _load(path: str | PathLike[str], id_column: str | None) -> Pool:
         with understood(f"{side.name}: cannot be read as {_NOUN}"):
             values = _cluster_column(values, side.name)
     try:
-        return Pool(values, side.ids, _sha256(path))
+        return Pool(values, side.ids, side.sha256)
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
 
@@ -202,11 +201,3 @@ def _cluster_column(table: Any, source: str) -> NDArray[Any]:
         row = int(np.argmax(column.is_null().to_numpy()))
         raise VoteError(f"{source}: {_NOUN}: row {row} has no cluster")
     return texts_of(column) if is_text(column.type) else np.asarray(column.to_numpy())
-
-
-def _sha256(path: str | PathLike[str]) -> str:
-    """Of a file; none of several, of which the clusters themselves are then hashed."""
-    try:
-        return digest_of(fspath(path)).sha256
-    except VoteError:
-        return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from pate_cli.core.arrays import Counts, Histograms, Ints, SparseCounts
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting
-from pate_cli.files.digest import digest_of
 from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.beside.side_files import (
     SideRows,
@@ -328,17 +327,9 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
     if label_set is not None and values.ndim == 2 and values.shape[1] == label_set.count:
         values = _of_sets(values, label_set, side.name)
     try:
-        return Prior(values, side.ids, words, _sha256(path))
+        return Prior(values, side.ids, words, side.sha256)
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
-
-
-def _sha256(path: str | PathLike[str]) -> str:
-    """Of a file; none of several, of which the numbers themselves are then hashed."""
-    try:
-        return digest_of(fspath(path)).sha256
-    except VoteError:
-        return ""
 
 
 def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:

@@ -23,10 +23,12 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
+from pate_cli.files.digest import digest_of
 from pate_cli.votes.columns import QUERY
-from pate_cli.votes.sources.files import locate
+from pate_cli.votes.sources.files import Located, locate
 from pate_cli.votes.sources.formats import Format, SourceFile
-from pate_cli.votes.sources.parquet_guard import chunks_of
+from pate_cli.votes.sources.parquet_guard import chunks_of, size_of
+from pate_cli.votes.sources.unchanged import UNMARKED, Marked
 
 MOST_BYTES = 1 << 32
 """Of a side file, each number counted as 8 of them."""
@@ -98,13 +100,30 @@ class SideRows:
 class Side:
     """What was read: an array, or a pyarrow.Table without its query ids, and these if it has any.
 
-    digits: from CSV, where numbers and texts look alike; the ids are texts then.
+    digits: from CSV, where numbers and texts look alike; the ids are texts then. source: where it
+    was read; found: the files there.
     """
 
     name: str
     values: Any
     ids: tuple[Any, ...] | None = None
     digits: bool = False
+    source: str = field(default="", repr=False)
+    found: Marked = field(default=UNMARKED, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """Of the file it was read from; none of several.
+
+        VoteError where it is another by now.
+        """
+        try:
+            digest = digest_of(self.source)
+        except VoteError:
+            return ""
+        finally:
+            self.found.refuse_changed()
+        return digest.sha256
 
 
 def read_side(
@@ -130,37 +149,41 @@ def read_side(
     query_names = (id_column or QUERY, QUERY)
     with contextlib.ExitStack() as stack:
         located = locate(source, None, stack, ids=(*query_names, *ids), what=what)
-        damaged = f"{located.name}: cannot be read as {noun}"
-        with understood(damaged):
-            if located.format is Format.NPY:
-                path = located.parts[0].path
-                _refuse_large(located.name, Path(path).stat().st_size)
-                array = np.load(path, allow_pickle=False)
-                return Side(located.name, array)
-        # pyarrow takes a tenth of a second to import: arrays do without.
-        from pyarrow import concat_tables
-        from pyarrow.types import is_nested
+        with located.found.steady():
+            values, queries = _content(located, noun, query_names)
+    return Side(located.name, values, queries, located.digits, source, located.found)
 
-        with understood(damaged):
-            table = concat_tables(
-                [_table(part) for part in located.parts], promote_options="default"
-            )
-            query = next((name for name in query_names if name in table.column_names), None)
-            if query is None:
-                return Side(located.name, table, digits=located.digits)
-            nested = is_nested(table.column(query).type)
-            queries = () if nested else tuple(table.column(query).to_pylist())
-            table = table.drop_columns([query])
+
+def _content(
+    located: Located, noun: str, query_names: Sequence[str]
+) -> tuple[Any, tuple[Any, ...] | None]:
+    """The array, or the table without its query ids, and these if it has any."""
+    damaged = f"{located.name}: cannot be read as {noun}"
+    with understood(damaged):
+        if located.format is Format.NPY:
+            path = located.parts[0].path
+            _refuse_large(located.name, Path(path).stat().st_size)
+            return np.load(path, allow_pickle=False), None
+    # pyarrow takes a tenth of a second to import: arrays do without.
+    from pyarrow import concat_tables
+    from pyarrow.types import is_nested
+
+    with understood(damaged):
+        table = concat_tables([_table(part) for part in located.parts], promote_options="default")
+        query = next((name for name in query_names if name in table.column_names), None)
+        if query is None:
+            return table, None
+        nested = is_nested(table.column(query).type)
+        queries = () if nested else tuple(table.column(query).to_pylist())
+        table = table.drop_columns([query])
     if nested:
         raise VoteError(
             f"{located.name}: column {quoted(query)} holds no ids; use numbers or texts"
         )
     if None in queries:
         row = queries.index(None)
-        raise VoteError(f"{located.name}: row {row} has no {shortened(query or QUERY)}")
-    if located.digits:
-        queries = tuple(map(str, queries))
-    return Side(located.name, table, queries, located.digits)
+        raise VoteError(f"{located.name}: row {row} has no {shortened(query)}")
+    return table, tuple(map(str, queries)) if located.digits else queries
 
 
 def _table(part: SourceFile) -> Any:
@@ -179,15 +202,14 @@ def _table(part: SourceFile) -> Any:
 
 
 def _size(file: Any, source: Any) -> int:
-    """Bytes of a table in memory, about; what lists hold is looked up, which takes a while."""
-    from pyarrow.types import is_nested
-
+    """Bytes of a table in memory, about, by what its pages say of themselves."""
     footer = file.metadata
-    stored = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-    entries = footer.num_rows * footer.num_columns
-    if any(is_nested(field.type) for field in file.schema_arrow):
-        entries = sum(chunk.entries for group in chunks_of(source) for chunk in group)
-    return max(int(stored), 8 * int(entries))
+    groups = chunks_of(source)
+    if [len(group) for group in groups] != [footer.num_columns] * footer.num_row_groups:
+        raise ValueError("the footer is damaged")
+    chunks = [chunk for group in groups for chunk in group]
+    entries = max(footer.num_rows * footer.num_columns, sum(chunk.entries for chunk in chunks))
+    return max(size_of(source, chunks), 8 * int(entries))
 
 
 def _refuse_large(name: str, size: int) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import fnmatch
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -35,8 +35,10 @@ from pate_cli.votes.sources.formats import (
     plain_suffix,
     suffix_format,
 )
+from pate_cli.votes.sources.unchanged import UNMARKED, Marked, mark_of, steady_stream
 
 _GLOB = re.compile(r"[*?\[]")
+_ARRAYS = (Format.NPY, Format.ZIP)
 _PACKED = (Format.GZIP, Format.ZSTD, Format.BZIP2)
 _NESTED = 3  # so often a file may be packed
 _PARTITION = re.compile(r"([^=]+)=(.*)")
@@ -46,13 +48,15 @@ _PARTITION = re.compile(r"([^=]+)=(.*)")
 class Located:
     """The files of one source, all of one format, in the order their rows are numbered.
 
-    format: NPY or PARQUET. digits: they were CSV, which does not tell numbers from text.
+    format: NPY or PARQUET. digits: they were CSV, which does not tell numbers from text. found: the
+    files that were named, copied or not, as they were before they were read.
     """
 
     name: str
     format: Format
     parts: tuple[SourceFile, ...]
     digits: bool = False
+    found: Marked = UNMARKED
 
 
 def locate(
@@ -139,21 +143,33 @@ class _Locator:
 
         Its beginning is looked at first: a device may have no end at all.
         """
-        begun = begun_with(stream, HEAD, name)
-        format_of(begun, name)
-        return self.one_file(name, SourceFile(name, str(self.copies.spooled(stream, name, begun))))
+        with steady_stream(stream, name):
+            begun = begun_with(stream, HEAD, name)
+            format_of(begun, name)
+            copy = self.copies.spooled(stream, name, begun)
+        return self._read(name, SourceFile(name, str(copy)), UNMARKED)
 
     def one_file(self, name: str, part: SourceFile) -> Located:
         """One file, of any format."""
+        marked = _marked([part])
+        with marked.steady():
+            return self._read(name, part, marked)
+
+    def _read(self, name: str, part: SourceFile, marked: Marked) -> Located:
         kind, part = self._unpacked(format_of(_head(part), part.name), part)
-        return self._as_votes(name, kind, [part])
+        return self._as_votes(name, kind, [part], marked)
 
     def several_files(self, source: str, candidates: Sequence[SourceFile]) -> Located:
         """Keep the parts of tables; what could be a damaged part is an error, not passed over."""
         if not candidates:
             raise VoteError(f"{source}: the folder is empty")
-        if len(candidates) == 1 and _marked(_head(candidates[0])) in (Format.NPY, Format.ZIP):
+        if len(candidates) == 1 and _format_marked(_head(candidates[0])) in _ARRAYS:
             return self.one_file(source, candidates[0])
+        marked = _marked(candidates)
+        with marked.steady():
+            return self._parts(source, candidates, marked)
+
+    def _parts(self, source: str, candidates: Sequence[SourceFile], marked: Marked) -> Located:
         found = [(part, kinds) for part in candidates if (kinds := _kinds_of_part(part))]
         if not found:
             raise VoteError(f"{source}: no Parquet, CSV, JSONL or Arrow parts here")
@@ -170,7 +186,7 @@ class _Locator:
             if inside is not kind:
                 raise VoteError(f"{part.name}: is {inside.value} under a name of {kind.value}")
             parts.append(part)
-        return self._as_votes(source, first, parts)
+        return self._as_votes(source, first, parts, marked)
 
     def _unpacked(self, kind: Format, part: SourceFile) -> tuple[Format, SourceFile]:
         """Take off what a file is packed in, as often as it is."""
@@ -191,12 +207,14 @@ class _Locator:
             kind = format_of(_head(part), part.name)
         raise VoteError(f"{part.name}: is packed more than {_NESTED} times; unpack it")
 
-    def _as_votes(self, name: str, kind: Format, parts: Sequence[SourceFile]) -> Located:
+    def _as_votes(
+        self, name: str, kind: Format, parts: Sequence[SourceFile], marked: Marked
+    ) -> Located:
         """Turn what is not read in place into what is."""
         if kind is Format.PARQUET:
-            return Located(name, kind, tuple(parts))
-        if kind is Format.NPY:  # memory-mapping needs a local file
-            return Located(name, kind, tuple(self._on_disk(part) for part in parts))
+            return Located(name, kind, tuple(parts), found=marked)
+        if kind is Format.NPY:  # rows of which are read anywhere, again and again
+            return Located(name, kind, tuple(map(self._on_disk, parts)), found=marked)
         from pate_cli.votes.sources.converted import converted
 
         local = [self._on_disk(part) for part in parts]
@@ -204,7 +222,8 @@ class _Locator:
             SourceFile(part.name, str(path))
             for part, path in zip(parts, converted(local, kind, self.copies, self.ids), strict=True)
         ]
-        return Located(name, Format.PARQUET, tuple(made), digits=kind is Format.CSV)
+        digits = kind is Format.CSV
+        return Located(name, Format.PARQUET, tuple(made), digits=digits, found=marked)
 
     def _on_disk(self, part: SourceFile) -> SourceFile:
         if part.filesystem is None:
@@ -219,7 +238,7 @@ def _kinds_of_part(part: SourceFile) -> tuple[Format, Format] | None:
     None passes it over: text and archives count by their names only, a folder may hold others.
     """
     start = _head(part)
-    kind, named = _marked(start), suffix_format(part.path)
+    kind, named = _format_marked(start), suffix_format(part.path)
     suffix = plain_suffix(part.path)
     if kind is Format.NPY or suffix in (".npy", ".npz"):
         raise VoteError(f"{part.name}: an NPY file cannot be one of several parts")
@@ -241,12 +260,20 @@ def _kinds_of_part(part: SourceFile) -> tuple[Format, Format] | None:
     )
 
 
-def _marked(start: bytes) -> Format | None:
+def _format_marked(start: bytes) -> Format | None:
     """The format of a file with a beginning that no other has."""
     with contextlib.suppress(VoteError):
         kind = format_of(start, "")
         return None if kind in (Format.CSV, Format.JSONL) else kind
     return None
+
+
+def _marked(parts: Iterable[SourceFile]) -> Marked:
+    found = []
+    for part in parts:
+        with _readable(part.name):
+            found.append((part, mark_of(part)))
+    return Marked(tuple(found))
 
 
 def _local_part(path: Path, name: str | None = None) -> SourceFile:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import SourceFile
-from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of
+from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of, fit
+from pate_cli.votes.sources.unchanged import Mark, mark_of, refuse_changed
 
 KEPT_OPEN = 16
 """So many parts of a folder stay open while it is read, and the latest one: a folder may have more
@@ -39,29 +41,49 @@ def readable(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class OpenFile:
-    """An open part. shape: its bytes, and the rows of each of its row groups."""
+    """An open part.
+
+    mark: what it was when it was opened. groups: the rows of each of its row groups.
+    """
 
     part: SourceFile
     source: Any
     footer: Any
     schema: Any
-    shape: tuple[int, tuple[int, ...]]
+    mark: Mark
+    groups: tuple[int, ...]
+    _fits: dict[tuple[int, ...], bool] = field(default_factory=dict, init=False, repr=False)
 
-    def reader(self, dictionaries: Sequence[str] = ()) -> Any:
+    def reader(self, dictionaries: Sequence[str] = (), *, at_hand: bool = False) -> Any:
         """A reader of its own for every pass: two passes over one would share the batch size.
 
-        dictionaries: columns of texts that are read as each text once and where it stands.
+        dictionaries: columns of texts that are read as each text once and where it stands. at_hand:
+        columns of a row group are read at once, not piece by piece, in which a page that says it is
+        large would take as much memory.
         """
-        return _reader(self.part, self.source, self.footer, dictionaries)
+        return _reader(self.part, self.source, self.footer, dictionaries, at_hand=at_hand)
+
+    def fits(self, group: int, chunks: Sequence[Chunk]) -> bool:
+        """As parquet_guard says, which looks once; VoteError where a page says what cannot be."""
+        key = group, *(chunk.start for chunk in chunks)
+        if key not in self._fits:
+            with readable(self.part.name):
+                self._fits[key] = fit(self.source, chunks)
+        return self._fits[key]
 
     @cached_property
     def chunks(self) -> tuple[tuple[Chunk, ...], ...]:
         """What the footer says of the columns of each row group; VoteError where it is damaged."""
         with readable(self.part.name):
             found = chunks_of(self.source)
-            if [len(group) for group in found] != [self.footer.num_columns] * len(self.shape[1]):
+            if [len(group) for group in found] != [self.footer.num_columns] * len(self.groups):
                 raise pa.ArrowInvalid("the footer is damaged")
         return found
+
+    def refuse_changed(self) -> None:
+        """VoteError where the file, or what has its name by now, is not as it was opened."""
+        descriptor = self.source.fileno() if self.part.filesystem is None else None
+        refuse_changed(self.part, self.mark, descriptor)
 
 
 class KeptOpen:
@@ -115,18 +137,25 @@ def _opened(part: SourceFile) -> OpenFile:
         else:
             source = part.filesystem.open_input_file(part.path)
         stack.callback(source.close)  # unless everything goes well
+        local = part.filesystem is None
+        mark = Mark.of(os.fstat(source.fileno())) if local else mark_of(part)
         reader = _reader(part, source)
         footer = reader.metadata
         groups = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
         if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
             raise pa.ArrowInvalid("row groups do not add up")
-        opened = OpenFile(part, source, footer, reader.schema_arrow, (source.size(), groups))
+        opened = OpenFile(part, source, footer, reader.schema_arrow, mark, groups)
         stack.pop_all()
     return opened
 
 
 def _reader(
-    part: SourceFile, source: Any, footer: Any = None, dictionaries: Sequence[str] = ()
+    part: SourceFile,
+    source: Any,
+    footer: Any = None,
+    dictionaries: Sequence[str] = (),
+    *,
+    at_hand: bool = False,
 ) -> Any:
     with readable(part.name):
         if part.filesystem is not None:  # far away a few large requests are worth their memory
@@ -135,6 +164,7 @@ def _reader(
             footer = pq.read_metadata(source) if footer is None else footer
             check_columns(footer.num_columns, part.name)
             size = min(_BUFFER, max(_LEAST_BUFFER, _BUFFERS // max(1, footer.num_columns)))
+            size = 0 if at_hand else size
             ahead = False
         # Checksums are there where the writer was told so; a page without one passes.
         return pq.ParquetFile(

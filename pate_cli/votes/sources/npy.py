@@ -1,9 +1,11 @@
-"""NPY arrays, memory-mapped and never unpickled; arrays in memory under the same rules."""
+"""NPY arrays, read row by row and never unpickled; arrays in memory under the same rules."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-import mmap
+import os
+import threading
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.matching import Matching, plain_texts
 from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.unchanged import Mark, changed, refuse_changed
 from pate_cli.votes.unnamed import Said
 
 # How many sides an array has, and what they are; two, of queries and votes, where nothing is said.
@@ -33,6 +37,8 @@ _SIDES = {
 }
 _TEXT_BYTES = 1 << 23
 """So much of an array of texts is looked up at once, however long they are."""
+_AHEAD = 1 << 23
+"""So many bytes of rows are read at once where a row does not lie in one place."""
 _LARGEST_SIDE = 1 << 63
 # What numpy raises over a header, which it takes for a Python expression.
 _DAMAGED = (
@@ -66,23 +72,101 @@ class _Header:
     offset: int
 
 
-class MappedFile:
-    """An array in a file; a pickled copy maps it anew when it first reads."""
+class _OpenArray:
+    """An array in a file that is open; reading it from several threads is safe."""
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        layout: Layout | None,
+        expected: Mark | None,
+        *,
+        texts: bool,
+    ) -> None:
+        self._part = SourceFile(name, str(path))
+        self._lock = threading.Lock()
+        try:
+            self._file = path.open("rb", buffering=0)
+        except OSError as error:
+            raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
+        with self._told():
+            self.mark = Mark.of(os.fstat(self._file.fileno()))
+            if expected is not None and not expected.agrees(self.mark):
+                changed(name)
+            self.header = _header(self._file, name)
+        _check_array(self.header.shape, self.header.dtype, name, layout, texts=texts)
+        _check_size(self.mark.size, self.header, name)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+    def rows(self, axis: int, first: int, stop: int) -> NDArray[Any]:
+        """What stands at first ≤ i < stop of a side, read anew.
+
+        Raises:
+            VoteError: it cannot be read, or the file is not as it was when it was opened.
+        """
+        header = self.header
+        sides = header.shape[::-1] if header.fortran else header.shape
+        axis = len(sides) - 1 - axis if header.fortran else axis
+        runs = math.prod(sides[:axis])
+        each = math.prod(sides[axis + 1 :]) * header.dtype.itemsize
+        length = (stop - first) * each
+        data = np.empty(runs * length, dtype=np.uint8)
+        with self._told():
+            for run in range(runs if length else 0):
+                at = header.offset + (run * sides[axis] + first) * each
+                self._read(data.data[run * length : (run + 1) * length], at)
+        refuse_changed(self._part, self.mark, self._file.fileno())
+        found = data.view(header.dtype).reshape(*sides[:axis], stop - first, *sides[axis + 1 :])
+        return found.T if header.fortran else found
+
+    def _read(self, view: memoryview, at: int) -> None:
+        with self._lock:
+            self._file.seek(at)
+            while view:
+                count = self._file.readinto(view)
+                if not count:
+                    changed(self._part.name)
+                view = view[count:]
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise VoteError(f"{self._part.name}: cannot be read: {error.strerror}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Ahead:
+    """Rows first ≤ i < stop that were read together."""
+
+    first: int
+    stop: int
+    entries: NDArray[Any]
+
+
+class StoredArray:
+    """An array in a file; a pickled copy opens it anew when it first reads."""
 
     portable = True
 
     def __init__(
         self, path: Path, name: str, layout: Layout | None, *, texts: bool = False
     ) -> None:
-        """Map the array now: a file that is removed later is still there."""
-        self._path = path
-        self._name = name
+        """Open the file now: one that is removed later is still there."""
+        self._path, self._name = path, name
         self._layout, self._texts = layout, texts
-        self._header, mapped = _mapped(path, name, layout, texts=texts)
-        self._array: NDArray[Any] | None = mapped
+        opened = self._opened(None)
+        self._header, self._mark = opened.header, opened.mark
+        self._open: _OpenArray | None = opened
+        self._ahead: _Ahead | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_array": None}
+        return {**vars(self), "_open": None, "_ahead": None}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -90,20 +174,35 @@ class MappedFile:
         return self._header.shape
 
     @property
-    def array(self) -> NDArray[Any]:
-        """The array; VoteError where the file is gone, or another one by now."""
-        if self._array is None:
-            header, mapped = _mapped(self._path, self._name, self._layout, texts=self._texts)
-            if header != self._header:
-                raise VoteError(f"{self._name}: has changed while it was read; start again")
-            self._array = mapped
-        return self._array
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its entries."""
+        return self._header.dtype
 
-    def release(self) -> None:
-        """Let go of the pages that were read: mapped, they would count as memory in use."""
-        pages = None if self._array is None else self._array.base
-        if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            pages.madvise(mmap.MADV_DONTNEED)
+    def rows(self, axis: int, first: int, stop: int) -> NDArray[Any]:
+        """What stands at first ≤ i < stop of a side; of one array the same side is always asked.
+
+        Raises:
+            VoteError: the file is gone, cannot be read, or is another one by now.
+        """
+        if self._open is None:
+            self._open = self._opened(self._mark)
+            if self._open.header != self._header:
+                changed(self._name)
+        axis_of_file = len(self.shape) - 1 - axis if self._header.fortran else axis
+        if axis_of_file == 0:
+            return self._open.rows(axis, first, stop)
+        # Rows that do not lie together are read ahead: a batch alone might be bytes here and there.
+        ahead = self._ahead
+        if ahead is None or not (ahead.first <= first and stop <= ahead.stop):
+            each = math.prod(self.shape) // self.shape[axis] * self.dtype.itemsize
+            beyond = min(max(stop, first + _AHEAD // max(each, 1)), self.shape[axis])
+            ahead = _Ahead(first, beyond, self._open.rows(axis, first, beyond))
+            self._ahead = ahead
+        place = (slice(None),) * axis + (slice(first - ahead.first, stop - ahead.first),)
+        return ahead.entries[place]
+
+    def _opened(self, expected: Mark | None) -> _OpenArray:
+        return _OpenArray(self._path, self._name, self._layout, expected, texts=self._texts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +217,14 @@ class HeldArray:
         """The sides of the array."""
         return self.array.shape
 
-    def release(self) -> None:
-        """Nothing to let go of."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its entries."""
+        return self.array.dtype
+
+    def rows(self, axis: int, first: int, stop: int) -> NDArray[Any]:
+        """What stands at first ≤ i < stop of a side, as it lies there."""
+        return self.array[first:stop] if axis == 0 else self.array[:, first:stop]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +232,7 @@ class _Array:
     """An array whose first side is the queries, or, turned, whose second side is."""
 
     where: Where
-    source: MappedFile | HeldArray
+    source: StoredArray | HeldArray
     turned: bool = False
 
     @property
@@ -159,7 +264,7 @@ class NpyMatrix(_Array):
     @property
     def texts(self) -> bool:
         """Whether it holds texts."""
-        return self.source.array.dtype.kind == "U"
+        return self.source.dtype.kind == "U"
 
     @property
     def width(self) -> int:
@@ -182,8 +287,6 @@ class NpyMatrix(_Array):
                 values = whole(part, first, self.where)
             else:
                 values = np.concatenate([matching.places(few) for few in _few(part)])
-            if not self.turned:
-                self.source.release()
             yield first, ids, values
 
     def texts_said(self, size: int, stop: int) -> Iterator[Said]:
@@ -194,9 +297,9 @@ class NpyMatrix(_Array):
                 yield plain_texts(distinct), votes
 
     def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        array = self.source.array.T if self.turned else self.source.array
         for first in range(start, stop, size):
-            yield first, array[first : min(first + size, stop)]
+            rows = self.source.rows(1 if self.turned else 0, first, min(first + size, stop))
+            yield first, rows.T if self.turned else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,13 +313,11 @@ class NpyCube(_Array):
 
     def blocks(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield queries start..stop-1 as (first query, copy of the entries [queries, i, j])."""
-        array = self.source.array
-        by_query = array.transpose(1, 0, 2) if self.turned else array
         for first in range(start, stop, size):
-            # A copy, so that what was checked cannot change under the reader in a mapped file.
-            part = np.array(by_query[first : min(first + size, stop)], order="C", subok=False)
-            self.source.release()
-            yield first, part
+            rows = self.source.rows(1 if self.turned else 0, first, min(first + size, stop))
+            by_query = rows.transpose(1, 0, 2) if self.turned else rows
+            # A copy, so that what was checked cannot change under the reader in somebody's array.
+            yield first, np.array(by_query, order="C", subok=False)
 
 
 def _few(texts: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -229,7 +330,7 @@ def _few(texts: NDArray[Any]) -> Iterator[NDArray[Any]]:
 def open_npy(
     path: Path, name: str, layout: Layout | None = None, matching: Matching | None = None
 ) -> NpyMatrix | NpyCube:
-    """Map the array at `path`; `name` is what messages call it, `layout` what the user said.
+    """Open the array at `path`; `name` is what messages call it, `layout` what the user said.
 
     matching: what texts are votes for, if votes may be texts.
 
@@ -237,7 +338,7 @@ def open_npy(
         VoteError: pickled, truncated, not of the sides it needs, empty, or not of numbers (or, with
             `matching`, texts).
     """
-    source = MappedFile(path, name, layout, texts=matching is not None)
+    source = StoredArray(path, name, layout, texts=matching is not None)
     return _sided(name, source, layout, matching)
 
 
@@ -264,7 +365,7 @@ def held_array(
 
 def _sided(
     name: str,
-    source: MappedFile | HeldArray,
+    source: StoredArray | HeldArray,
     layout: Layout | None,
     matching: Matching | None,
 ) -> NpyMatrix | NpyCube:
@@ -313,15 +414,7 @@ def _check_array(
         raise VoteError(f"{name}: the array has an empty side (shape {shape})")
 
 
-def _mapped(
-    path: Path, name: str, layout: Layout | None, *, texts: bool
-) -> tuple[_Header, NDArray[Any]]:
-    try:
-        header = _header(path, name)
-        size = path.stat().st_size
-    except OSError as error:
-        raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
-    _check_array(header.shape, header.dtype, name, layout, texts=texts)
+def _check_size(size: int, header: _Header, name: str) -> None:
     # Python integers: a forged header cannot overflow the product.
     expected = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size < expected:
@@ -331,19 +424,10 @@ def _mapped(
             f"{name}: the NPY file goes on after its array ({size} bytes, {expected} expected); "
             "save one array per file"
         )
-    order: Any = "F" if header.fortran else "C"
-    return header, np.memmap(
-        path,
-        dtype=header.dtype,
-        mode="r",
-        offset=header.offset,
-        shape=header.shape,
-        order=order,
-    )
 
 
-def _header(path: Path, name: str) -> _Header:
-    with path.open("rb") as file, warnings.catch_warnings():
+def _header(file: Any, name: str) -> _Header:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers written by Python 2 parse with a warning
         try:
             version = np.lib.format.read_magic(file)
@@ -357,6 +441,6 @@ def _header(path: Path, name: str) -> _Header:
         except _DAMAGED as error:
             raise VoteError(f"{name}: the NPY header is truncated or damaged") from error
         shape, fortran, dtype = header
-        if not all(0 <= extent < _LARGEST_SIDE for extent in shape):
+        if not dtype.itemsize or not all(0 <= extent < _LARGEST_SIDE for extent in shape):
             raise VoteError(f"{name}: the NPY header is truncated or damaged")
         return _Header(shape, fortran, dtype, file.tell())

@@ -22,15 +22,16 @@ from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.kept_open import KeptOpen, OpenFile, readable
 from pate_cli.votes.sources.parquet_guard import Chunk, entries_of
 from pate_cli.votes.sources.table import VoteTable, refuse_empty
+from pate_cli.votes.sources.unchanged import Mark, changed, refuse_changed
 
 
 @dataclass(frozen=True, eq=False)
 class FilePiece:
-    """A Parquet file by its name; `size` in bytes tells whether it is still the same."""
+    """A Parquet file by its name; `mark` tells whether it is still the same."""
 
     file: SourceFile
     stretch: Stretch
-    size: int
+    mark: Mark
     kept: KeptOpen = field(repr=False)
 
     @property
@@ -55,15 +56,37 @@ class FilePiece:
 
         Row groups with texts are read one by one, in as many rows at once as their texts allow.
         """
-        groups = self.stretch.groups or ()
-        opened = self.kept.file(self.file)
-        if opened.shape != (self.size, groups):
-            raise VoteError(f"{self.file.name}: has changed while it was read; start again")
+        try:
+            opened = self.kept.file(self.file)
+        except VoteError:
+            refuse_changed(self.file, self.mark)  # which may be why
+            raise
+        if opened.groups != (self.stretch.groups or ()) or not self.mark.agrees(opened.mark):
+            changed(self.file.name)
+        decoded = self._decoded(opened, size, columns, start, stop)
+        while True:
+            try:
+                found = next(decoded, None)
+            except VoteError:
+                opened.refuse_changed()  # likewise
+                raise
+            if found is None:
+                return
+            yield found
+
+    def refuse_changed(self) -> None:
+        """See Piece."""
+        self.kept.file(self.file).refuse_changed()
+
+    def _decoded(
+        self, opened: OpenFile, size: int, columns: Sequence[str], start: int, stop: int
+    ) -> Iterator[tuple[int, Any]]:
+        groups = opened.groups
         ends = list(accumulate(groups))
         first, last = bisect_right(ends, start), bisect_left(ends, stop) + 1
         row = ends[first] - groups[first]
-        for together, rows in self._readings(opened, range(first, last), columns):
-            reader = opened.reader()
+        for together, rows, at_hand in self._readings(opened, range(first, last), columns):
+            reader = opened.reader(at_hand=at_hand)
             with readable(self.file.name):
                 batches = reader.iter_batches(
                     batch_size=min(size, rows, stop - row),
@@ -84,26 +107,27 @@ class FilePiece:
 
     def _readings(
         self, opened: OpenFile, groups: range, columns: Sequence[str]
-    ) -> Iterator[tuple[range, int]]:
-        """Row groups that are read in one go, and in how many rows at once at most.
+    ) -> Iterator[tuple[range, int, bool]]:
+        """Row groups that are read in one go, in how many rows at once at most, and whether so much
+        is at hand as in `reader`.
 
-        VoteError before one whose pages are too large.
+        VoteError before one whose pages are too large, or say what cannot be.
         """
         texts = any(family(opened.schema.field(name).type).endswith("text") for name in columns)
+        at_hand = True
         for group in groups:
-            if texts or opened.footer.row_group(group).total_byte_size > parquet_guard.MOST_PAGES:
-                chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
-                with readable(self.file.name):
-                    small = parquet_guard.fit(opened.source, chunks)
-                if not small:
-                    raise VoteError(
-                        f"{self.file.name}: row group {group} has pages of more than "
-                        f"{parquet_guard.MOST_PAGES >> 20} MB; write it anew in smaller ones"
-                    )
-                if texts:
-                    yield range(group, group + 1), self._rows_at_once(opened, group, chunks)
+            chunks = [chunk for chunk in opened.chunks[group] if chunk.path[0] in columns]
+            if not opened.fits(group, chunks):
+                raise VoteError(
+                    f"{self.file.name}: row group {group} has pages of more than "
+                    f"{parquet_guard.MOST_PAGES >> 20} MB; write it anew in smaller ones"
+                )
+            at_hand = at_hand and parquet_guard.at_hand(chunks)
+            if texts:
+                rows = self._rows_at_once(opened, group, chunks)
+                yield range(group, group + 1), rows, parquet_guard.at_hand(chunks)
         if not texts:
-            yield groups, self.stretch.rows
+            yield groups, self.stretch.rows, at_hand
 
     def _rows_at_once(self, opened: OpenFile, group: int, chunks: Sequence[Chunk]) -> int:
         def longest(chunk: Chunk) -> int | None:
@@ -143,8 +167,8 @@ def open_table(
     stack.callback(kept.close)
     for part in files:
         opened = kept.file(part)
-        size, groups = opened.shape
-        pieces.append(FilePiece(part, Stretch(part.name, sum(groups), groups), size, kept))
+        stretch = Stretch(part.name, sum(opened.groups), opened.groups)
+        pieces.append(FilePiece(part, stretch, opened.mark, kept))
         its_columns = find_columns(
             opened.schema,
             part.name,

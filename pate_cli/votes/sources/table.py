@@ -42,6 +42,9 @@ class Piece(Protocol):
         Rows start..stop-1 are among them; others may come before and after.
         """
 
+    def refuse_changed(self) -> None:
+        """VoteError where it is not what it was when it was opened."""
+
 
 @dataclass(frozen=True, eq=False)
 class VoteTable:
@@ -90,6 +93,7 @@ class VoteTable:
                     yield begin + row + skipped, wanted
                 if row + batch.num_rows >= beyond:
                     break
+            piece.refuse_changed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +128,9 @@ class HeldPiece:
             for batch in chosen.slice(row, min(size, stop - row)).combine_chunks().to_batches():
                 yield row, batch
                 row += batch.num_rows
+
+    def refuse_changed(self) -> None:
+        """A table never changes."""
 
 
 def held_table(

@@ -1,0 +1,146 @@
+"""Until it is in place, nothing that a run writes can be read by others, whatever the umask.
+
+A run that is killed has released nothing, and the next one draws anew: labels of both would cost
+twice what was paid.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+
+from pate_cli.run import passes
+
+NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
+STEPS = ["open", "replace", "rename", "link", "unlink", "fsync", "mkdir", "chmod", "fchmod"]
+
+
+def readable(root):
+    """Files with something in them that others could read; folders are in their way, too."""
+    found = set()
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if _open(Path(folder, name), 0o005)]
+        found |= {
+            str(Path(folder, name).relative_to(root))
+            for name in files
+            if _open(Path(folder, name), 0o004)
+            and Path(folder, name).stat().st_size
+            # The second name of a file that is replaced is as open as the first.
+            and not name.startswith(".pate-replaced-")
+        }
+    return found
+
+
+def _open(path, bits):
+    return stat.S_IMODE(path.stat().st_mode) & bits == bits
+
+
+@pytest.fixture
+def no_umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def watched(monkeypatch, folder):
+    """Look at every file at every step from now on: those that others could read, and all."""
+    seen = []
+
+    def look():
+        found = (
+            readable(folder),
+            {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()},
+        )
+        if not seen or found != seen[-1]:
+            seen.append(found)
+
+    for name in STEPS:
+        real = getattr(os, name)
+
+        def step(*given, real=real, **named):
+            look()
+            try:
+                return real(*given, **named)
+            finally:
+                look()
+
+        monkeypatch.setattr(os, name, step)
+    return seen
+
+
+@pytest.fixture
+def run(pate, no_umask, watched):
+    """Run `pate`; nobody reads anything before all of `public` is in place, and in the end that.
+
+    `early` are records, which come before.
+    """
+
+    def check(*words, public, kept=frozenset(), early=frozenset()):
+        watched.clear()
+        done = pate(*words)
+        assert done.exit_code == 0, done.stderr
+        for found, there in watched:
+            new = found - set(kept) - set(early)
+            assert not new or (new <= set(public) <= there)
+        assert watched[-1][0] == set(public) | set(kept) | set(early)
+
+    return check
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_labels_report_ledger_and_checkpoint(force, run, votes, folder):
+    kept = {"keep", *(["l.csv"] if force else [])}
+    for name in kept:
+        (folder / name).write_text("old")
+        (folder / name).chmod(0o644)
+    words = ["-o", "l.csv", "--report", "r.json", "--ledger", "d.json", "--checkpoint", "c"]
+    public = {"l.csv", "r.json"}
+    run("aggregate", votes, *words, *NOISE, *force, public=public - kept, kept=kept)
+
+
+def test_a_folder_of_parts(run, votes, monkeypatch):
+    monkeypatch.setattr(passes, "_ENTRIES", 80)
+    names = {f"l/part-{number:05d}.parquet" for number in range(3)}
+    words = ["-o", "l/", "--report", "r.json"]
+    run("aggregate", votes, *words, *NOISE, public={*names, "l/_SUCCESS", "r.json"})
+
+
+def test_pages_pictures_tables_and_the_demo(run, pate, votes):
+    public = {"l.csv", "r.json"}
+    run("aggregate", votes, "-o", "l.csv", "--report", "r.json", *NOISE, public=public)
+    run("explain", "r.json", "--html", "p.html", public={"p.html"}, kept=public)
+    public |= {"p.html"}
+    words = ["--per-query", "q.csv", "--plot", "p.png"]
+    run("cost", votes, *words, *NOISE[:-2], public=(), kept=public)
+    found = {"demo/labels.csv", "demo/labels.report.json"}
+    run("demo", "demo", public=found, kept=public, early={"demo/adult.parquet.spent.json"})
+
+
+@pytest.mark.parametrize("place", ["l.csv", "l/"])
+@pytest.mark.parametrize("step", ["link", "replace", "fsync"])
+@pytest.mark.parametrize("time", [1, 3])
+def test_what_a_killed_run_leaves(time, step, place, patched, votes, folder):
+    lines = (
+        "import os, signal\n"
+        "os.umask(0)\n"
+        f"real, calls = os.{step}, []\n"
+        "def step(*given, **named):\n"
+        "    calls.append(None)\n"
+        f"    if len(calls) == {time}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return real(*given, **named)\n"
+        f"os.{step} = step\n"
+    )
+    words = ["-o", place, "--report", "r.json", *NOISE]
+    process = patched(lines, "aggregate", votes, *words)
+    process.communicate(timeout=60)
+    if process.returncode == 0:
+        assert (folder / place).exists()
+        return  # it has fewer such steps
+    assert process.returncode == -signal.SIGKILL
+    assert list(folder.iterdir())
+    assert readable(folder) == set()

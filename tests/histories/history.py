@@ -21,12 +21,11 @@ import numpy as np
 import pate_cli as pate
 from histories import prices
 from histories.disk import FileNode, FolderNode
-from histories.system import BrokenError, Killed, Process, System, replaced
+from histories.system import Killed, Process, System, replaced
 from histories.watch import Watch, run_of
-from kills.promises import check_record
-from kills.promises import BrokenError as NotKeptError
+from kills.promises import BrokenError, check_record
 from pate_cli.core import entropy, noise
-from pate_cli.core.errors import LedgerError, OutputError, PateError, VoteError
+from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.files import journal, owner, unfinished
@@ -75,7 +74,7 @@ _STEPS: Final = {
 }
 _LASTS: Final = {"spent": 1, "release": 45}
 """How many steps of the system something takes, about; a run 65."""
-_LONGEST: Final = 4
+_LENGTHS: Final = (1, 1, 2, 2, 3, 5)
 _DOOM: Final = 0.3
 """How often a process dies at some step; half as often one of its steps fails."""
 
@@ -158,7 +157,7 @@ class History:
     def run(self) -> None:
         """All of it; BrokenError where a promise is not kept."""
         with self._stage():
-            for _ in range(self.chance.randint(1, _LONGEST)):
+            for _ in range(self.chance.choice(_LENGTHS)):
                 self._step(*self.chance.choices(list(_STEPS), list(_STEPS.values())))
             if self.chance.random() < 0.4:
                 self._lose_power()
@@ -280,13 +279,14 @@ class History:
         with self.system.running(process):
             try:
                 done = act()
-                return ("done", done) if process.alive else ("died", None)
             except Killed:
                 self.told(f"  {process.doing} died")
                 return "died", None
             except PateError as error:
                 self.told(f"  {process.doing}: {type(error).__name__}: {error}")
                 return "refused", error
+            else:
+                return ("done", done) if process.alive else ("died", None)
             finally:
                 if process is not self.sitting:
                     alive, process.alive = process.alive, False
@@ -303,7 +303,7 @@ class History:
         self._run(self._line("target"))
 
     def _resume(self) -> None:
-        """A run with a checkpoint is most likely cut short, and goes on; power may go in between."""
+        """A run with a checkpoint is most likely cut short, and goes on."""
         line = self._line(self.chance.choice([None, "target"]), resumed=True)
         self.doom = 0.8
         self._run(line)
@@ -324,7 +324,9 @@ class History:
         errors: list[BaseException] = []
 
         def task(line: Line) -> Callable[[], None]:
-            shared = bool(set(one.outputs) & set(other.outputs)) or one.checkpoint == other.checkpoint
+            shared = (
+                bool(set(one.outputs) & set(other.outputs)) or one.checkpoint == other.checkpoint
+            )
 
             def run() -> None:
                 try:
@@ -458,9 +460,7 @@ class History:
             if run_of(report) != error.report.run:
                 raise BrokenError(f"{line.report} is of another run than was refused")
             changed.remove(line.report)
-        elif "stays" in str(error):
-            return
-        elif "has ended and its labels stand" in str(error):
+        elif "stays" in str(error) or "has ended and its labels stand" in str(error):
             return
         if changed and ("nothing was released" in str(error) or not failing):
             raise BrokenError(f"{', '.join(changed)} changed, and it says: {error}")
@@ -483,7 +483,10 @@ class History:
         node = self.system.node(name)
         if not isinstance(node, FileNode):
             return
-        told = [os.path.relpath(path, self.system.root) for path in json.loads(node.data).get("records", ())]
+        told = [
+            os.path.relpath(path, self.system.root)
+            for path in json.loads(node.data).get("records", ())
+        ]
         beside = f"{name}.spent.json"
         records = [path for path in (*told, beside) if self.system.node(path) is not None]
         process = self._process("release", tuple(records or [beside]))
@@ -538,16 +541,10 @@ class History:
     def _asked(self, asks: list[pate.Ask]) -> list[Any] | None:
         found = self._sits(lambda session: session.answered(asks))
         for ask, label in zip(asks, found or [], strict=False):
-            self._left(ask.id, label)
+            self.watch.left.add(ask.id, label)
         if found:
             self.watch.answered(self.record, self.names)
         return found
-
-    def _left(self, name: Any, label: Any) -> None:
-        try:
-            self.watch.left.add(name, label)
-        except NotKeptError as error:
-            raise BrokenError(str(error)) from None
 
     def _ask(self) -> None:
         self._asked([pate.Ask(self._votes(), id=self._name())])
@@ -581,7 +578,9 @@ class History:
         if self.session is None or self.sitting is None or not self.session._journal._whole:
             return
         process = self.system.process("a second session")
-        how, _ = self._alone(process, lambda: pate.Session(teachers=TEACHERS, **self._where, **self.kind))
+        how, _ = self._alone(
+            process, lambda: pate.Session(teachers=TEACHERS, **self._where, **self.kind)
+        )
         if how == "done":
             raise BrokenError("two sessions are open at once")
 
@@ -646,13 +645,13 @@ class History:
         if not self.opened:
             return
         self._quietly_open()
-        self._promises()
+        check_record(Path(self._path(self.record)), self.watch.left, names=self.names)
         session = self.session
         assert session is not None
         before = session.asked
         for name, label in list(self.watch.left.named.items()):
             with self.system.running(self.sitting or self.system.me):
-                self._left(name, session.ask(self._votes(), id=name))
+                self.watch.left.add(name, session.ask(self._votes(), id=name))
             if self.watch.left.named[name] != label or session.asked != before:
                 raise BrokenError(f"{name!r} was paid for again")
         self._close()
@@ -664,12 +663,6 @@ class History:
                 self.session = pate.Session(teachers=TEACHERS, **self._where, **self.kind)
             except PateError as error:
                 raise BrokenError(f"cannot be opened again: {error}") from error
-
-    def _promises(self) -> None:
-        try:
-            check_record(Path(self._path(self.record)), self.watch.left, names=self.names)
-        except NotKeptError as error:
-            raise BrokenError(str(error)) from None
 
     def _swept(self) -> None:
         """Whoever writes next removes what dead processes of this boot have left there."""

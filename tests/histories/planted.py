@@ -14,7 +14,7 @@ from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.record import Outcome, SpendRecord
-from pate_cli.files import destinations, draft, journal, local_folder, transaction, unfinished
+from pate_cli.files import destinations, draft, journal, local_folder, transaction
 from pate_cli.files.destinations import File
 from pate_cli.files.journal import Journal
 from pate_cli.files.transaction import Outputs
@@ -190,7 +190,7 @@ def _another_key() -> list[Place]:
 
 def _torn_pieces() -> list[Place]:
     def find(self: Pieces, start: int) -> Any:
-        return pickle.loads(self._path(start).read_bytes()[checkpoint._SEAL :])
+        return pickle.loads(self._path(start).read_bytes()[checkpoint._SEAL :])  # noqa: S301
 
     return [(Pieces, "find", find)]
 
@@ -207,7 +207,7 @@ def _open_drafts() -> list[Place]:
             descriptor = create(self)
         finally:
             self._mode = mode
-        os.chmod(self.temporary, mode)
+        self.temporary.chmod(mode)
         return descriptor
 
     return [(Claim, "create", created)]

@@ -12,7 +12,6 @@ import pickle
 import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from histories.system import replaced
@@ -61,7 +60,9 @@ def _places() -> tuple[tuple[Any, str, Any], ...]:
         place = getattr(importlib.import_module(where), called)
         places.append((place, name, _looked_up(place.__dict__[name])))
     old, new = total.total_of, _looked_up_total(total.total_of)
-    places += [(module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old]
+    places += [
+        (module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old
+    ]
     hints = functools.cache(typing.get_type_hints)
     places.append((typing, "get_type_hints", lambda group, **named: dict(hints(group, **named))))
     return tuple(places)
@@ -86,7 +87,9 @@ def _looked_up_total(price: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(price)
     def priced(runs: Sequence[Run]) -> Any:
-        plain = sorted(((pickle.dumps(_cost_alone(run)), run) for run in runs), key=lambda one: one[0])
+        plain = sorted(
+            ((pickle.dumps(_cost_alone(run)), run) for run in runs), key=lambda one: one[0]
+        )
         key = tuple(cost for cost, _ in plain)
         if key not in found:
             found[key] = price([run for _, run in plain])

@@ -1,9 +1,9 @@
 """An operating system under `pate`: processes that die, calls that fail, power that goes.
 
 It stands in the place of `os` and of `fcntl` for what lies in one folder; files there are real, and
-`disk` knows what they would hold after a loss of power. Every call that changes something is a step:
-in front of it or behind it the process may die, in its place there may be an error, and another
-process may have its turn.
+`disk` knows what they would hold after a loss of power. Every call that changes something is a
+step: in front of it or behind it the process may die, in its place there may be an error, and
+another process may have its turn.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from histories.disk import FileNode, FolderNode, Node, survived, torn
+from kills.promises import BrokenError
 
 _FIRST: Final = 1_000_000
 """Numbers of open files that nobody else has, and that are never given again."""
@@ -29,10 +30,6 @@ _FIRST: Final = 1_000_000
 
 class Killed(BaseException):
     """The process is no more: nothing of it may run."""
-
-
-class BrokenError(Exception):
-    """A promise that was not kept."""
 
 
 @dataclass(eq=False)
@@ -146,7 +143,7 @@ class System:
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path)
                 else:
-                    os.unlink(entry.path)
+                    Path(entry.path).unlink()
             self._put(self.tree, self.root, {})
         for path, node in self._under("", self.tree):
             self._told(f"  there is {path} {_size(node)}")
@@ -155,9 +152,9 @@ class System:
         for name, node in folder.names.items():
             place = f"{path}/{name}"
             if isinstance(node, FolderNode):
-                os.mkdir(place, 0o700)
+                Path(place).mkdir(0o700)
                 self._put(node, place, known)
-                os.chmod(place, node.mode)
+                Path(place).chmod(node.mode)
             elif node in known:
                 os.link(known[node], place)
             else:
@@ -176,18 +173,17 @@ class System:
 
     def check_model(self) -> None:
         """BrokenError where the folder holds anything else than the calls told."""
-        known = {path: node for path, node in self._under("", self.tree)}
+        known = dict(self._under("", self.tree))
         with self._unpatched():
             found = {
-                os.path.relpath(os.path.join(at, name), self.root)
+                os.path.relpath(Path(at, name), self.root)
                 for at, folders, names in os.walk(self.root)
                 for name in folders + names
             }
             differ = found ^ set(known) or {
                 path
                 for path, node in known.items()
-                if isinstance(node, FileNode)
-                and Path(self.root, path).read_bytes() != node.data
+                if isinstance(node, FileNode) and Path(self.root, path).read_bytes() != node.data
             }
         if differ:
             raise BrokenError(f"the simulator missed a call on {sorted(differ)}")
@@ -272,9 +268,7 @@ class System:
                 self.end(process)
         raise Killed
 
-    def _step(
-        self, what: str, path: str, act: Callable[[], Any], number: int = errno.EIO
-    ) -> Any:
+    def _step(self, what: str, path: str, act: Callable[[], Any], number: int = errno.EIO) -> Any:
         """A step that is done whole or not at all."""
         kill, fault = self._due(f"{what} {path}")
         if fault:

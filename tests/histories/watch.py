@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from histories.disk import FileNode, FolderNode, Node, contents
-from histories.system import BrokenError, System
+from histories.system import System
+from kills.promises import BrokenError, Left
 from pate_cli.core.noise import RunKey
 from pate_cli.files.journal import lines_of, parts_of
-from kills.promises import Left
 
 _LABELS: Final = b"query_id,label,source\n"
 _LEDGER: Final = re.compile(rb'"kind": "pate-(?:cost-)?ledger"')
@@ -86,7 +86,11 @@ class Watch:
         folder, name = self._system._folder(path)
         node = folder.names.get(name)
         quiet = not any(name in each for each in folder.since)
-        return self.owed[path] if quiet and isinstance(node, FileNode) and len(node.may) == 1 else set()
+        return (
+            self.owed[path]
+            if quiet and isinstance(node, FileNode) and len(node.may) == 1
+            else set()
+        )
 
     def _named(self, key: RunKey) -> str:
         if key.secret not in self._known:
@@ -130,7 +134,11 @@ class Watch:
 
     def _records(self, run: str) -> tuple[str, ...]:
         me = self._system.me
-        return me.records if me.run == run else tuple(p for p, runs in self.owed.items() if run in runs)
+        return (
+            me.records
+            if me.run == run
+            else tuple(p for p, runs in self.owed.items() if run in runs)
+        )
 
     # --- afterwards --------------------------------------------------------------------------
 
@@ -162,7 +170,9 @@ class Watch:
                 told[line.get("id")] = names[label] if names and label is not None else label
             for name, label in self.left.named.items():
                 if name not in told or told[name] != label:
-                    raise BrokenError(f"{name!r} left, and might not be in the record without power")
+                    raise BrokenError(
+                        f"{name!r} left, and might not be in the record without power"
+                    )
 
 
 def run_of(report: bytes) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import sys
@@ -38,14 +39,16 @@ def run(histories: int, first: int) -> bool:
 
 def find(most: int) -> bool:
     """Print after how many histories each planted bug is found; whether all are."""
-    names = list(planted.BUGS)
-    missed = 0
+    known: dict[str, int] = {}
     with multiprocessing.Pool(os.cpu_count()) as pool:
-        for name, seed, fault in pool.imap(_found, ((name, most) for name in names)):
-            missed += seed is None
-            told = "not found" if seed is None else f"{seed + 1:>6}  {fault}"
-            say(f"{name:40} {told}")
-    return not missed
+        for name, seed, fault in pool.imap(_found, ((name, most) for name in planted.BUGS)):
+            if seed is not None:
+                known[name] = seed
+            say(f"{name:40} {'not found' if seed is None else f'{seed + 1:>6}  {fault}'}")
+    if len(known) < len(planted.BUGS):
+        return False
+    planted.KNOWN.write_text(json.dumps(known, indent=1) + "\n")
+    return True
 
 
 def _tried(seed: int) -> tuple[int, str | None]:
@@ -76,7 +79,7 @@ def main() -> None:
     words.add_argument("seed", type=int)
     words.add_argument("--planted", choices=planted.BUGS, help="with this bug")
     words = todo.add_parser("planted", help="when each planted bug is found; exit 1 if one is not")
-    words.add_argument("--most", type=int, default=10_000, help="histories for each")
+    words.add_argument("--most", type=int, default=planted.MOST, help="histories for each")
     asked = parser.parse_args()
     if asked.todo == "run":
         raise SystemExit(0 if run(asked.histories, asked.first) else 1)

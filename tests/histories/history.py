@@ -124,6 +124,8 @@ class History:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)  # noqa: S311 - of a test
+        told, here = self.told, f"{self.folder}/"
+        self.told = lambda text: told(text.replace(here, ""))
         self.system = System(self.folder, self.chance, self.told)
         self.watch = Watch(self.system)
         self.session: pate.Session | None = None
@@ -684,7 +686,9 @@ def fault_of(seed: int, told: Callable[[str], None] = lambda _: None) -> str | N
         try:
             history.run()
         except BrokenError as error:
-            return f"{error} ({', '.join(history.happened)})"
-        except Exception as error:
-            return f"{type(error).__name__}: {error} ({', '.join(history.happened)})"
-    return None
+            fault = str(error)
+        except Exception as error:  # no refusal, and so a traceback for whoever ran it
+            fault = f"{type(error).__name__}: {error}"
+        else:
+            return None
+    return f"{fault.replace(f'{folder}/', '')} ({', '.join(history.happened)})"

@@ -14,11 +14,10 @@ from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.record import Outcome, SpendRecord
-from pate_cli.files import destinations, draft, journal, local_folder, transaction
+from pate_cli.files import destinations, draft, journal, local_folder, transaction, unfinished
 from pate_cli.files.destinations import File
 from pate_cli.files.journal import Journal
 from pate_cli.files.transaction import Outputs
-from pate_cli.files.unfinished import Claim
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint, Pieces
 from pate_cli.verbs import book, spend
@@ -26,6 +25,10 @@ from pate_cli.verbs.book import Book
 from pate_cli.verbs.session import Session
 
 Place = tuple[Any, str, Any]
+MOST: Final = 10_000
+"""Histories within which each must be found."""
+KNOWN: Final = Path(__file__).with_name("planted.json")
+"""The first history that finds each; `make histories-planted` writes it."""
 
 
 @contextlib.contextmanager
@@ -199,18 +202,7 @@ def _torn_pieces() -> list[Place]:
 
 
 def _open_drafts() -> list[Place]:
-    create = Claim.create
-
-    def created(self: Claim) -> int:
-        self._mode, mode = 0o644, self._mode
-        try:
-            descriptor = create(self)
-        finally:
-            self._mode = mode
-        self.temporary.chmod(mode)
-        return descriptor
-
-    return [(Claim, "create", created)]
+    return [(module, "PRIVATE", 0o644) for module in (unfinished, destinations, local_folder)]
 
 
 def _open_files() -> list[Place]:

@@ -375,7 +375,7 @@ def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
     real = os.fsync
 
     def fsync(opened):
-        synced.append(os.readlink(f"/proc/self/fd/{opened}"))
+        synced.append(str(Path(f"/proc/self/fd/{opened}").readlink()))
         real(opened)
 
     def noise(key, purpose, position):

@@ -624,8 +624,8 @@ class _Turns:
         ]
         for thread in threads:
             thread.start()
-        self._locks[1].release()
         self._here = 1
+        self._locks[1].release()
         self._locks[0].acquire()
         for thread in threads:
             thread.join()

@@ -282,6 +282,9 @@ class Book:
         if self._run is None or not self._fresh:
             return False
         with contextlib.suppress(OSError, OutputError, LedgerError), self._record() as record:
+            known = record.known(self._run.id)
+            if known is not None and known.outcome is not Outcome.PENDING:
+                return False  # another process went on with the same run, and came to its end
             rest = record.without(self._run)
             if rest.runs:
                 self._write(rest)

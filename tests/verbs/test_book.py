@@ -369,6 +369,22 @@ def test_a_run_joins_the_record_beside_its_votes_also_where_it_was_told_another(
     assert SpendRecord.read("other.json") == SpendRecord.read(f"{votes}.spent.json")
 
 
+def test_what_another_process_has_settled_is_not_struck_out():
+    """Both go on with one run, and only one of them finds that the file has changed."""
+    ask(checkpoint="kept")
+    (run,) = attempts()
+    pending = replace(run, outcome=Outcome.PENDING)
+    RECORD.unlink()
+    one, other = (Book(Places((RECORD,)), pending, budget=None) for _ in range(2))
+    one.enter()
+    other.enter()
+    other.settle(Outcome.LABELLED, answers=1)
+    with pytest.raises(VoteError), one.standing(until_read=True):
+        raise VoteError("changed")
+    (kept,) = attempts()
+    assert kept.outcome is Outcome.LABELLED
+
+
 def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
     """Also the folder of an ensemble, and a record that another process was killed beside."""
     synced, drawn = [], []

@@ -578,10 +578,11 @@ class System:
 
     def _looked(self, file, *given, **options):
         """A file is opened to be read: another process may have its turn before."""
-        if self._turns is not None and self.me.alive:
-            self._turns.maybe()
-        if not self.me.alive:
-            raise Killed
+        if self._at(file) is not None:
+            if self._turns is not None and self.me.alive:
+                self._turns.maybe()
+            if not self.me.alive:
+                raise Killed
         return _real_file(file, *given, **options)
 
     @contextlib.contextmanager

@@ -322,13 +322,12 @@ class History:
         other = self._line(self.chance.choice([None, "target"]))
         if self.chance.random() < 0.3:
             other = one
-        ends: list[Callable[[], None]] = []
         errors: list[BaseException] = []
 
         def task(line: Line) -> Callable[[], None]:
-            shared = (
-                bool(set(one.outputs) & set(other.outputs)) or one.checkpoint == other.checkpoint
-            )
+            # What the other one does to it is none of this one's doing.
+            shared = bool(set(one.outputs) & {*other.outputs, self.record})
+            shared |= self.record in other.outputs or one.checkpoint == other.checkpoint
 
             def run() -> None:
                 try:
@@ -339,8 +338,6 @@ class History:
             return run
 
         self.system.together(task(one), task(other))
-        for end in ends:
-            end()
         if errors:
             raise errors[0]
 

@@ -34,7 +34,7 @@ from pate_cli.cli.summary import Handling, print_quote, print_report
 from pate_cli.core.errors import CeilingError, UsageError
 from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
 from pate_cli.files.addresses import public_name
-from pate_cli.files.beside import report_beside, stem_of
+from pate_cli.files.beside import has_no_name, report_beside, stem_of
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
@@ -55,7 +55,8 @@ class LabelOptions:
             "--output",
             "-o",
             help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or "
-            "an address without a suffix a folder of parts. Default: <stem>.labels.parquet.",
+            "an address without a suffix a folder of parts. Default: <stem>.labels.parquet, if "
+            "votes are no pipe.",
         ),
     ] = None
     label_format: Annotated[
@@ -71,6 +72,14 @@ class LabelOptions:
             show_default=False,
         ),
     ] = None
+    escape_formulas: Annotated[
+        bool,
+        in_panel(SPECIAL)(
+            "--escape-formulas",
+            help="In CSV, put ' before ids and names of classes that a spreadsheet would take for "
+            "formulas: those that begin with =, +, -, @, a tab or a carriage return.",
+        ),
+    ] = False
 
 
 @spread
@@ -122,6 +131,11 @@ def aggregate(
     import pate_cli as pate
     from pate_cli.verbs.request import check_numbers
 
+    if labels.labels_path is None and not dry_run and has_no_name(votes):
+        raise UsageError(
+            "votes from a pipe have no name that labels could be called after: give -o FILE, or "
+            "-o - with --report FILE"
+        )
     labels_path = labels.labels_path or f"{stem_of(votes)}.labels.parquet"
     beside = report_beside(labels_path, votes)
     to = pate.Destination(
@@ -130,6 +144,7 @@ def aggregate(
         ledger=ledger,
         label_format=labels.label_format,
         labels_as=labels.labels_as,
+        escape_formulas=labels.escape_formulas,
         force=output.force,
     )
     if dry_run:
@@ -225,6 +240,8 @@ class _CommandLine:
             output.note(f"joins the record {public_name(found)}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
+            if engine.checkpoint is not None:
+                self._tell_of_checkpoint(engine.checkpoint)
             available = file.queries
             self.report.refuse_unclaimed(file.read_off)
 
@@ -265,6 +282,14 @@ class _CommandLine:
         self._tell(done.report)
         if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
+
+    def _tell_of_checkpoint(self, folder: Path) -> None:
+        """That a run was cut short, where that is kept, and how far it had come."""
+        from pate_cli.run.checkpoint import reached
+
+        row = reached(folder)
+        if row is not None:
+            self.output.note(f"goes on with the run in {public_name(folder)}, {row}")
 
     def _agreed(self, epsilon: float) -> bool:
         """Whether a person, asked at a terminal, types the epsilon that a run would cost."""

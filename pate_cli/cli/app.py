@@ -15,7 +15,7 @@ from pate_cli.cli.aggregate import aggregate
 from pate_cli.cli.cost import cost
 from pate_cli.cli.demo import demo
 from pate_cli.cli.explain import explain
-from pate_cli.cli.help import PanelledCommand, asks_for_help
+from pate_cli.cli.help import PanelledCommand, asks_for_help, fitted_help
 from pate_cli.cli.options import flagged
 from pate_cli.cli.plan import plan
 from pate_cli.cli.release import release
@@ -55,6 +55,10 @@ _HOUSE_STYLE = (
 
 class _Commands(TyperGroup):
     """The one catch site: a domain error is one line on stderr and its documented exit code."""
+
+    def get_help(self, ctx: Any) -> str:
+        """See `fitted_help`."""
+        return fitted_help(self, ctx)
 
     def main(self, *args: Any, **rest: Any) -> Any:
         with command(), interruptible(SystemExit):

@@ -38,7 +38,7 @@ from pate_cli.cli.help import (
     VOTES,
 )
 from pate_cli.core.errors import UsageError
-from pate_cli.core.progress import Advance, progress
+from pate_cli.core.progress import Counter, by_the_minute, progress
 from pate_cli.core.words import (
     CEILING,
     CONFIDENCE,
@@ -141,7 +141,7 @@ Votes = Annotated[
     str,
     typer.Argument(
         metavar="VOTES",
-        help="NPY, NPZ, Parquet, CSV, JSONL or Arrow file, packed or not; folder or glob of parts, "
+        help="NPY, NPZ, Parquet, CSV, JSON or Arrow file, packed or not; folder or glob of parts, "
         "URI, or - for a pipe.",
         show_default=False,
     ),
@@ -962,9 +962,11 @@ class OutputOptions:
         bool, _everyday("--quiet", "-q", help="No progress and no notes on stderr.")
     ] = False
 
-    def outputs(self) -> AbstractContextManager[Outputs]:
-        """A transaction of outputs."""
-        return terminal.outputs(force=self.force)
+    @contextlib.contextmanager
+    def outputs(self) -> Iterator[Outputs]:
+        """A transaction of outputs; as long as it takes, signs of life go where no bar is seen."""
+        with by_the_minute("pate", quiet=self.quiet), terminal.outputs(force=self.force) as out:
+            yield out
 
     def note_votes(self, file: VoteFile, rows: int | None = None) -> None:
         """What was read; to a person at a terminal alone also which votes count as missing.
@@ -981,6 +983,6 @@ class OutputOptions:
         if not self.quiet:
             terminal.say(flagged(message))
 
-    def progress(self, what: str, total: int | None) -> AbstractContextManager[Advance]:
+    def progress(self, what: str, total: int | None) -> AbstractContextManager[Counter]:
         """A progress bar, unless the user asked for quiet."""
         return progress(what, total, quiet=self.quiet)

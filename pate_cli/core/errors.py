@@ -68,6 +68,10 @@ class VoteError(PateError):
     exit_code = 3
 
 
+class NotOpenedError(VoteError):
+    """A file of votes that whoever reads cannot open: on a worker it may be somewhere else."""
+
+
 class LedgerError(PateError):
     """A ledger file that is truncated, foreign, newer than this tool, or does not fit others."""
 

@@ -23,8 +23,7 @@ def report_beside(labels: str, votes: str) -> str:
     if is_address(labels):
         bits = urlsplit(labels)
         return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
-    place = Path(labels)
-    if place.exists() and not (place.is_file() or place.is_dir()):
+    if labels != "-" and has_no_name(labels):
         return _report_of("", votes)
     return _report_of(labels, votes)
 
@@ -33,6 +32,16 @@ def _report_of(labels: str, votes: str) -> str:
     folder, slash, name = labels.rstrip("/").rpartition("/")
     stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
     return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
+
+
+def has_no_name(source: str) -> bool:
+    """Whether votes come by a pipe or a device, whose name, if it has one, says nothing of them."""
+    if source == "-":
+        return True
+    if is_address(source):
+        return False
+    place = Path(source)
+    return place.exists() and not (place.is_file() or place.is_dir())
 
 
 def stem_of(source: str) -> str:

@@ -74,6 +74,8 @@ class _Place(Protocol):
 
     def check(self, *, force: bool) -> None: ...
 
+    def try_out(self) -> None: ...
+
     def staging(self, run: str, name: str) -> AbstractContextManager[Draft]: ...
 
     def staged(self, run: str) -> dict[str, int]: ...
@@ -88,7 +90,8 @@ class PartFolder:
     """A folder of parts, by path or by an address that pyarrow knows; it travels to workers.
 
     folder = PartFolder("s3://bucket/labels")
-    folder.check(force=False)  # before any private work
+    folder.check(force=False)  # before anything is read
+    folder.try_out()  # before any private work
     with folder.open_part(run, 0, ".parquet") as file:  # in any process, on any host
         ...
     part = file.part(rows=1000)
@@ -126,6 +129,14 @@ class PartFolder:
         self._refuse_read(place)
         place.check(force=force)
         current().guard(lambda: self._refuse_read(place))
+
+    def try_out(self) -> None:
+        """Write to it and take that back, where `check` could only look.
+
+        Once it is known what is read, and before anything is paid for: a store may keep an empty
+        key. OutputError when nothing can be written.
+        """
+        self._place().try_out()
 
     @contextlib.contextmanager
     def open_part(self, run: str, number: int, suffix: str) -> Iterator[PartFile]:

@@ -17,6 +17,7 @@ from pate_cli.core.label_set import UNDECIDED, LabelSet
 from pate_cli.core.words import LabelFormat, LabelsAs
 
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def json_ids(ids: list[Any]) -> list[str]:
@@ -39,6 +40,24 @@ def csv_field(text: str) -> str:
     return text
 
 
+def text_ids(ids: list[Any]) -> Iterable[str]:
+    """The same, no formulas among them; numbers are none."""
+    return csv_ids(ids if isinstance(ids[0], int) else list(map(as_text, ids)))
+
+
+def text_field(text: str) -> str:
+    """One field that is no formula."""
+    return csv_field(as_text(text))
+
+
+def as_text(text: str) -> str:
+    """With an apostrophe before what a spreadsheet would take for a formula.
+
+    [OWASP, "CSV Injection"]
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
 @dataclass(frozen=True)
 class SetForm(ABC):
     """What the forms share.
@@ -46,10 +65,12 @@ class SetForm(ABC):
     Attributes:
         label_set: the labels of a query.
         sources: who may have given a label, by code.
+        escaped: whether CSV holds no formulas.
     """
 
     label_set: LabelSet
     sources: tuple[str, ...]
+    escaped: bool = False
 
     @abstractmethod
     def fields(self) -> list[Any]:
@@ -183,7 +204,7 @@ class PairsForm(SetForm):
         label_format: LabelFormat,
     ) -> str:
         """See SetForm."""
-        style = _STYLES[label_format]
+        style = _ESCAPED if self.escaped else _STYLES[label_format]
         titles, sources = self.label_set.titles, self.sources
         # What stands behind the id is the same text for every row of one label, answer and source.
         shape = (self.label_set.count, 3, len(sources))
@@ -214,6 +235,10 @@ def _csv_behind(title: str | int, answer: str, source: str) -> str:
     return f",{csv_field(str(title))},{answer},{source}\n"
 
 
+def _escaped_behind(title: str | int, answer: str, source: str) -> str:
+    return f",{text_field(str(title))},{answer},{source}\n"
+
+
 def _json_behind(title: str | int, answer: str, source: str) -> str:
     return f',"label":{json.dumps(title)},"yes":{answer},"source":"{source}"}}\n'
 
@@ -226,10 +251,25 @@ _STYLES: Final[Mapping[LabelFormat, _PairStyle]] = {
 }
 
 
+_ESCAPED: Final = _PairStyle(text_ids, "", ("", "false", "true"), _escaped_behind)
+
+
 def check_form(
-    label_format: LabelFormat, labels_as: LabelsAs | None, label_set: LabelSet | None
+    label_format: LabelFormat,
+    labels_as: LabelsAs | None,
+    label_set: LabelSet | None,
+    *,
+    escaped: bool = False,
 ) -> None:
-    """UsageError for lists in CSV, which has none, or for either word about single labels."""
+    """UsageError for lists in CSV, which has none, or for either word about single labels.
+
+    And for formulas that are `escaped` in any other format, which has none.
+    """
+    if escaped and label_format is not LabelFormat.CSV:
+        raise UsageError(
+            f"`escape_formulas` is for CSV, which spreadsheets read; leave it out with "
+            f"{label_format}"
+        )
     if label_set is None and labels_as is not None:
         raise UsageError("`labels_as` goes with several labels a query; these have one")
     if label_format is LabelFormat.CSV and labels_as is LabelsAs.LISTS:
@@ -244,15 +284,17 @@ def form_of(
     labels_as: LabelsAs | None,
     label_set: LabelSet | None,
     sources: tuple[str, ...],
+    *,
+    escaped: bool = False,
 ) -> SetForm | None:
     """The form of a file, None for single labels: lists, or pairs if asked for or in CSV.
 
     UsageError as `check_form`.
     """
-    check_form(label_format, labels_as, label_set)
+    check_form(label_format, labels_as, label_set, escaped=escaped)
     if label_set is None:
         return None
     if labels_as is None:
         labels_as = LabelsAs.PAIRS if label_format is LabelFormat.CSV else LabelsAs.LISTS
     kind = ListsForm if labels_as is LabelsAs.LISTS else PairsForm
-    return kind(label_set, sources)
+    return kind(label_set, sources, escaped)

@@ -25,7 +25,16 @@ from pate_cli.core.label_set import UNDECIDED, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import PairsForm, SetForm, csv_field, csv_ids, form_of, json_ids
+from pate_cli.labels.forms import (
+    PairsForm,
+    SetForm,
+    csv_field,
+    csv_ids,
+    form_of,
+    json_ids,
+    text_field,
+    text_ids,
+)
 
 _NONE: Final = SOURCES.index("none")
 _MAX_LABEL: Final = 2**31 - 1
@@ -288,6 +297,7 @@ class LabelWriter:
         label_names: tuple[str, ...] | None = None,
         label_set: LabelSet | None = None,
         labels_as: LabelsAs | None = None,
+        escape_formulas: bool = False,
     ) -> None:
         """Begin the file.
 
@@ -299,13 +309,17 @@ class LabelWriter:
             label_names: of all tables; None for numbers.
             label_set: that of the tables.
             labels_as: lists or pairs where a query has several labels; by the format if left out.
+            escape_formulas: in CSV, an apostrophe before ids and names that begin as formulas do.
 
         Raises:
             ParameterError: metadata that are not text to text, or NPY without `rows`.
-            UsageError: lists in CSV, or `labels_as` where a query has one label.
+            UsageError: lists in CSV, `labels_as` where a query has one label, or `escape_formulas`
+                in another format.
         """
         self._label_set = label_set
-        self._form = form = form_of(label_format, labels_as, label_set, SOURCES)
+        self._form = form = form_of(
+            label_format, labels_as, label_set, SOURCES, escaped=escape_formulas
+        )
         self._promised, self._written = rows, 0
         self._whole: bool | None = None
         self._open = True
@@ -315,7 +329,7 @@ class LabelWriter:
         if label_format is LabelFormat.PARQUET:
             self._body = _Parquet(file, public, label_names, form)
         elif label_format is not LabelFormat.NPY:
-            style = _TEXTS[label_format]
+            style = _ESCAPED if escape_formulas else _TEXTS[label_format]
             self._body = _Text(file, style) if form is None else _SetText(file, form, label_format)
         elif rows is None:
             raise ParameterError("an NPY file begins with its length; give the number of `rows`")
@@ -573,6 +587,9 @@ _TEXTS: Final = {
         no_label="null",
     ),
 }
+
+
+_ESCAPED: Final = replace(_TEXTS[LabelFormat.CSV], ids=text_ids, name=text_field)
 
 
 def _whole(table: Labels) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
     from pate_cli.votes.beside.student import StudentPredictions
+    from pate_cli.votes.matching import Names
 
 __all__ = [
     "CLASSES",
@@ -127,12 +128,12 @@ class MechanismChoice:
         """ParameterError for a number that is out of range for any votes."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
-    def named(self, label_names: Sequence[str] | None) -> MechanismChoice:
+    def named(self, names: Names | None) -> MechanismChoice:
         """The same with the student's columns in the order of the classes, if it is called so."""
         predictions: StudentPredictions | None = self.given.get("predictions")
         if predictions is None:
             return self
-        return replace(self, given={**self.given, "predictions": predictions.named(label_names)})
+        return replace(self, given={**self.given, "predictions": predictions.named(names)})
 
     @property
     def complete(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pate_cli.core.errors import PateError
-from pate_cli.core.progress import Advance, progress
+from pate_cli.core.progress import Advance, by_the_minute, progress
 from pate_cli.reproduction.answers import VotesOf, answers
 from pate_cli.reproduction.archive import fetch_votes
 from pate_cli.reproduction.flags import in_flags
@@ -124,7 +124,7 @@ def _add_forms(command: argparse.ArgumentParser) -> None:
 
 
 def _table(options: argparse.Namespace) -> int:
-    with progress(options.table, None, clock=True) as advance:
+    with by_the_minute(_PROGRAM), progress(options.table, None, clock=True) as advance:
         table = _computed(options, advance)
     if options.form is None:
         table.print(sys.stdout)
@@ -171,7 +171,7 @@ def _vote_files(options: argparse.Namespace) -> tuple[list[VotesOf], list[str]]:
 
 def _votes(options: argparse.Namespace) -> int:
     printed = printed_tables()
-    with progress("downloading, KiB", None, clock=True) as advance:
+    with by_the_minute(_PROGRAM), progress("downloading, KiB", None, clock=True) as advance:
         names = fetch_votes(
             options.url or printed.archive,
             options.into,

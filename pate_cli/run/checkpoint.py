@@ -35,6 +35,7 @@ _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
 _DRAFT: Final = re.compile(rf"piece-[0-9]+-[0-9]+\.(?P<owner>{OWNED})\.tmp")
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
+_NUMBERS: Final = re.compile(r"piece-([0-9]+)-([0-9]+)\.bin")
 _SEAL: Final = 32
 
 
@@ -111,6 +112,20 @@ class Checkpoint:
                 f"cannot remove {public_name(self.folder)}: {error.strerror or error}; the run has "
                 "ended and its labels stand, so remove what is left, which is secret"
             ) from error
+
+
+def reached(folder: str | os.PathLike[str]) -> str | None:
+    """How far the run had come that is kept in a folder, in words; None where none is."""
+    place = Path(folder)
+    try:
+        if not (place / _RUN).exists():
+            return None
+        found = [match for it in place.iterdir() if (match := _NUMBERS.fullmatch(it.name))]
+    except OSError:  # whoever opens the checkpoint says so
+        return None
+    number, start = max(((int(match[1]), int(match[2])) for match in found), default=(1, 0))
+    again = f" of pass {number} over the votes" if number > 1 else ""
+    return f"which had come to row {start}{again}"
 
 
 @dataclass(frozen=True)

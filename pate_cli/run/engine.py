@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 from pate_cli.core.checks import check_whole
 from pate_cli.core.credentials import without_credentials
 from pate_cli.core.entropy import random_name
-from pate_cli.core.errors import EngineError, PateError, UsageError, quoted
+from pate_cli.core.errors import (
+    EngineError,
+    NotOpenedError,
+    PateError,
+    UsageError,
+    VoteError,
+    quoted,
+)
 from pate_cli.core.version import __version__
 
 if TYPE_CHECKING:
@@ -349,7 +356,10 @@ def _work(version: str, name: str, payload: bytes, item: Any) -> Any:
     if getattr(_LOCAL, "name", None) != name:
         _LOCAL.task = pickle.loads(payload)  # noqa: S301 - it comes from the one who started us
         _LOCAL.name = name
-    return _LOCAL.task(item)
+    try:
+        return _LOCAL.task(item)
+    except NotOpenedError as error:
+        raise VoteError(f"{error} on a worker, which must see the votes by the same name") from None
 
 
 def _at_hand() -> list[str]:

@@ -43,6 +43,8 @@ class Destination:
         label_format: by the suffix of `labels` if left out; parts are Parquet then.
         labels_as: what a row is where a query has several labels: lists of them, or pairs of a
             query and a label, one a row. Lists if left out, pairs in CSV.
+        escape_formulas: in CSV, an apostrophe before ids and names of classes that begin as
+            formulas of a spreadsheet do: =, +, -, @, a tab or a carriage return.
         force: replace what is there, but never what was read.
 
     Raises:
@@ -55,6 +57,7 @@ class Destination:
     ledger: str | PathLike[str] | None = None
     label_format: LabelFormat | str | None = None
     labels_as: LabelsAs | str | None = None
+    escape_formulas: bool = False
     force: bool = False
 
     def __post_init__(self) -> None:
@@ -88,7 +91,8 @@ class Destination:
     def form(self) -> LabelForm:
         """Of the files of labels."""
         shown = None if self.labels_as is None else LabelsAs(self.labels_as)
-        return LabelForm(LabelFormat(self.label_format or LabelFormat.PARQUET), shown)
+        kind = LabelFormat(self.label_format or LabelFormat.PARQUET)
+        return LabelForm(kind, shown, escape_formulas=self.escape_formulas)
 
     @cached_property
     def folder(self) -> PartFolder | None:
@@ -186,6 +190,11 @@ class Publication:
                     "once all are drawn; give a name with a suffix"
                 )
             self._to.folder.refuse_read(file.read)
+
+    def try_out(self) -> None:
+        """OutputError where labels could not be written; the last look before anything is paid."""
+        if self._to is not None and self._to.folder is not None:
+            self._to.folder.try_out()
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """See Destination."""

@@ -28,14 +28,16 @@ class LabelForm:
     Attributes:
         label_format: their format.
         labels_as: what a row is where a query has several labels; by the format where None.
+        escape_formulas: whether no cell of CSV is a formula.
     """
 
     label_format: LabelFormat
     labels_as: LabelsAs | None = None
+    escape_formulas: bool = False
 
     def check(self, file: VoteFile) -> None:
         """UsageError where labels of these queries cannot have it."""
-        check_form(self.label_format, self.labels_as, file.label_set)
+        check_form(self.label_format, self.labels_as, file.label_set, escaped=self.escape_formulas)
         if self.label_format is LabelFormat.NPY and file.vocabulary is not None:
             raise UsageError(
                 "NPY holds numbers, and labels that nobody listed are texts; write Parquet, CSV or "
@@ -54,6 +56,7 @@ class LabelForm:
             label_names=facts.label_names,
             label_set=facts.label_set,
             labels_as=self.labels_as,
+            escape_formulas=self.escape_formulas,
         )
 
 

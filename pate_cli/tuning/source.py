@@ -120,7 +120,7 @@ class TuneSource:
                 known.check_length(
                     asked=queries, rows=file.queries, rows_per_query=file.rows_per_query
                 )
-                truth = known.named(file.class_names)
+                truth = known.named(file.naming)
             counts, right, places = [], [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
@@ -145,7 +145,7 @@ class TuneSource:
             return None
         found = prior_of(self.prior, file.label_set, id_column=file.id_column)
         name = public_name(self.prior) if isinstance(self.prior, str | PathLike) else "PRIOR"
-        return Guesses(found.named(file.class_names, file.classes), places, file.classes, name)
+        return Guesses(found.named(file.naming, file.classes), places, file.classes, name)
 
     @property
     def words(self) -> list[str]:

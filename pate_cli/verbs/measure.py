@@ -179,7 +179,7 @@ def accuracy(
         known.check_length(asked=rows, rows=file.queries, rows_per_query=file.rows_per_query)
         points = measure_accuracy(
             FilePasses(file, rows, place),
-            known.named(file.class_names),
+            known.named(file.naming),
             teachers=file.teachers,
             classes=file.classes,
             delta=asked["delta"],

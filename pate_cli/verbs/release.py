@@ -39,6 +39,7 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import pool_of_round, prior_of_round, rule_of_round, worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
@@ -172,6 +173,11 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(path).report
     refuse_address(path)
+    if has_no_name(name):
+        raise UsageError(
+            f"{public_name(path)}: is a pipe, and what is to be released is read more than once; "
+            "give a file"
+        )
     with named(path):
         content = content_of(path)
     try:

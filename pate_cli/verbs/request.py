@@ -56,7 +56,7 @@ class Request:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice.named(self.file.class_names)
+        choice = self.choice.named(self.file.naming)
         if self.groups:
             choice = replace(
                 choice,

@@ -97,6 +97,7 @@ def aggregate(
         entry = _run_of(request, account, key, began) if places.paths else None
         book = Book(places, entry, budget=promise["budget"])
         tested = account if isinstance(account, TargetAccount) and account.needed else None
+        place.try_out()
         if target is not None:
             # Whether a file holds votes is told for nothing, and nothing that follows fails by
             # what they are. They are read, read again for the test, priced and labelled.

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from itertools import zip_longest
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Final
 
 import numpy as np
@@ -63,6 +63,8 @@ from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, 
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
+from pate_cli.files.addresses import public_name
+from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
 from pate_cli.labels.counts import count_labels
@@ -201,9 +203,16 @@ def verify(
     Raises:
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
-        UsageError: the library is asked for and not installed.
+        UsageError: the library is asked for and not installed; labels, a prior or a pool that come
+            by a pipe, for they are read more than once.
         VoteError: the labels, the prior or the pool cannot be read.
     """
+    for given in (labels, prior, pool):
+        if isinstance(given, str | PathLike) and has_no_name(fspath(given)):
+            raise UsageError(
+                f"{public_name(given)}: is a pipe, and what goes with a report is read more than "
+                "once; give a file"
+            )
     if isinstance(report, Report):
         read = report_of(report)
     elif isinstance(report, bytes):

@@ -26,6 +26,11 @@ NOTHING = "nothing"
 """The family of a column without any vote, which goes with every other."""
 ODD_ROW = "pate:odd_row"
 """In the metadata of a column of text that holds numbers, too: the first row without one."""
+UNCLEAR_ROW = "pate:unclear_row"
+"""In the metadata of a column of text whose numbers have marks that may stand before decimals or
+between thousands: the first row with one."""
+TRUTHS = "pate:truths"
+"""In the metadata of a column of text that says true or false throughout."""
 
 # Columns that sit beside counts in real files and would be read as one more class.
 _TRUTH = re.compile(
@@ -53,6 +58,15 @@ _COUNT_LISTS = {"counts", "histogram", "vote_counts"}
 _LABEL_LISTS = {"labels", "teacher_labels"}
 
 
+def could_be_votes(name: str) -> bool:
+    """Whether a column of this name holds votes, whatever else there is."""
+    return (
+        name.lower() in _COUNT_LISTS | _LABEL_LISTS
+        or name in (*LONG_COLUMNS, *SPARSE_COLUMNS)
+        or any(names.fullmatch(name) for names in (_COUNT_NAMES, _TEACHER_NAMES))
+    )
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a schema that matter: `votes`, an optional query id, and what the names say.
@@ -61,6 +75,7 @@ class Columns:
     texts: votes are names of classes. by_teacher: a column is a teacher's, as its name says.
     classes: what the columns call the classes, should they be counts.
     query: the column of the query id.
+    truths: votes are true or false, which are classes 1 and 0.
     digits: votes are numbers that a file of text was found to hold.
     """
 
@@ -72,6 +87,7 @@ class Columns:
     by_teacher: bool = False
     classes: tuple[str, ...] | None = None
     query: str = QUERY
+    truths: bool = False
     digits: bool = field(default=False, compare=False)
 
     @property
@@ -122,7 +138,8 @@ def find_columns(
     twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:
         raise VoteError(f"{name}: two columns are named {quoted(min(twice))}")
-    kinds = {field.name: _kind(field.type) for field in schema}
+    named = label_names is not None or any_name
+    kinds = {it.name: _kind_of_votes(it, named=named) for it in schema}
     query = QUERY if id_column is None else id_column
     if query not in names and id_column is not None:
         raise VoteError(f"{name}: there is no column {quoted(query)}, which `id_column` names")
@@ -131,7 +148,6 @@ def find_columns(
             f"{name}: layout {layout} is for NPY files; in a table store one row per query, "
             "or query_id, teacher_id, label"
         )
-    named = label_names is not None or any_name
     if layout is not None and layout.never_inferred and layout is not Layout.MULTILABEL_COUNTS:
         raise VoteError(
             f"{name}: layout {layout} is for NPY files and arrays, which have three sides"
@@ -141,6 +157,8 @@ def find_columns(
     if layout is Layout.LONG or (layout is None and is_long):
         if any_name and LABEL in kinds and _could_be_text(schema, LABEL):
             kinds[LABEL] = "text"
+        if LABEL in kinds and not named:
+            _refuse_unclear(schema.field(LABEL), name)
         return _long_columns(kinds, name, long, named=named)
     if query in names and kinds[query] not in ("integer", "text"):
         raise VoteError(
@@ -185,29 +203,47 @@ def _could_be_text(schema: Any, column: str) -> bool:
     return t.is_null(said.type) or FROM_TEXT.encode() in (said.metadata or {})
 
 
-def is_view(kind: Any) -> bool:
-    """Return whether an Arrow type is text that lies elsewhere, as of polars."""
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is one of lists, however they lie."""
     import pyarrow.types as t
 
-    return bool(t.is_string_view(kind))
+    return bool(
+        t.is_list(kind)
+        or t.is_large_list(kind)
+        or t.is_fixed_size_list(kind)
+        or t.is_list_view(kind)
+        or t.is_large_list_view(kind)
+    )
+
+
+def _kind_of_votes(said: Any, *, named: bool) -> str:
+    """The kind of a column; true and false are words where classes have names."""
+    kind = _kind(said.type)
+    if kind == "text" and TRUTHS.encode() in (said.metadata or {}):
+        kind = "bool"
+    return {"bool": "text", "list of bool": "list of text"}.get(kind, kind) if named else kind
 
 
 def _kind(kind: Any) -> str:
-    """Return "integer", "float", "text", "list", "list of text", or what messages call it."""
+    """Return "integer", "float", "text", "bool", these in a list, or what messages call it.
+
+    Of numbers a list is "list" alone. Decimals are what they would be without their type.
+    """
     import pyarrow.types as t
 
     if t.is_dictionary(kind):
         return _kind(kind.value_type)
-    if t.is_integer(kind):
+    if t.is_integer(kind) or (t.is_decimal(kind) and kind.scale == 0):
         return "integer"
-    if t.is_floating(kind):
+    if t.is_floating(kind) or t.is_decimal(kind):
         return "float"
     if is_text(kind):
         return "text"
-    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+    if is_list(kind):
         inner = _kind(kind.value_type)
         # Lists that are all empty have no type; with one vote in them they would.
-        return {"integer": "list", "float": "list", "null": "list", "text": "list of text"}.get(
+        words = {"text": "list of text", "bool": "list of bool"}
+        return ({"integer": "list", "float": "list", "null": "list"} | words).get(
             inner, shortened(f"list of {kind}")
         )
     return shortened(str(kind))
@@ -223,8 +259,10 @@ def family(kind: Any) -> str:
 
     if t.is_dictionary(kind):
         return family(kind.value_type)
-    if t.is_integer(kind) or t.is_floating(kind):
+    if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
         return "number"
+    if t.is_boolean(kind):
+        return "truth"
     if is_text(kind):
         return "text"
     if t.is_null(kind):
@@ -247,7 +285,7 @@ def _long_columns(
                 f"{quoted(column)} is missing"
             )
         texts = column == LABEL and named and kinds[column] == "text"
-        allowed = ("integer", "float") if column == LABEL else ("integer", "text")
+        allowed = ("integer", "float", "bool") if column == LABEL else ("integer", "text")
         if kinds[column] not in allowed and not texts:
             wanted = "integers, or give `label_names`" if column == LABEL else "integers or strings"
             raise VoteError(f"{name}: column {quoted(column)} is {kinds[column]}; use {wanted}")
@@ -258,6 +296,7 @@ def _long_columns(
         layout=Layout.LONG,
         texts=kinds[LABEL] == "text",
         query=long[0],
+        truths=kinds[LABEL] == "bool",
     )
 
 
@@ -314,9 +353,11 @@ def _list_columns(
             "votes; keep one"
         )
     column = lists[0]
-    texts = kinds[column] == "list of text"
+    texts, truths = kinds[column] == "list of text", kinds[column] == "list of bool"
     if texts:
         _check_texts(f"column {quoted(column)} holds texts", name, layout, named=named)
+    elif truths:
+        _check_truths(column, name, layout)
     elif kinds[column] != "list":
         raise VoteError(
             f"{name}: column {quoted(column)} holds {_shown_type(schema, column)}; use lists of "
@@ -339,9 +380,17 @@ def _list_columns(
         said = Layout.COUNTS
     elif column.lower() in _LABEL_LISTS:
         said = Layout.LABELS
-    if texts:
+    if texts or truths:
         said = Layout.LABELS
-    return Columns((column,), has_ids, is_list=True, layout=said, texts=texts, query=query)
+    return Columns(
+        (column,),
+        has_ids,
+        is_list=True,
+        layout=said,
+        texts=texts,
+        query=query,
+        truths=truths,
+    )
 
 
 def _check_texts(
@@ -351,6 +400,26 @@ def _check_texts(
         raise VoteError(f"{name}: {what}; counts are integers")
     if not named:
         raise VoteError(f"{name}: {what}; if they are votes, give `label_names`{remedy}")
+
+
+def _check_truths(column: str, name: str, layout: Layout | None) -> None:
+    """VoteError for true and false under a layout of numbers."""
+    if layout not in (None, Layout.LABELS):
+        raise VoteError(
+            f"{name}: column {quoted(column)} says true or false; under layout {layout} votes are "
+            "integers"
+        )
+
+
+def _refuse_unclear(said: Any, name: str) -> None:
+    """VoteError for a column whose numbers can be read in two ways."""
+    row = (said.metadata or {}).get(UNCLEAR_ROW.encode(), b"")
+    if row.isdigit():  # a file may come with anything under that name
+        raise VoteError(
+            f"{name}: row {shortened(row.decode())} is the first of its file where the mark in a "
+            f"number of column {quoted(said.name)} may stand before decimals or between thousands; "
+            "write whole numbers without it"
+        )
 
 
 def _wide_columns(
@@ -376,6 +445,7 @@ def _wide_columns(
     free = layout is Layout.MULTILABEL_COUNTS
     numbered = set() if free else {n for n in rest if _NUMBERED.fullmatch(n)}
     only_texts = {"text"} <= set(map(kinds.get, rest)) <= {"text", "null"}
+    truths = {"bool"} <= set(map(kinds.get, rest)) <= {"bool", "null"}
     for column in rest:
         if _TRUTH.fullmatch(column) or (len(numbered) > 1 and column not in numbered):
             raise VoteError(
@@ -387,6 +457,8 @@ def _wide_columns(
                 f"{name}: column {quoted(column)} does not look like a class; "
                 f"{_remedy(column, has_ids=has_ids)}, or rename it if it is a class"
             )
+        if not named:
+            _refuse_unclear(schema.field(column), name)
         odd = (schema.field(column).metadata or {}).get(ODD_ROW.encode(), b"")
         if odd.isdigit() and not named:  # a file may come with anything under that name
             raise VoteError(
@@ -405,7 +477,9 @@ def _wide_columns(
             plain = has_ids or _TEACHER_NAMES.fullmatch(column)
             hint = "" if plain else f"; if it names the queries, `id_column` {quoted(column)}"
             _check_texts(f"column {quoted(column)} is text", name, layout, named=named, remedy=hint)
-        if kind not in (("text",) if texts else ("integer", "float", "null")):
+        if truths:
+            _check_truths(column, name, layout)
+        elif kind not in (("text",) if texts else ("integer", "float", "null")):
             raise VoteError(
                 f"{name}: column {quoted(column)} is {kind}; "
                 + (
@@ -416,7 +490,7 @@ def _wide_columns(
                 )
             )
     said = None
-    if texts or by_teacher:
+    if texts or truths or by_teacher:
         said = Layout.LABELS
     elif all(_COUNT_NAMES.fullmatch(n) for n in rest):
         said = Layout.COUNTS
@@ -432,6 +506,7 @@ def _wide_columns(
         by_teacher=by_teacher,
         classes=tuple(rest) if named_classes else None,
         query=query,
+        truths=truths,
         digits=digits,
     )
 

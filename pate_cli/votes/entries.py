@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.checks import ABSENT, Ids, Where, first_bad, whole_labels, whole_numbers
-from pate_cli.votes.columns import is_text, is_view
+from pate_cli.votes.columns import is_list, is_text
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.unnamed import Said
 
@@ -22,19 +22,39 @@ _LONGEST_ID = 1 << 16
 """Bytes: ids of all rows may be in memory, and go into what is released."""
 
 
-def decoded(column: Any) -> Any:
-    """Return an Arrow array without dictionary encoding."""
-    if not pa.types.is_dictionary(column.type):
+def plain_type(kind: Any) -> Any:
+    """An Arrow type without dictionaries and views, which few functions know, in lists neither."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if not is_list(kind):
+        return kind
+    inner = plain_type(kind.value_type)
+    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return pa.large_list(inner) if views or inner != kind.value_type else kind
+
+
+def plain(column: Any) -> Any:
+    """Return an Arrow array of `plain_type`."""
+    kind = plain_type(column.type)
+    if kind == column.type:
         return column
-    if is_view(column.type.value_type):  # as polars has them; nothing can be taken of views
-        texts = without_views(column.dictionary)
-        column = pa.DictionaryArray.from_arrays(column.indices, texts)
-    return column.dictionary_decode()
+    if pa.types.is_dictionary(column.type):
+        # As polars has them; nothing can be taken of views.
+        values = plain(column.dictionary)
+        return pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+    if not is_list(column.type):
+        return column.cast(kind)
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    gone = column.is_null() if column.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(ends), plain(column.flatten()), mask=gone)
 
 
 def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
     """Raise a VoteError at the first null of an Arrow column."""
-    column = decoded(column)
+    column = plain(column)
     if column.null_count:
         row = first_bad(column.is_null().to_numpy(zero_copy_only=False), first_row)
         raise VoteError(f"{where.at(row)} has no {shortened(name)}")
@@ -42,25 +62,34 @@ def refuse_nulls(column: Any, name: str, first_row: int, where: Where) -> None:
 
 def numbers(column: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
     """Return an Arrow array of numbers with its nulls as 0, and which were nulls, None for none."""
+    column = plain(column)
     if pa.types.is_null(column.type):
         column = column.cast(pa.int8())
-    column = decoded(column)
+    elif pa.types.is_boolean(column.type) or is_text(column.type):
+        column = _truths(column)
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
     if not column.null_count:
         return column.to_numpy(zero_copy_only=False), None
     absent: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
     return column.fill_null(0).to_numpy(zero_copy_only=False), absent
 
 
+def _truths(column: Any) -> Any:
+    """Return 1 for true and 0 for false, whether they are that or texts that say so."""
+    return column.cast(pa.bool_()).cast(pa.int8())
+
+
 def in_words(column: Any) -> Any:
     """Return an Arrow column of texts; what has no type, or numbers among words, as texts."""
-    return column if is_text(column.type) else column.cast(pa.string())
+    return column if is_text(column.type) else plain(column).cast(pa.string())
 
 
 def named(column: Any, matching: Matching) -> Any:
     """Return the classes of an Arrow column of texts, null where they are none."""
     if pa.types.is_dictionary(column.type):
         return named(column.dictionary, matching).take(column.indices)
-    column = without_views(column)
+    column = plain(column)
     if matching.plain:
         return pc.index_in(column, value_set=pa.array(matching.names, type=column.type))
     encoded = column.dictionary_encode()
@@ -70,7 +99,7 @@ def named(column: Any, matching: Matching) -> Any:
 
 def texts_said(column: Any) -> Said:
     """Return the distinct texts of an Arrow column of them, and how many entries are each."""
-    values, counts = pc.value_counts(without_views(decoded(column))).flatten()
+    values, counts = pc.value_counts(plain(column)).flatten()
     return _plain_texts(values), counts.to_numpy()
 
 
@@ -80,11 +109,6 @@ def _plain_texts(column: Any) -> list[str | None]:
     return [None if text is None else text.decode("utf-8", "surrogateescape") for text in raw]
 
 
-def without_views(column: Any) -> Any:
-    """Return an Arrow column of texts as no views, which few functions know."""
-    return column.cast(pa.large_string()) if is_view(column.type) else column
-
-
 def votes_of(
     column: Any, matching: Matching | None
 ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
@@ -92,9 +116,9 @@ def votes_of(
 
     Texts are the classes that they match; one that matches none is not there.
     """
-    if matching is None or not is_text(column.type):
+    if matching is None or not (is_text(column.type) or pa.types.is_boolean(column.type)):
         return numbers(column)
-    return numbers(named(column, matching))
+    return numbers(named(in_words(column), matching))
 
 
 def from_columns(
@@ -140,6 +164,7 @@ def from_lists(
     if column.null_count:
         gone = column.is_null().to_numpy(zero_copy_only=False)
         raise VoteError(f"{where.at(first_bad(gone, row))} has a null instead of a list")
+    column = plain(column)
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     flat, gaps = votes_of(column.flatten(), matching)
     unusual = lengths != width
@@ -196,14 +221,15 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
         VoteError: a null, a number above 2^63 - 1, or bytes that are no text.
     """
     refuse_nulls(column, name, row, where)
-    column = decoded(column)
+    column = plain(column)
+    if pa.types.is_decimal(column.type):
+        return _whole_ids(column, row, where)
     if pa.types.is_integer(column.type):
         if column.type == pa.uint64():
             large = column.to_numpy(zero_copy_only=False) > _LARGEST_ID
             if large.any():
                 raise VoteError(f"{where.at(first_bad(large, row))} has an id above 2^63 - 1")
         return column.cast(pa.int64())
-    column = without_views(column)
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -217,6 +243,16 @@ def ids_of(column: Any, name: str, row: int, where: Where) -> Any:
             "use a number, or a hash of it"
         )
     return column.cast(pa.large_string())
+
+
+def _whole_ids(column: Any, row: int, where: Where) -> Any:
+    """Decimals without places behind the point, as databases call their integers, as int64."""
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        ids = column.to_pylist()
+        large = [not -(2**63) <= number < 2**63 for number in ids]
+        raise VoteError(f"{where.at(row + large.index(True))} has an id above 2^63 - 1") from error
 
 
 def _decodes(raw: bytes) -> bool:

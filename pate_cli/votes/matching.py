@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,6 +209,39 @@ class Matching:
             itertools.combinations(_STEPS, count) for count in range(1, len(_STEPS) + 1)
         )
         return [(steps, {_spelling(text, steps) for text in self.known}) for steps in chosen]
+
+
+Names: TypeAlias = Matching | Sequence[str]
+"""What classes are called, and which other texts stand for them; names alone are none."""
+
+
+def matching_of_names(names: Names | None) -> Matching | None:
+    """How texts beside the votes are matched: as those in the votes."""
+    return names if names is None or isinstance(names, Matching) else Matching(tuple(names))
+
+
+def order_of(words: Sequence[str], names: Names | None) -> list[int] | None:
+    """Where in `words` each class is, if each is there once and nothing else is."""
+    matching = matching_of_names(names)
+    if matching is None or len(words) != len(matching.names):
+        return None
+    places = [matching.place(word) for word in words]
+    if sorted(places) != list(range(len(words))):
+        return None
+    return sorted(range(len(words)), key=places.__getitem__)
+
+
+def places_of_words(words: Sequence[str], names: Names | None) -> list[int] | None:
+    """The class of each word, ABSENT for none; without names only true and false have one, 1 and 0.
+
+    None for other words without names.
+    """
+    matching = matching_of_names(names)
+    if matching is not None:
+        return [matching.place(word) for word in words]
+    known = {"false": 0, "true": 1, "": ABSENT}
+    found = [known.get(word.casefold()) for word in words]
+    return None if None in found else [place for place in found if place is not None]
 
 
 def fit(text: object) -> bool:

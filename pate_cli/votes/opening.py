@@ -33,7 +33,7 @@ from pate_cli.votes.sources.npy import held_array, open_npy
 from pate_cli.votes.sources.table import held_table
 from pate_cli.votes.vote_file import VoteFile
 
-_NUMERAL = re.compile(r"[-+.0-9eE]+|nan|inf", re.IGNORECASE)
+_NUMERAL = re.compile(r"[-+.,0-9eE]+|nan|inf", re.IGNORECASE)
 
 
 @contextlib.contextmanager
@@ -65,16 +65,20 @@ def open_votes(
         ...     votes.queries, votes.classes, votes.teachers
         (1000, 10, 250)
 
-    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons or tabs), JSON lines
-    or Arrow (Feather), also packed by gzip, zstd or bzip2, told by content; a folder or glob of
-    parts of one such table format, hive partitions (key=value/) included; a URI pyarrow knows
-    (s3://, gs://, hdfs://, file://), a named pipe, or "-" for `stdin` (sys.stdin.buffer unless
-    given). Pipes, and all but NPY and Parquet, are copied to temporary files of mode 0600, removed
-    on exit. Or what is in memory, which is not copied and must stay as it is: an array, read as the
-    .npy file that would hold it; a pyarrow.Table, read as the Parquet file; a data frame (of
-    pandas, polars, or whatever has `__arrow_c_stream__`), read as the table it gives, without an
-    index that is no query_id; a list of rows, or what else has `__array__`. Or a VoteFile that is
-    open already: it is handed on as it is, and stays open.
+    source: a file of NPY, NPZ with one array, Parquet, CSV (or with semicolons, tabs, bars or
+    blanks), JSON (an object a line, or an array of objects) or Arrow (Feather), also packed by
+    gzip, zstd or bzip2, told by content; a folder or glob of parts of one such table format, hive
+    partitions (key=value/) included; a URI pyarrow knows (s3://, gs://, hdfs://, file://), a named
+    pipe, or "-" for `stdin` (sys.stdin.buffer unless given). Pipes, and all but NPY and Parquet,
+    are copied to temporary files of mode 0600, removed on exit. Or what is in memory, which is not
+    copied and must stay as it is: an array, read as the .npy file that would hold it; a
+    pyarrow.Table, read as the Parquet file; a data frame (of pandas, polars, or whatever has
+    `__arrow_c_stream__`), read as the table it gives, without an index that is no query_id; a list
+    of rows, or what else has `__array__`. Or a VoteFile that is open already: it is handed on as it
+    is, and stays open.
+
+    In a table true and false are classes 1 and 0, or with names of classes the words `true` and
+    `false`.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible
     (see `infer`). classes: how many classes there are, advised for label layouts, where it is
@@ -111,7 +115,8 @@ def open_votes(
     queries where there is no other.
     max_queries: no more queries will be read, so that of a long file that has to be converted only
     these are: it then is as if it ended after them, or some time later. It limits nothing else.
-    progress: called with 1 for each megabyte that is copied or converted on opening.
+    progress: called with 1 for each megabyte that is copied or converted on opening. If it has a
+    method `expect`, that is told how many more there will be, once it is known.
 
     Raises:
         VoteError: the source cannot be read as votes, or the groups are not those of its teachers,
@@ -156,7 +161,7 @@ def _copy_options(max_queries: int | None, progress: Callable[[int], None] | Non
         return CopyOptions(rows)
     if not callable(progress):
         raise ParameterError(f"`progress` must be a function, got {quoted(progress)}")
-    return CopyOptions(rows, progress)
+    return CopyOptions(rows, progress, getattr(progress, "expect", lambda _more: None))
 
 
 def _check_stdin(stdin: Any) -> None:
@@ -215,7 +220,7 @@ def _opened(
         raise ParameterError(f"the name of the votes must be text, got {quoted(path)}")
     # What a vote is called must not depend on whether others look like numbers.
     exact = (*ids, LABEL) if reading.any_name else ids
-    located = locate(path, stdin, stack, ids=exact, copying=copying)
+    located = locate(path, stdin, stack, ids=exact, copying=copying, columns=names or ())
     if located.format is Format.NPY:
         file = Path(located.parts[0].path)
         return open_npy(file, located.name, layout, reading.matching)

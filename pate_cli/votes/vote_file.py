@@ -270,7 +270,7 @@ class VoteFile:
         self.refuse_unlisted("`prior`")
         if self.prior is not None:
             raise VoteError("these votes have a prior already; give one")
-        found = prior.named(self.class_names, self.classes)
+        found = prior.named(self.naming, self.classes)
         reader = PriorReader(self.reader, found, weight, self.classes)
         return replace(self, reader=reader, prior=PriorFacts(weight, 0, found.sha256))
 
@@ -305,6 +305,14 @@ class VoteFile:
     def class_names(self) -> tuple[str, ...] | None:
         """What the classes are called; None where a query has several labels, which are named."""
         return self.label_names if self.label_set is None else None
+
+    @property
+    def naming(self) -> Matching | None:
+        """Which texts beside the votes are which class: as within them; None without names."""
+        if self.class_names is None:
+            return None
+        known = self.matching
+        return known if known and known.names == self.class_names else Matching(self.class_names)
 
     @property
     def rows_per_query(self) -> int:

@@ -137,6 +137,23 @@ def test_workers_see_that_a_file_changed(
     told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", 2)
 
 
+@pytest.mark.parametrize("name", READ_IN_PLACE)
+def test_a_worker_that_cannot_open_a_file_says_where(
+    name, tmp_path, counts, pate, refused, changing, monkeypatch
+):
+    monkeypatch.setattr(engine.Processes, "worth", 0)
+    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setitem(CHANGES, "removed", Path.unlink)
+    path = tmp_path / name
+    READ_IN_PLACE[name](path, counts)
+    changing(path, "removed", engine.Processes, "_started", time=1)
+    line = refused(pate("aggregate", path, *OUTPUTS, *NOISE, "--workers", 2), 3)
+    assert line == (
+        f"pate: {path}: no such file or folder on a worker, which must see the votes by the same "
+        "name"
+    )
+
+
 @pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
 def test_every_command_that_reads_votes(command, tmp_path, counts, told, changing, monkeypatch):
     monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])

@@ -147,7 +147,7 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers,
     pipe = folder.parent / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen(
-        command("aggregate", pipe, "--ledger", "l.json"),
+        command("aggregate", pipe, "-o", "l.csv", "--ledger", "l.json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -292,7 +292,7 @@ def test_a_closed_stdout_is_one_line(command, votes, words):
 
 
 def test_a_closed_stdin_is_one_line(command, leftovers):
-    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-")]
+    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-", "-o", "l.csv")]
     result = subprocess.run(words, check=False, capture_output=True)
     assert result.returncode == 3
     assert result.stderr.startswith(b"pate: standard input: is closed; pipe ")

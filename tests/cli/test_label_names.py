@@ -122,6 +122,10 @@ def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch)
     words = ["--accuracy", "--truth", truth, "--json"]
     found = json.loads(pate("cost", ballots, *told, *words).stdout)
     assert found["accuracy"][0]["accuracy"] > 0.99
+    truth.write_text(truth.read_text().upper().replace("LABEL", "label"))
+    assert pate("cost", ballots, *told, *words).exit_code == 3
+    found = json.loads(pate("cost", ballots, *told, "--normalise", *words).stdout)
+    assert found["accuracy"][0]["accuracy"] > 0.99
     result = pate("cost", ballots, "--teachers", 40, "--layout", "labels", *words)
     assert result.exit_code == 3
     assert "give --label-names" in result.stderr
@@ -195,3 +199,33 @@ def test_the_trap_of_a_file_turned_round(pate, tmp_path, refused, numbers):
     words[1] = "labels-by-teacher"
     right = json.loads(pate("aggregate", tmp_path / "turned.npy", *words).stdout)
     assert (told["queries"], right["queries"]) == (40, 60)
+
+
+@pytest.mark.parametrize("place", ["l.csv", "l/"])
+def test_formulas_in_a_spreadsheet(place, pate, tmp_path):
+    """Nobody's cells are run where the labels are opened, if that was asked for."""
+    names = ["=1+1", "@SUM(A1)", "cat"]
+    counts = np.tile([[30, 10, 0], [0, 40, 0], [0, 5, 35]], (10, 1))
+    ids = [f"{'+-=@'[row % 4]}cmd{row}" for row in range(30)]
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"query_id": ids, **dict(zip(names, counts.T, strict=True))}), path)
+    words = ["aggregate", path, "--layout", "counts", "--mechanism", "gnmax", "--sigma2", 2]
+    words += ["--report", "r.json", "--format", "csv", "--max-epsilon", 1000, "-o", place]
+    done = pate(*words, "--escape-formulas")
+    assert done.exit_code == 0, done.stderr
+    file = Path(place) if place == "l.csv" else next(Path(place).glob("part-*"))
+    with file.open(newline="") as opened:
+        rows = list(csv.reader(opened))[1:]
+    assert [row[0] for row in rows] == [f"'{one}" for one in ids]
+    assert {row[1] for row in rows} == {"'=1+1", "'@SUM(A1)", "cat"}
+    checked = pate("verify", "r.json", place, "--without-dp-accounting")
+    assert checked.exit_code == 0, checked.stdout
+    again = pate(*words[:-1], "k.csv", "--force")
+    assert again.exit_code == 0, again.stderr
+    assert Path("k.csv").read_text().splitlines()[1].startswith("+cmd0,=1+1,")
+    other = ["-o", "l.parquet", "--escape-formulas", "--report", "q.json"]
+    done = pate(*words[:8], *other)
+    assert done.exit_code == 2
+    assert (
+        "--escape-formulas is for CSV, which spreadsheets read; leave it out with p" in done.stderr
+    )

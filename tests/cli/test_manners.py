@@ -18,6 +18,7 @@ import typer
 
 from pate_cli.cli.app import app
 from pate_cli.core.version import __version__
+from pate_cli.votes.sources import files
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
 
@@ -36,23 +37,47 @@ def _parquet(counts):
 
 @pytest.mark.parametrize("encode", [_npy, _parquet])
 def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
-    result = shell("aggregate", "-", input=encode(counts))
+    result = shell("aggregate", "-", "-o", "l.csv", input=encode(counts))
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 60
     assert b"standard input: 60 queries x 4 classes, 40 teachers" in result.stderr
     # The copy of the votes that a pipe needs is gone.
-    assert leftovers() == ["votes.labels.parquet"]
+    assert leftovers() == ["l.csv"]
+
+
+def test_what_is_refused_before_votes_are_taken_from_a_pipe(
+    pate, refused, folder, leftovers, monkeypatch
+):
+    monkeypatch.setattr(files, "begun_with", lambda *_: pytest.fail("the votes were read"))
+    unnamed = (
+        "votes from a pipe have no name that labels could be called after: give -o FILE, or -o - "
+        "with --report FILE"
+    )
+    refused(pate("aggregate", "-"), 2, unnamed)
+    os.mkfifo("pipe")
+    refused(pate("aggregate", "pipe"), 2, unnamed)
+    assert leftovers() == ["pipe"]
+    (folder / "l.csv").touch()
+    line = refused(pate("aggregate", "-", "-o", "l.csv"), 6)
+    assert line == "pate: l.csv exists already; use --force to replace it"
+
+
+def test_the_price_of_votes_from_a_pipe_needs_no_name(pate, counts, leftovers):
+    done = pate("aggregate", "-", "--dry-run", input=_npy(counts))
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["queries"] == 60
+    assert leftovers() == []
 
 
 def test_bad_votes_from_a_pipe_are_named(pate, refused, counts, leftovers):
     counts[9, 1] += 5
-    result = pate("aggregate", "-", "--layout", "counts", input=_npy(counts))
+    result = pate("aggregate", "-", "-o", "l.csv", "--layout", "counts", input=_npy(counts))
     assert "standard input: row 9 " in refused(result, 3)
     assert leftovers() == []
 
 
 def test_an_empty_pipe(pate, refused):
-    line = refused(pate("aggregate", "-", input=b""), 3)
+    line = refused(pate("aggregate", "-", "-o", "l.csv", input=b""), 3)
     assert "standard input: the file is empty" in line
 
 
@@ -157,6 +182,18 @@ def test_help_tells_every_option(pate, words):
         assert re.sub(r"\s+", "", parameter.help) in squeezed
         for spelling in parameter.opts if parameter.opts[0].startswith("-") else ():
             assert spelling in result.stdout
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_help_is_as_wide_as_the_terminal(pate, columns, environment):
+    for words in _commands():
+        for flag in ("-h", "--help-all") if words else ("-h",):
+            result = pate(*words, flag, env={"COLUMNS": str(columns), **environment})
+            assert result.exit_code == 0
+            assert max(map(len, result.stdout.splitlines())) <= columns
+            squeezed = re.sub(r"\s+", "", result.stdout)
+            assert squeezed == re.sub(r"\s+", "", pate(*words, flag).stdout)
 
 
 def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):

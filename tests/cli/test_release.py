@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import stat
 
 import jsonschema
@@ -964,3 +965,19 @@ def test_what_no_total_can_be_made_of(kept, ran, pate, refused, folder):
 def test_what_is_no_file_is_no_ledger_to_be_kept(name):
     """A summary names what to keep secret; a pipe and an address are of reports."""
     assert not _is_ledger(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_before_it_is_opened(pate, refused, folder):
+    """What is read again would be waited for without end."""
+    os.mkfifo("pipe")
+    line = refused(pate("release", "pipe"), 2)
+    assert line == (
+        "pate: pipe: is a pipe, and what is to be released is read more than once; give a file"
+    )
+    (folder / "r.json").touch()
+    for words in (["pipe"], ["l.csv", "--prior", "pipe"], ["l.csv", "--pool", "pipe"]):
+        line = refused(pate("verify", "r.json", *words), 2)
+        assert line == (
+            "pate: pipe: is a pipe, and what goes with a report is read more than once; give a file"
+        )

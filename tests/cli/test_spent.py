@@ -41,7 +41,7 @@ def test_votes_lead_to_the_record_beside_them(pate, votes, account):
 
 def test_an_ensemble_leads_to_its_record(pate, votes, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    words = ("aggregate", "-", *RUN, "--ensemble", "wards", "--report", "r.json")
+    words = ("aggregate", "-", *RUN, "--ensemble", "wards", "-o", "l.csv", "--report", "r.json")
     assert pate(*words, input=votes.read_bytes()).exit_code == 0
     found = json.loads(pate("spent", "--ensemble", "wards").stdout)
     assert len(found["runs"]) == 1

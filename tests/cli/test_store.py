@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from pathlib import Path
+from urllib.parse import parse_qs
+from urllib.request import urlopen
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +43,14 @@ def store(s3_server, tmp_path):
         return f"s3://x:sesame@{bucket}/{folder}?{query}"
 
     return address, client, bucket, tmp_path / "parts"
+
+
+def listed(address):
+    """Every key in the bucket, also those of folders, which have no content."""
+    bucket, _, query = address("").removeprefix("s3://x:sesame@").partition("/?")
+    host = parse_qs(query)["endpoint_override"][0]
+    with urlopen(f"http://{host}/{bucket}?list-type=2") as found:
+        return re.findall("<Key>(.*?)</Key>", found.read().decode())
 
 
 @pytest.mark.parametrize("cap", [15, QUERIES])
@@ -121,12 +132,15 @@ def test_votes_on_a_store_are_never_replaced(votes, labels, said, store, pate):
         return {info.path: info.size for info in client.get_file_info(inside) if info.is_file}
 
     before = sizes()
+    keys = listed(address)
     words = ["-o", address(labels), "--report", "r.json", "--force", *NOISE]
     done = pate("aggregate", address(votes), *words)
     assert done.exit_code == 2, done.stderr
     assert said in done.stderr
     assert "sesame" not in done.stderr
     assert sizes() == before
+    if labels == "more":  # a file is tried out in a folder of its own, which leaves an empty key
+        assert listed(address) == keys
 
 
 @pytest.mark.parametrize("flag", ["--ledger", "--plot", "--checkpoint"])

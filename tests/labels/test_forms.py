@@ -17,6 +17,7 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelsAs, Voting
 from pate_cli.labels import labels as labels_module
+from pate_cli.labels.forms import form_of
 from pate_cli.labels.labels import LabelFormat, Labels, LabelWriter, concatenate, write_labels
 from refusals import refusal
 
@@ -221,3 +222,12 @@ def test_facts_there_and_back(label_set):
     for name in facts:
         with pytest.raises((KeyError, TypeError, ParameterError)):
             LabelSet.from_facts({**facts, name: [1.5]})
+
+
+def test_names_of_pairs_that_are_formulas():
+    several = LabelSet(2, names=("=1+1", "cat"))
+    form = form_of(LabelFormat.CSV, None, several, SOURCES, escaped=True)
+    decided = np.array([[1, 0]], dtype=np.int8)
+    codes = np.zeros((1, 2), dtype=np.uint8)
+    found = form.text(np.array(["@x"]), decided, codes, LabelFormat.CSV)
+    assert found == "'@x,'=1+1,true,teachers\n'@x,cat,false,teachers\n"

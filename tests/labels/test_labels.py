@@ -559,3 +559,44 @@ def test_names_that_do_not_fit():
     writer = LabelWriter(io.BytesIO(), LabelFormat.CSV, {})
     with pytest.raises(ParameterError, match="labels of other names cannot be in one file"):
         writer.write(named())
+
+
+HOSTILE = ("=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\tx", "\rx", 'a "q",=1', "'=x", "cat", "")
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_ids_and_names_that_are_formulas(escaped):
+    """An apostrophe before those that are, if asked for, and nothing else is other than before."""
+    names = HOSTILE[:-1]
+    table = Labels(
+        np.array(HOSTILE),
+        np.array([*range(len(names)), -1]),
+        np.array([*[0] * len(names), 2], dtype=np.uint8),
+        label_names=names,
+    )
+    file = io.BytesIO()
+    with LabelWriter(
+        file, LabelFormat.CSV, {}, label_names=names, escape_formulas=escaped
+    ) as writer:
+        writer.write(table)
+    rows = list(csv.reader(io.StringIO(file.getvalue().decode(), newline="")))[1:]
+
+    def shown(text):
+        return f"'{text}" if escaped and text[:1] in tuple("=+-@\t\r") else text
+
+    assert [row[0] for row in rows] == list(map(shown, HOSTILE))
+    assert [row[1] for row in rows] == [*map(shown, names), ""]
+
+
+def test_numbers_are_no_formulas():
+    table = Labels(np.array([-1, 2]), np.array([0, 1]), np.array([0, 0], dtype=np.uint8))
+    file = io.BytesIO()
+    with LabelWriter(file, LabelFormat.CSV, {}, escape_formulas=True) as writer:
+        writer.write(table)
+    assert file.getvalue() == b"query_id,label,source\n-1,0,teachers\n2,1,teachers\n"
+
+
+@pytest.mark.parametrize("kind", [LabelFormat.PARQUET, LabelFormat.NPY, LabelFormat.JSONL])
+def test_other_formats_have_no_formulas(kind):
+    with pytest.raises(UsageError, match="`escape_formulas` is for CSV"):
+        LabelWriter(io.BytesIO(), kind, {}, rows=1, escape_formulas=True)

@@ -28,7 +28,7 @@ from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.part_names import MARKER
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import passes
-from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.run.checkpoint import Checkpoint, reached
 from refusals import refusal
 
 ROWS, TEACHERS, CLASSES, A_RANGE = 120, 60, 3, 10
@@ -639,3 +639,15 @@ def test_two_processes_that_go_on_with_one_run(votes, here):
     assert (run.id, run.outcome) == (done.report.run, "labelled")
     lines = (here / "labels.csv").read_text().splitlines()[1:]
     assert [int(line.split(",")[0]) for line in lines] == list(range(ROWS))
+
+
+def test_how_far_a_run_had_come(tmp_path):
+    assert reached(tmp_path / "none") is None
+    assert reached(tmp_path) is None
+    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=1)
+    assert reached(kept.folder) == "which had come to row 0"
+    for number, start in ((1, 0), (1, 100), (1, 20)):
+        kept.pieces(number).keep(start, None)
+    assert reached(kept.folder) == "which had come to row 100"
+    kept.pieces(2).keep(40, None)
+    assert reached(kept.folder) == "which had come to row 40 of pass 2 over the votes"

@@ -215,7 +215,7 @@ def test_one_line_without_end(name, start, end, tmp_path, refusal, allocated, mo
     """Of a line of 64 MB no more is held than a few blocks, and the 32 that pyarrow reads ahead."""
     monkeypatch.setattr(delimited, "_BLOCK", 1 << 20)
     monkeypatch.setattr(json_lines, "_BLOCK", 1 << 18)
-    monkeypatch.setattr(json_lines, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(json_lines, "LONGEST", 1 << 20)
     path = tmp_path / f"{name}.gz"
     path.write_bytes(gzip.compress(start + b",1" * (1 << 25) + end, 1))
     assert path.stat().st_size < 1 << 19
@@ -419,6 +419,24 @@ def test_plain_texts_are_read_in_few_rows(tmp_path, allocated, monkeypatch):
     assert allocated(read) < 1 << 23
 
 
+def test_texts_that_are_the_one_before(tmp_path, allocated, monkeypatch):
+    """Of each no more is stored than that it is as long: a file of 500 bytes stood for GB."""
+    monkeypatch.setattr(parquet_guard, "AT_ONCE", 1 << 20)
+    rows = 2000
+    table = pa.table({"teacher_0": ["x" * 100_000] * rows})
+    path = tmp_path / "v.parquet"
+    form = {"use_dictionary": False, "compression": "zstd", "store_schema": False}
+    pq.write_table(table, path, column_encoding={"teacher_0": "DELTA_BYTE_ARRAY"}, **form)
+    del table
+    assert path.stat().st_size < 2000
+
+    def read():
+        with open_votes(path, layout="labels", label_names=("cat", "dog"), teachers=1) as votes:
+            assert sum(len(batch.counts) for batch in votes.batches()) == rows
+
+    assert allocated(read) < 1 << 24
+
+
 def test_a_long_id_is_refused(tmp_path, refusal):
     table = pa.table(
         {"query_id": ["a", "b" * (1 << 16) + "b"], "class_0": [1, 2], "class_1": [2, 1]}
@@ -462,6 +480,7 @@ def test_a_large_copy_leaves_room_on_its_disk(tmp_path, refusal, monkeypatch):
 
 
 LINES = {
+    "excel.csv": (b"sep=;\n# votes of all\n\nclass_0;class_1\n", b"%d;1\n"),
     "v.csv": (b"class_0,class_1\r\n", b"%d,1\r\n"),
     "v.jsonl": (b"", b'{"class_0": %d, "class_1": 1}\n'),
 }

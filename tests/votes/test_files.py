@@ -260,3 +260,82 @@ def test_the_query_of_an_address_is_kept_for_the_store(parquet, tmp_path, drain,
     parquet(TWO, "parts/a.parquet")
     assert drain("s3://bucket/parts/*.parquet?region=eu").shape == (2, 2)
     assert asked == ["s3://bucket/parts?region=eu"]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "_temporary/0/task/part-2.parquet",
+        "day=1/_temporary/x",
+        ".spark-staging-7f/x",
+        ".hive-staging_hive_2026/x",
+        "__magic_job-1/x",
+        "_started_412",
+        "part-2.parquet._COPYING_",
+        ".part-2.parquet.inprogress.7f3a",
+        ".part-2.csv.gz.aB3xYz",
+        "part-2.parquet.tmp",
+        "_pate-unfinished-0a1b/part-00000.parquet",
+    ],
+)
+def test_a_folder_that_is_not_finished(left, parquet, refusal, tmp_path):
+    """What is there already would be read as if it were all."""
+    (tmp_path / "parts").mkdir()
+    for number in range(2):
+        parquet(TWO, f"parts/day=1/part-{number}.parquet")
+    base = tmp_path / "parts"
+    if not left.startswith("day=1"):
+        base = base / "day=1"
+        (tmp_path / "parts" / "_SUCCESS").write_bytes(b"")
+    path = tmp_path / "parts" / left if left.startswith("day=1") else base / left
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+    name = left.split("/")[1 if left.startswith("day=1") else 0]
+    for source in (tmp_path / "parts", (tmp_path / "parts").as_uri()):
+        said = refusal(source)
+        assert said.endswith(
+            f": is not finished: it holds {name!r}; wait for whoever writes it, or remove that if "
+            "nobody does"
+        )
+
+
+def test_what_finished_writers_leave(parquet, drain, tmp_path):
+    parquet(TWO, "parts/part-00000-7f.c000.snappy.parquet")
+    left = ["_SUCCESS", "_started_412", "_committed_412", "_metadata", "_common_metadata"]
+    left += ["._SUCCESS.crc", ".part-00000-7f.c000.snappy.parquet.crc", ".DS_Store"]
+    for name in left:
+        (tmp_path / "parts" / name).write_bytes(b"")
+    assert drain(tmp_path / "parts").shape == (2, 2)
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie"])
+def test_a_table_with_a_log(log, parquet, refusal, tmp_path):
+    """Its folder holds files of earlier versions, too."""
+    parquet(TWO, "parts/part-0.parquet")
+    (tmp_path / "parts" / log).mkdir()
+    said = refusal(tmp_path / "parts")
+    assert f": holds {log!r}, which says which of its files count; write the table as " in said
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("class_0", {}),
+        ("class_2", {}),
+        ("teacher_7", {}),
+        ("counts", {}),
+        ("count", {}),
+        ("label", {}),
+        ("query_id", {}),
+        ("name", {"id_column": "name"}),
+        ("dog", {"label_names": ("cat", "dog"), "layout": "counts"}),
+    ],
+)
+def test_a_partition_that_is_a_column_of_the_votes(key, options, parquet, refusal, tmp_path):
+    """It would be left out, and labels be those of the other columns."""
+    (tmp_path / "parts").mkdir()
+    parquet(TWO, f"parts/{key}=3/part-0.parquet")
+    for source in (tmp_path / "parts", tmp_path / "parts" / "*" / "*.parquet"):
+        assert refusal(source, **options).endswith(
+            f": {key!r} is in the names of folders; write it into the files"
+        )

@@ -24,7 +24,7 @@ from ended import ended_owner
 from pate_cli.core.errors import UsageError
 from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
-from pate_cli.votes.sources import delimited, json_lines
+from pate_cli.votes.sources import delimited, json_documents, json_lines
 from refusals import refusal as refused
 
 PACKERS = {
@@ -231,14 +231,16 @@ CSV_REFUSALS = {
     "(0, 1, 2, ... in this order are names)",
     "img1,3,1\nimg2,1,3\n": "the first line holds numbers; the first line must name the columns "
     "(0, 1, 2, ... in this order are names)",
-    "\n1,2\n": "the first line must name the columns",
+    "\n1,2\n": "the first line holds numbers; the first line must name the columns "
+    "(0, 1, 2, ... in this order are names)",
     '"a,b\n': "the first line must name the columns",
     "cat,dog,cat\n": "the first line names columns 0 and 2 alike; it must name the columns, each "
     "by another name",
     WIDE: "has no rows",
     WIDE.strip(): "has no rows",
     WIDE + "a,1,2\nb,1\n": "row 1 has 2 fields, the first line has 3; repair the row",
-    WIDE + "a,1,2\n\nb,1,2,3\n": "row 1 has 4 fields, the first line has 3; repair the row",
+    WIDE + "a,1,2\n\nb,1,2,3\n": "row 1 has 4 fields, the first line has 3; repair the row, "
+    "or put a semicolon between fields if numbers have commas",
     WIDE + 'a,1,2\nb,1,"2\n': "row 1 has a quoted field that goes on in the next line; close the "
     "quote, or keep a row in one line",
     WIDE + "a,1,2\nb,1,\n": "row 1 has a null; fill it in, or give `teachers` N if the file holds "
@@ -267,13 +269,24 @@ def test_csv_is_refused(content, message, tmp_path, refusal):
 
 
 JSON_REFUSALS = {
-    '[{"a":1}]': "is one JSON array; write one object a line (jq -c '.[]' does it for objects)",
+    "[[1,2],[2,1]]": "row 0 is no JSON object; write an array of objects, or one object a line",
     '{"a":[1,2]}\n[1,2]\n': "row 1 is no JSON object; write one object a line",
     '{"a":[1,2]}\n{"a":[1,2}\n': "row 1 is no JSON object; write one object a line",
     '{"a":[1,2]}{"a":[1,2]}\n': "row 0 is no JSON object; write one object a line",
-    '{\n"a":[1,2]\n}\n': "row 0 is no JSON object; write one object a line",
+    '{\n"a":[1,2]\n} 5': "row 1 is no JSON object; write an array of objects, or one object a line",
+    '{\n"a":[1,2]\n}}': "row 1 is no JSON object; write an array of objects, or one object a line",
+    '{\n"a":[1,2]\n': "row 0 is no JSON object; write an array of objects, or one object a line",
+    '[{"a":[1,2]},5]': "row 1 is no JSON object; write an array of objects, or one object a line",
+    '[{"a":[1,2]}{"a":[1,2]}]': "row 1 is no JSON object; write an array of objects, or one object "
+    "a line",
+    '[{"a":[1,2]}}': "row 1 is no JSON object; write an array of objects, or one object a line",
+    '[{"a":[1,2]}][{"a":[1,2]}]': "row 1 is no JSON object; write an array of objects, or one "
+    "object a line",
+    '[{"a":"\\"[': "row 0 is no JSON object; write an array of objects, or one object a line",
+    "[]": "there are no columns of votes",
     '{"a":1,"a":2}\n': "row 0 names 'a' twice",
-    '{"a":[1]}\n{"a":{"b":1}}\n': "row 1 has an object in column 'a'; votes are lists of numbers",
+    '{"a":[1]}\n{"a":{"b":1}}\n': "row 1 has an object in column 'a'; votes are lists of numbers, "
+    "in one object a row (pandas: orient='records')",
     '{"a":[1,"x"]}\n': "row 0 has a list in column 'a' that mixes numbers and others",
     '{"a":[1]}\n{"a":["x"]}\n': "row 1 is the first where column 'a' holds lists of texts, in "
     "earlier rows lists of numbers; a column holds one kind",
@@ -281,7 +294,7 @@ JSON_REFUSALS = {
     "'query_id' holds numbers, in earlier rows texts; a column holds one kind",
     '{"query_id":1e19,"v":[1,2]}\n': "column 'query_id' is float; use integers or strings",
     '{"v":[1,2]}\n{}\n': "row 1 has a null instead of a list",
-    '{"v":[true,false]}\n': "column 'v' holds list<element: bool>; use lists of integers",
+    '{"v":[true,false]}\n': "column 'v' says true or false; under layout counts votes are integers",
     "{}\n": "there are no columns of votes",
 }
 
@@ -290,6 +303,7 @@ JSON_REFUSALS = {
 @pytest.mark.parametrize(("content", "message"), JSON_REFUSALS.items())
 def test_json_lines_are_refused(content, message, block, tmp_path, refusal, monkeypatch):
     monkeypatch.setattr(json_lines, "_BLOCK", block)
+    monkeypatch.setattr(json_documents, "_CHUNK", block)
     path = tmp_path / "v.json"
     path.write_text(content)
     assert refusal(path, layout="counts") == f"v.json: {message}"
@@ -341,8 +355,8 @@ CLOSED = {
     ),
     "d.zip": (zipped(), "is an archive and no NPZ file; unpack it and give the file in it"),
     "e.csv": (
-        "a,b\n1,2\n".encode("utf-16"),
-        "is UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)",
+        "a,b\n1,2\n".encode("utf-16") + b"\0",
+        "is damaged UTF-16 text; save the file as UTF-8",
     ),
     "f.csv": (
         b"a,b\n1,2\n\xe9,2\n",

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import decimal
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +39,6 @@ def test_no_rows(parquet, refusal):
         (pa.array([True, False]), "bool"),
         (pa.array([1, 2], pa.date32()), "date32[day]"),
         (pa.array([1, 2], pa.timestamp("s")), "timestamp[ms]"),
-        (pa.array([decimal.Decimal(1), decimal.Decimal(2)]), "decimal128(1, 0)"),
         (pa.array([{"a": 1}, {"a": 2}]), "struct<a: int64>"),
     ],
 )

@@ -170,7 +170,7 @@ def test_a_file_that_is_gone_or_changed(kind, source, elsewhere, tmp_path, monke
         os.utime(last, ns=(times.st_atime_ns, times.st_mtime_ns))
         assert elsewhere(refused, votes) == "nothing"
         shutil.move(other, tmp_path / "gone")
-        assert elsewhere(refused, votes).startswith(f"VoteError: {other}: ")
+        assert elsewhere(refused, votes).startswith(f"NotOpenedError: {other}: ")
         shutil.move(tmp_path / "gone", other)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
 import pickle
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting
 from pate_cli.votes import open_votes
+from pate_cli.votes.beside.pool import pool_of
 from pate_cli.votes.beside.prior import NO_GUESS, Prior, prior_of, shared_out, with_votes
 from pate_cli.votes.vote_file import PriorFacts
 from refusals import refusal
@@ -270,6 +272,24 @@ def test_several_files_are_one_prior(parquet, tmp_path):
         prior = prior_of(path, None)
         assert cast(prior) == GUESSES
         assert prior.sha256 == Prior(np.array(GUESSES)).sha256
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize(
+    ("load", "column"),
+    [(lambda path: prior_of(path, None), "label"), (pool_of, "cluster")],
+    ids=["prior", "pool"],
+)
+def test_a_pipe_is_read_once_and_what_it_held_is_hashed(load, column, tmp_path):
+    content = f"{column}\n1\n0\n2\n".encode()
+    whole = tmp_path / "whole.csv"
+    whole.write_bytes(content)
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit((tmp_path / "pipe").write_bytes, content)
+        found = load(tmp_path / "pipe")
+    assert found.sha256 == load(np.array([1, 0, 2])).sha256
+    assert load(whole).sha256 == hashlib.sha256(content).hexdigest()
 
 
 def test_a_prior_keeps_what_it_was_given():

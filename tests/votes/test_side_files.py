@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.mechanisms import InteractiveGNMax
+from pate_cli.votes.beside.prior import prior_of
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import (
     StudentPredictions,
@@ -21,6 +24,7 @@ from pate_cli.votes.beside.student import (
     load_predictions,
 )
 from pate_cli.votes.beside.truth import UNKNOWN, PairTruth, Truth, load_truth, truth_of
+from pate_cli.votes.matching import Matching
 from refusals import refusal
 
 SHARES = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=20)
@@ -342,6 +346,71 @@ def test_predictions_are_taken_by_name_where_all_columns_are_called_so(table):
     np.testing.assert_array_equal(found.named(None).probabilities, SHARES[:, [1, 2, 0]])
     other = load_predictions(table(Sports=SHARES[:, 1], b=SHARES[:, 2], World=SHARES[:, 0]))
     np.testing.assert_array_equal(other.named(NAMES).probabilities, SHARES[:, [1, 2, 0]])
+
+
+LOOSE = Matching(NAMES, normalise=True, aliases={"Football": "Sports"})
+
+
+def test_texts_match_as_those_of_the_votes(table):
+    words = ["football", " world.", None, "SPORTS", "Business"]
+    labels = [1, 0, UNKNOWN, 1, 2]
+    path = table(label=words)
+    np.testing.assert_array_equal(load_truth(path).named(LOOSE).labels, labels)
+    guesses = prior_of(path, None)
+    np.testing.assert_array_equal(guesses.named(LOOSE, 3).guesses, labels)
+    with pytest.raises(VoteError, match="is none of `label_names`"):
+        guesses.named(NAMES, 3)
+    turned = table(FOOTBALL=SHARES[:, 1], business=SHARES[:, 2], World=SHARES[:, 0])
+    np.testing.assert_array_equal(load_predictions(turned).named(LOOSE).probabilities, SHARES)
+    shares = prior_of(turned, None)
+    np.testing.assert_allclose(shares.named(LOOSE, 3).guesses, SHARES)
+    np.testing.assert_allclose(shares.named(NAMES, 3).guesses, SHARES[:, [1, 2, 0]])
+
+
+TRUE = [True, False, None, True]
+LABELS_IN = {
+    "truths": (pa.array(TRUE), [1, 0, UNKNOWN, 1]),
+    "words for them": (pa.array(["True", "False", None, "TRUE"]), [1, 0, UNKNOWN, 1]),
+    "floats with a gap": (pa.array([1.0, 0.0, None, 2.0]), [1, 0, UNKNOWN, 2]),
+    "float16": (pa.array(np.array([1, 0, np.nan, 2], np.float16)), [1, 0, UNKNOWN, 2]),
+    "decimals": (pa.array([Decimal(1), Decimal(0), None, Decimal(2)]), [1, 0, UNKNOWN, 2]),
+    "decimals with places": (
+        pa.array([Decimal("1.00"), Decimal("0.00"), None, Decimal("2.00")]),
+        [1, 0, UNKNOWN, 2],
+    ),
+    "numbers in a dictionary": (pa.array([1, 0, None, 2]).dictionary_encode(), [1, 0, UNKNOWN, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS_IN)
+def test_labels_of_every_type(kind, table, tmp_path):
+    column, labels = LABELS_IN[kind]
+    written = pa.table({"label": column})
+    with pa.ipc.new_file(str(tmp_path / "side.arrow"), written.schema) as writer:
+        writer.write_table(written)
+    for path in (table(label=column), tmp_path / "side.arrow"):
+        np.testing.assert_array_equal(load_truth(path).named(None).labels, labels)
+        np.testing.assert_array_equal(prior_of(path, None).named(None, 3).guesses, labels)
+
+
+def test_truths_by_name(table):
+    path = table(label=TRUE)
+    for names, labels in ((("false", "true"), [1, 0, -1, 1]), (("true", "false"), [0, 1, -1, 0])):
+        np.testing.assert_array_equal(load_truth(path).named(names).labels, labels)
+        np.testing.assert_array_equal(prior_of(path, None).named(names, 2).guesses, labels)
+    with pytest.raises(VoteError, match="'false' is none of `label_names`"):
+        prior_of(path, None).named(("ham", "spam"), 2)
+
+
+@pytest.mark.parametrize("write", ["write_ipc", "write_parquet", "write_json"])
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(NAMES)])
+def test_what_polars_writes_beside_the_votes(kind, write, tmp_path):
+    ids = pl.Series(["a", "b", "c", "d"], dtype=pl.Categorical)
+    frame = pl.DataFrame({"query_id": ids, "label": pl.Series([*NAMES, None], dtype=kind)})
+    getattr(frame, write)(tmp_path / "side")
+    truth = load_truth(tmp_path / "side").named(NAMES)
+    np.testing.assert_array_equal(truth.of(["d", "c", "b"], 0, classes=3), [UNKNOWN, 2, 1])
+    assert load_queries(tmp_path / "side").ids == ("a", "b", "c", "d")
 
 
 @pytest.mark.parametrize("load", [load_truth, load_predictions])

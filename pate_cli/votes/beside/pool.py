@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Ints
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.beside.query_list import QueryList
-from pate_cli.votes.beside.side_files import SideRows, in_order, read_side, texts_of, understood
+from pate_cli.votes.beside.side_files import (
+    SideRows,
+    in_order,
+    labels_in,
+    read_side,
+    understood,
+)
 from pate_cli.votes.checks import Ids
-from pate_cli.votes.columns import is_text
 
 CLUSTER: Final = "cluster"
 """The column of a table that says which cluster a query is in."""
@@ -200,4 +205,4 @@ def _cluster_column(table: Any, source: str) -> NDArray[Any]:
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy()))
         raise VoteError(f"{source}: {_NOUN}: row {row} has no cluster")
-    return texts_of(column) if is_text(column.type) else np.asarray(column.to_numpy())
+    return labels_in(column, -1)

@@ -27,14 +27,15 @@ from pate_cli.votes.beside.side_files import (
     as_whole,
     check_label_set,
     columns_of_labels,
+    labels_in,
     of_pairs,
     read_side,
     side_by_side,
-    texts_of,
     understood,
 )
-from pate_cli.votes.columns import LABEL, is_text
-from pate_cli.votes.matching import Matching
+from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.columns import LABEL
+from pate_cli.votes.matching import Matching, Names, order_of, places_of_words
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.unnamed import NameTally
 
@@ -102,8 +103,10 @@ class Prior:
         """Whether it gives probabilities."""
         return self.guesses.dtype.kind == "f"
 
-    def named(self, names: Sequence[str] | None, classes: int) -> Prior:
-        """With texts turned into classes, of these names.
+    def named(self, names: Names | None, classes: int) -> Prior:
+        """With texts turned into the classes they match, and probabilities in their order.
+
+        Without names true and false are classes 1 and 0.
 
         Raises:
             VoteError: there are texts and no names, or a text that is no name; other classes.
@@ -118,22 +121,20 @@ class Prior:
             _refuse(found.guesses >= classes, f"a guess that is not among the {classes} classes")
         return found
 
-    def _renamed(self, words: tuple[str, ...], names: Sequence[str] | None) -> Prior:
+    def _renamed(self, words: tuple[str, ...], names: Names | None) -> Prior:
         if self.shares:
-            if names is None or sorted(words) != sorted(names):
-                return replace(self, words=None)
-            order = [words.index(name) for name in names]
-            return replace(self, guesses=self.guesses[:, order], words=None)
-        if names is None:
+            order = order_of(words, names)
+            guesses = self.guesses if order is None else self.guesses[:, order]
+            return replace(self, guesses=guesses, words=None)
+        found = places_of_words(words, names)
+        if found is None:
             raise VoteError(f"{_NOUN}: its guesses are texts; give `label_names`")
-        known = {name: place for place, name in enumerate(names)}
-        strange = next((word for word in words if word not in known), None)
-        if strange is not None:
+        if ABSENT in found:
             raise VoteError(
-                f"{_NOUN}: {quoted(strange)} is none of `label_names`; an empty text stands for no "
-                "guess"
+                f"{_NOUN}: {quoted(words[found.index(ABSENT)])} is none of `label_names`; an empty "
+                "text stands for no guess"
             )
-        places = np.array([*(known[word] for word in words), NO_GUESS])
+        places = np.array([*found, NO_GUESS])
         return replace(self, guesses=places[self.guesses], words=None)
 
     def votes(self, ids: Any, first_row: int, *, weight: int, classes: int) -> Counts | Ints:
@@ -309,7 +310,7 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
     if not isinstance(values, np.ndarray):
         with understood(f"{side.name}: cannot be read as {_NOUN}"):
             if label_set is None and LABEL in values.column_names:
-                values = _label_column(values)
+                values = labels_in(values.column(LABEL), NO_GUESS)
             else:
                 names = columns_of_labels(values)
                 if label_set is None:
@@ -343,12 +344,3 @@ def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:
     if label_set.voting is Voting.BINARY:
         return given
     return label_set.classes_of(given)
-
-
-def _label_column(table: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
-    column = table.column(LABEL)
-    if is_text(column.type):
-        return texts_of(column)
-    return np.asarray(column.cast(pa.int64()).fill_null(NO_GUESS).to_numpy())

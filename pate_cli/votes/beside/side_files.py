@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
+from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
-from pate_cli.votes.columns import QUERY
+from pate_cli.votes.checks import LARGEST
+from pate_cli.votes.columns import QUERY, is_text
 from pate_cli.votes.sources.files import Located, locate
 from pate_cli.votes.sources.formats import Format, SourceFile
 from pate_cli.votes.sources.parquet_guard import chunks_of, size_of
@@ -113,10 +115,12 @@ class Side:
 
     @property
     def sha256(self) -> str:
-        """Of the file it was read from; none of several.
+        """Of the file it was read from; none of several, nor of a pipe, gone once read.
 
         VoteError where it is another by now.
         """
+        if has_no_name(self.source):
+            return ""
         try:
             digest = digest_of(self.source)
         except VoteError:
@@ -170,6 +174,7 @@ def _content(
 
     with understood(damaged):
         table = concat_tables([_table(part) for part in located.parts], promote_options="default")
+        table = _plain_table(table)
         query = next((name for name in query_names if name in table.column_names), None)
         if query is None:
             return table, None
@@ -311,6 +316,43 @@ def as_whole(values: NDArray[Any]) -> Ints:
     """Whole numbers as int64: what is too large for it comes out as the largest, never negative."""
     largest = min(np.iinfo(np.int64).max, np.iinfo(values.dtype).max)
     return np.minimum(values, values.dtype.type(largest)).astype(np.int64)
+
+
+def labels_in(column: Any, none: int) -> NDArray[Any]:
+    """A column of labels: whole numbers, `none` where there is no label, or texts, then empty.
+
+    True and false are texts. Floats are whole numbers if all of them are, as where some writer had
+    to leave a gap; else they stay floats, which are no labels.
+    """
+    import pyarrow as pa
+
+    if is_text(column.type) or pa.types.is_boolean(column.type):
+        return texts_of(column)
+    if pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
+        known = np.where(np.isnan(values), none, values)
+        if not np.array_equal(known, np.floor(known)) or np.abs(known).max(initial=0) > LARGEST:
+            return np.asarray(values)
+        return known.astype(np.int64)
+    if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        return np.asarray(column.to_numpy())  # no labels, as whoever checks them says
+    return np.asarray(column.cast(pa.int64()).fill_null(none).to_numpy())
+
+
+def _plain_table(table: Any) -> Any:
+    """A table without dictionaries, views and decimals, which numpy and few functions know."""
+    import pyarrow as pa
+
+    from pate_cli.votes.entries import plain, plain_type
+
+    columns = table.columns
+    for place, column in enumerate(columns):
+        kind = plain_type(column.type)
+        if kind != column.type:
+            columns[place] = pa.chunked_array([plain(chunk) for chunk in column.chunks], type=kind)
+        if pa.types.is_decimal(kind):
+            columns[place] = column.cast(pa.int64() if kind.scale == 0 else pa.float64())
+    return pa.Table.from_arrays(columns, names=table.column_names)
 
 
 def texts_of(column: Any) -> NDArray[np.str_]:

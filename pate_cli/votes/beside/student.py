@@ -24,6 +24,7 @@ from pate_cli.votes.beside.side_files import (
     side_by_side,
     understood,
 )
+from pate_cli.votes.matching import Names, matching_of_names, order_of
 
 _SUM_TOLERANCE = 1e-6
 
@@ -86,17 +87,16 @@ class StudentPredictions:
         """m."""
         return self.probabilities.shape[1]
 
-    def named(self, names: Sequence[str] | None) -> StudentPredictions:
-        """With classes in the order of these names, where the columns are called exactly so.
+    def named(self, names: Names | None) -> StudentPredictions:
+        """With classes in the order of these names, where the columns are called so.
 
         Otherwise as they stand: the first column is class 0.
         """
-        if names is None or self.columns is None or self.columns == tuple(names):
+        matching = matching_of_names(names)
+        order = order_of(self.columns or (), matching)
+        if matching is None or order is None:
             return self
-        if sorted(self.columns) != sorted(names):
-            return self
-        order = [self.columns.index(name) for name in names]
-        return StudentPredictions(self.probabilities[:, order], self.ids, tuple(names))
+        return StudentPredictions(self.probabilities[:, order], self.ids, matching.names)
 
     def of(self, ids: Any, first_row: int) -> Floats:
         """Probabilities of the queries with these ids, or from `first_row` on.
@@ -159,7 +159,7 @@ class YesProbabilities:
         """L."""
         return self.probabilities.shape[1]
 
-    def named(self, names: Sequence[str] | None) -> YesProbabilities:
+    def named(self, names: Names | None) -> YesProbabilities:
         """As it is: its classes are no and yes; names of labels must be those of the votes."""
         del names
         return self

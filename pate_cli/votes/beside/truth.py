@@ -20,13 +20,15 @@ from pate_cli.votes.beside.side_files import (
     check_label_set,
     columns_of_labels,
     in_order,
+    labels_in,
     of_pairs,
     read_side,
     side_by_side,
-    texts_of,
     understood,
 )
-from pate_cli.votes.columns import LABEL, is_text
+from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.columns import LABEL
+from pate_cli.votes.matching import Names, places_of_words
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
@@ -73,18 +75,20 @@ class Truth:
             object.__setattr__(self, "words", tuple(in_order(self.words, _WORDS)))
         object.__setattr__(self, "_rows", SideRows("true labels", len(labels), self.ids))
 
-    def named(self, names: Sequence[str] | None) -> Truth:
-        """With texts turned into classes, of these names; labels that are classes stay as they are.
+    def named(self, names: Names | None) -> Truth:
+        """With texts turned into the classes they match; labels that are classes stay as they are.
+
+        Without names true and false are classes 1 and 0.
 
         Raises:
             VoteError: there are texts, and no names.
         """
         if self.words is None:
             return self
-        if names is None:
+        found = places_of_words(self.words, names)
+        if found is None:
             raise VoteError("true labels: they are texts; give `label_names`")
-        known = {name: place for place, name in enumerate(names)}
-        places = np.array([known.get(word, _UNNAMED) for word in self.words] + [UNKNOWN])
+        places = np.array([_UNNAMED if place == ABSENT else place for place in found] + [UNKNOWN])
         # UNKNOWN is -1, and so finds the last.
         return Truth(places[self.labels].astype(np.int64), self.ids)
 
@@ -260,13 +264,6 @@ def _truth_of_sets(
 
 
 def _label_column(table: Any, source: str) -> NDArray[Any]:
-    import pyarrow as pa
-
     if LABEL not in table.column_names:
         raise VoteError(f"{source}: true labels need a column named label")
-    column = table.column(LABEL)
-    if is_text(column.type):
-        return texts_of(column)
-    if pa.types.is_integer(column.type):
-        column = column.cast(pa.int64()).fill_null(UNKNOWN)
-    return column.to_numpy()
+    return labels_in(table.column(LABEL), UNKNOWN)

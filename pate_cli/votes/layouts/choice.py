@@ -70,6 +70,8 @@ def _of_table(table: VoteTable, reading: Reading) -> VoteFile:
     from pate_cli.votes.sources.table_matrix import open_matrix
 
     columns = table.columns
+    if columns.truths and reading.classes is None:
+        reading = replace(reading, classes=2)
     if columns.layout is Layout.LONG:
         return LongLayout.file(table, reading)
     reading.refuse_list(table.where.name)

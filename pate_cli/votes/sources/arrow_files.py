@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.columns import is_text, is_view
-from pate_cli.votes.entries import decoded, without_views
+from pate_cli.votes.columns import is_list, is_text
+from pate_cli.votes.entries import plain, plain_type
 from pate_cli.votes.sources.arrow_guard import MAGIC, unpacked_sizes
 from pate_cli.votes.sources.formats import SourceFile
 
@@ -31,7 +32,7 @@ def tables(
 ) -> Iterator[tuple[Any, Iterator[Any]]]:
     """Yield the schema and the record batches of each part; ids are as they are typed.
 
-    `passed` is told how many bytes were read, as in Copies.
+    `passed` is told how many bytes of the files were read, as in Copies.
 
     Raises:
         VoteError: a part is truncated or damaged.
@@ -51,6 +52,7 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
             reader = stack.enter_context(_opened(source))
             in_file = hasattr(reader, "num_record_batches")
             numbers = iter(range(reader.num_record_batches)) if in_file else iter(int, 1)
+            place = 0
         while True:
             with _readable(part.name):
                 number = next(numbers, None)
@@ -62,16 +64,18 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
                     return
                 # Offsets and indices that point outside would be followed, not noticed.
                 batch.validate(full=True)
-            if batch.num_rows > max(_MOST_EMPTY, 8 * batch.nbytes):
+            # Of what lies in views, `nbytes` is not known to every pyarrow.
+            if batch.num_rows > max(_MOST_EMPTY, 8 * batch.get_total_buffer_size()):
                 raise VoteError(
                     f"{part.name}: has more than {_MOST_EMPTY} rows without anything in them"
                 )
-            if sum(map(_texts_of, batch.columns)) > MOST_UNPACKED:
+            if sum(map(_spread, batch.columns)) > MOST_UNPACKED:
                 raise VoteError(f"{part.name}: {LONG_TEXTS}")
             with _readable(part.name):
-                columns = [decoded(column) for column in batch.columns]
+                columns = [plain(column) for column in batch.columns]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-            passed(batch.nbytes)
+                place, before = source.tell(), place
+            passed(max(place - before, 0))
             yield batch
 
 
@@ -85,12 +89,36 @@ def _refuse_giant(part: SourceFile) -> None:
         )
 
 
-def _texts_of(column: Any) -> int:
-    """Bytes of the texts of a dictionary once each stands where it belongs; 0 of other columns."""
-    if not (pa.types.is_dictionary(column.type) and is_text(column.type)):
+def _spread(column: Any) -> int:
+    """Bytes of what a column refers to, once each text and each list stands where it belongs."""
+    kind = column.type
+    if is_list(kind):
+        views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+        entries = _sum_of(pc.list_value_length(column)) if views else 0
+        # Lists that overlap are as many entries as they say.
+        own = 8 * entries
+        return own if own > MOST_UNPACKED else own + _spread(column.flatten())
+    if pa.types.is_string_view(kind):
+        return _sum_of(_lengths_of_views(column))
+    if not (pa.types.is_dictionary(kind) and is_text(kind)):
         return 0
-    lengths = pc.binary_length(without_views(column.dictionary)).cast(pa.int64())
-    return pc.sum(lengths.take(column.indices)).as_py() or 0
+    texts = _spread(column.dictionary)
+    if texts > MOST_UNPACKED:
+        return texts
+    lengths = pc.binary_length(plain(column.dictionary)).cast(pa.int64())
+    return _sum_of(lengths.take(column.indices))
+
+
+def _lengths_of_views(column: Any) -> Any:
+    """Each view begins with the length of its text, in 16 bytes in all."""
+    valid, views, *_ = column.buffers()
+    places = np.frombuffer(views, dtype="<i4")[::4][column.offset : column.offset + len(column)]
+    gone = None if valid is None else column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(places.astype(np.int64), mask=gone)
+
+
+def _sum_of(lengths: Any) -> int:
+    return pc.sum(lengths.cast(pa.int64())).as_py() or 0
 
 
 def _opened(source: Any) -> Any:
@@ -101,13 +129,7 @@ def _opened(source: Any) -> Any:
 
 def _plain(schema: Any) -> Any:
     """The schema without dictionaries, which may differ from batch to batch, nor metadata."""
-    return pa.schema([pa.field(field.name, _value_type(field.type)) for field in schema])
-
-
-def _value_type(kind: Any) -> Any:
-    if not pa.types.is_dictionary(kind):
-        return kind
-    return pa.large_string() if is_view(kind.value_type) else kind.value_type
+    return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
 
 
 @contextlib.contextmanager

@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER, is_text
-from pate_cli.votes.sources import arrow_files, delimited, json_lines
+from pate_cli.votes.sources import arrow_files, delimited, json_documents, json_lines
 from pate_cli.votes.sources.arrow_files import LONG_TEXTS, MOST_UNPACKED
 from pate_cli.votes.sources.copies import LARGE, Copies, leave_room
-from pate_cli.votes.sources.formats import Format, SourceFile
+from pate_cli.votes.sources.formats import Format, SourceFile, is_utf16
+from pate_cli.votes.sources.text import in_utf8, refuse_other_bytes
 
 Tables: TypeAlias = Iterator[tuple[Any, Iterator[Any]]]
 """Of each part its schema, and its rows as record batches of this schema."""
@@ -33,6 +34,8 @@ _READERS: dict[Format, _Reader] = {
     Format.JSONL: json_lines.tables,
     Format.ARROW: arrow_files.tables,
 }
+# So often a part is read: text for its letters, for what its columns hold, and for its rows.
+_READINGS = {Format.CSV: 3, Format.JSONL: 3, Format.ARROW: 1}
 # A row group is decoded from its start and each of its columns costs something by itself.
 _GROUP_ENTRIES = 1 << 21
 _TEXT_ENTRIES = 1 << 17
@@ -49,6 +52,7 @@ def converted(
         VoteError: a part is damaged, or its columns are no table.
     """
     needed = [_needed(part, kind, copies) for part in parts]
+    copies.expect(_READINGS[kind] * sum(Path(part.path).stat().st_size for part in needed))
     for part, (schema, batches) in zip(
         needed, _READERS[kind](needed, ids, copies.passed), strict=True
     ):
@@ -62,12 +66,25 @@ def converted(
 
 
 def _needed(part: SourceFile, kind: Format, copies: Copies) -> SourceFile:
-    """The part, or a copy of the rows of a long text that are asked."""
-    cut = None if kind is Format.ARROW else copies.beginning(part.path, part.name)
-    if cut is None:
+    """The part; a text in UTF-8, with a row a line, and of a long one the rows that are asked."""
+    if kind is Format.ARROW:
         return part
+    with Path(part.path).open("rb") as file:
+        foreign = is_utf16(file.read(2))
+    if foreign:
+        part = _instead(part, copies.rewritten(in_utf8(part), part.name), copies)
+    if kind is Format.JSONL and not json_documents.by_line(part):
+        refuse_other_bytes(part, copies.passed)
+        lines = json_documents.lines(part)
+        part = _instead(part, copies.rewritten(lines, part.name), copies)
+    cut = copies.beginning(part.path, part.name)
+    return part if cut is None else _instead(part, cut, copies)
+
+
+def _instead(part: SourceFile, copy: Path, copies: Copies) -> SourceFile:
+    """A copy of a part, under its name; the part goes if it is one itself."""
     copies.drop(part.path)
-    return SourceFile(part.name, str(cut))
+    return SourceFile(part.name, str(copy))
 
 
 def _limited(batches: Iterator[Any], schema: Any, kind: Format, copies: Copies) -> Iterator[Any]:

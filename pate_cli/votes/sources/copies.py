@@ -26,7 +26,7 @@ from pate_cli.core.errors import VoteError, shortened
 from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
-from pate_cli.votes.sources.formats import Format, refuse_closed
+from pate_cli.votes.sources.formats import Format, refuse_closed, refuse_workbook
 from pate_cli.votes.sources.text import RowCounter
 
 LARGE = 1 << 30
@@ -52,6 +52,8 @@ _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
 )
+# What the archives of Excel and of OpenDocument have in them.
+_OF_WORKBOOKS = ("xl/workbook.xml", "xl/workbook.bin", "content.xml")
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ROOM = "make room, or set TMPDIR to a folder that has some"
 _CODECS = {Format.GZIP: "gzip", Format.ZSTD: "zstd", Format.BZIP2: "bz2"}
@@ -64,10 +66,12 @@ class CopyOptions:
     Attributes:
         rows: how many queries will be read at most, if that is known.
         progress: called with 1 for each megabyte that was copied or read.
+        expect: called with how many more there will be, once that is known.
     """
 
     rows: int | None = None
     progress: Callable[[int], None] = lambda _done: None
+    expect: Callable[[int], None] = lambda _more: None
 
 
 class Copies:
@@ -91,6 +95,10 @@ class Copies:
         while self._reported < self._done >> 20:
             self._reported += 1
             self._options.progress(1)
+
+    def expect(self, size: int) -> None:
+        """So many bytes more will be copied or read."""
+        self._options.expect(((self._done + size) >> 20) - self._reported)
 
     def new(self, name: str) -> Path:
         """An empty file that only its owner can read, for a copy of `name`."""
@@ -147,6 +155,10 @@ class Copies:
         with contextlib.ExitStack() as stack:
             stack.callback(_quietly_closed, opened)
             return self._filled(self._needed(chunks(), name), name, stored)
+
+    def rewritten(self, chunks: Iterator[bytes], name: str) -> Path:
+        """Copy a text in another form."""
+        return self._filled(chunks, name)
 
     def beginning(self, path: str, name: str) -> Path | None:
         """Copy as much of a long text as holds the rows that are asked; None where all does."""
@@ -205,6 +217,8 @@ class Copies:
                 inside = [entry for entry in archive.infolist() if not entry.is_dir()]
                 if any(entry.filename.endswith("data.pkl") for entry in inside):
                     refuse_closed(name, torch=True)
+                if any(entry.filename in _OF_WORKBOOKS for entry in inside):
+                    refuse_workbook(name)
                 if not inside or any(not entry.filename.endswith(".npy") for entry in inside):
                     raise VoteError(
                         f"{name}: is an archive and no NPZ file; unpack it and give the file in it"

@@ -1,4 +1,4 @@
-"""CSV, with a comma, a semicolon or a tab between fields, and a first line that names the columns.
+"""CSV, with a comma, a semicolon, a tab, a bar or a blank between fields, whose names come first.
 
 What a column holds is settled on all its values in all parts of a source before any is read: not on
 the first rows, so that it does not matter in which row a teacher's odd vote stands.
@@ -6,7 +6,6 @@ the first rows, so that it does not matter in which row a teacher's odd vote sta
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,19 +17,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
+from numpy.typing import NDArray
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, check_columns
+from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, TRUTHS, UNCLEAR_ROW, check_columns
 from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.heading import delimiter_of, heading_of
 from pate_cli.votes.sources.text import refuse_other_bytes
 
 _BLOCK = 1 << 23
 """Bytes parsed at once; no row is longer."""
 
-_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 _NUMBER = r"^[ \t]*(-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|-?(?i:nan|inf|infinity))[ \t]*$"
 _NUMERIC = re.compile(_NUMBER.replace("^", "").replace("$", ""))
+# With a comma before decimals, as most of Europe writes them.
+_COMMA_NUMBER = r"^[ \t]*-?([0-9]+(,[0-9]*)?|,[0-9]+)[ \t]*$"
+# These marks may stand between thousands; before decimals, too, unless numbers say otherwise.
+_DOTTED, _DOT_THOUSANDS = r"\.", r"^[ \t]*-?[1-9][0-9]{0,2}(\.[0-9]{3})+[ \t]*$"
+_COMMAED, _COMMA_THOUSANDS = ",", r"^[ \t]*-?[1-9][0-9]{0,2}(,[0-9]{3})+[ \t]*$"
+_TRUTH = r"^(?i:true|false)$"
 _BROKEN_LINE = r"[\r\n]"
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -53,8 +59,10 @@ def tables(
     for sheet in sheets:
         _settle(sheet, seen)
     for sheet in sheets:
-        kinds = [seen[name].kind(is_id=name in ids) for name in sheet.names]
-        yield pa.schema(kinds), _batches(sheet, pa.schema(kinds))
+        columns = [seen[name] for name in sheet.names]
+        schema = pa.schema([column.kind(is_id=column.name in ids) for column in columns])
+        commas = {column.name for column in columns if column.by_comma}.difference(ids)
+        yield schema, _batches(sheet, schema, commas)
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,7 @@ class _Sheet:
     part: SourceFile
     names: tuple[str, ...]
     delimiter: str
+    skipped: int
     only_header: bool
     passed: Callable[[int], None] = field(repr=False)
 
@@ -78,7 +87,10 @@ class _Sheet:
             self.part.path,
             # In one thread, which counts the rows.
             read_options=pcsv.ReadOptions(
-                use_threads=False, block_size=_BLOCK, skip_rows=1, column_names=self.names
+                use_threads=False,
+                block_size=_BLOCK,
+                skip_rows=self.skipped + 1,
+                column_names=self.names,
             ),
             parse_options=pcsv.ParseOptions(
                 delimiter=self.delimiter,
@@ -101,20 +113,12 @@ class _Sheet:
 def _sheet(part: SourceFile, passed: Callable[[int], None]) -> _Sheet:
     refuse_other_bytes(part, passed)
     with Path(part.path).open("rb") as file:
-        start = file.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
-    first, *rest = re.split(rb"[\r\n]", start, maxsplit=1)
-    line = first.decode()
+        heading = heading_of(file.read(_BLOCK), part.name)
+    line = heading.line.decode()
     bare = re.sub(r'"[^"]*"', "", line)
-    found = [delimiter for delimiter in _DELIMITERS if delimiter in bare]
-    if len(found) > 1:
-        both = " and ".join(_DELIMITERS[delimiter] for delimiter in found)
-        raise VoteError(
-            f"{part.name}: the first line has {both}, so it is unclear what stands between fields; "
-            "rename the columns"
-        )
     if not line.strip() or '"' in bare:
         raise VoteError(f"{part.name}: the first line must name the columns")
-    delimiter = found[0] if found else ","
+    delimiter = delimiter_of(heading, part.name)
     try:
         names = next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
@@ -138,8 +142,7 @@ def _sheet(part: SourceFile, passed: Callable[[int], None]) -> _Sheet:
                 f"{part.name}: the first line names columns {first_place} and {place} alike; it "
                 "must name the columns, each by another name"
             )
-    only_header = not b"".join(rest).strip()
-    return _Sheet(part, tuple(names), delimiter, only_header, passed)
+    return _Sheet(part, tuple(names), delimiter, heading.skipped, not heading.row, passed)
 
 
 # What the columns hold.
@@ -147,15 +150,22 @@ def _sheet(part: SourceFile, passed: Callable[[int], None]) -> _Sheet:
 
 @dataclass
 class _ColumnValues:
-    """The values of a column so far."""
+    """The values of a column so far.
+
+    marks: between thousands there may stand a dot, too, as where no comma stands between fields.
+    """
 
     name: str
+    marks: bool
     empty: bool = True
     whole: bool = True
     number: bool = True
     numbers: bool = False
+    commas: bool = True
+    truths: bool = True
     odd_row: int | None = None
-    _odd: Any = field(default=None, repr=False)
+    unclear: int | None = None
+    cleared: bool = False
 
     def add(self, column: Any, row: int) -> None:
         """Look at a column of texts from row `row` on; only the distinct ones matter."""
@@ -163,30 +173,69 @@ class _ColumnValues:
         if not len(values):
             return
         self.empty = False
+        self.truths = self.truths and _all(values, _TRUTH)
         if self.whole:
             self.whole = _all_whole(values)
             self.numbers = self.numbers or self.whole
         if self.whole:
             return
-        fits = pc.match_substring_regex(values, _NUMBER).to_numpy(zero_copy_only=False)
+        fits = _fits(values, _NUMBER)
         self.numbers = self.numbers or bool(fits.any())
         if not fits.all() and self.odd_row is None:
             self.number = False
             self.odd_row = row + _first(column, ~fits)
+        self.commas = self.commas and _all(values, _COMMA_NUMBER)
+        for mark, thousands, may_be in (
+            (_COMMAED, _COMMA_THOUSANDS, self.commas),
+            (_DOTTED, _DOT_THOUSANDS, self.number and self.marks),
+        ):
+            marked = _fits(values, mark)
+            if may_be and marked.any():
+                groups = _fits(values, thousands)
+                self.cleared = self.cleared or bool((marked & ~groups).any())
+                if self.unclear is None and groups.any():
+                    self.unclear = row + _first(column, groups)
+
+    @property
+    def by_comma(self) -> bool:
+        """Whether these are numbers, and some have a comma before their decimals."""
+        return self.commas and not (self.empty or self.whole or self.number or self.doubtful)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether these are numbers in two ways."""
+        found = self.unclear is not None and not self.cleared
+        return found and not self.whole and (self.number or self.commas)
 
     def kind(self, *, is_id: bool) -> Any:
         """The field of the schema; a column without any value has no type."""
         if self.empty:
             return pa.field(self.name, pa.string() if is_id else pa.null())
-        if self.whole or (self.number and not is_id):
+        if self.doubtful and not is_id:
+            return pa.field(self.name, pa.string(), metadata={UNCLEAR_ROW: str(self.unclear)})
+        if self.whole or ((self.number or self.by_comma) and not is_id):
             found = pa.int64() if self.whole else pa.float64()
             return pa.field(self.name, found, metadata={FROM_TEXT: ""})
+        if self.truths and not is_id:
+            return pa.field(self.name, pa.string(), metadata={TRUTHS: ""})
         odd = {} if is_id or not self.numbers else {ODD_ROW: str(self.odd_row)}
         return pa.field(self.name, pa.string(), metadata=odd)
 
 
+def _fits(values: Any, pattern: str) -> NDArray[np.bool_]:
+    """Which of some texts match."""
+    found: NDArray[np.bool_] = pc.match_substring_regex(values, pattern).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+def _all(values: Any, pattern: str) -> bool:
+    return bool(_fits(values, pattern).all())
+
+
 def _all_whole(values: Any) -> bool:
-    if not pc.all(pc.match_substring_regex(values, _WHOLE)).as_py():
+    if not _all(values, _WHOLE):
         return False
     try:
         values.cast(pa.int64())
@@ -202,7 +251,8 @@ def _first(column: Any, bad: Any) -> int:
 
 
 def _settle(sheet: _Sheet, seen: dict[str, _ColumnValues]) -> None:
-    columns = [seen.setdefault(name, _ColumnValues(name)) for name in sheet.names]
+    marks = sheet.delimiter != ","
+    columns = [seen.setdefault(name, _ColumnValues(name, marks)) for name in sheet.names]
     for row, batch in _rows(sheet, dict.fromkeys(sheet.names, _TEXT)):
         for column, values in zip(columns, batch.columns, strict=True):
             broken = pc.match_substring_regex(values.dictionary, _BROKEN_LINE)
@@ -215,9 +265,20 @@ def _settle(sheet: _Sheet, seen: dict[str, _ColumnValues]) -> None:
             column.add(values, row)
 
 
-def _batches(sheet: _Sheet, schema: Any) -> Iterator[Any]:
-    for _, batch in _rows(sheet, {part.name: part.type for part in schema}):
-        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+def _batches(sheet: _Sheet, schema: Any, commas: Collection[str]) -> Iterator[Any]:
+    """Rows as they are typed; numbers in the columns of `commas` have one before decimals."""
+    types = {part.name: pa.string() if part.name in commas else part.type for part in schema}
+    for _, batch in _rows(sheet, types):
+        columns = [
+            _by_dot(column) if name in commas else column
+            for name, column in zip(schema.names, batch.columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _by_dot(column: Any) -> Any:
+    """The numbers of texts that have a comma before decimals."""
+    return pc.replace_substring(pc.utf8_trim_whitespace(column), ",", ".").cast(pa.float64())
 
 
 def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
@@ -238,10 +299,13 @@ def _rows(sheet: _Sheet, types: dict[str, Any]) -> Iterator[tuple[int, Any]]:
         if bad:
             fields, wanted = bad[0].actual_columns, bad[0].expected_columns
             # Counted from 1, the first line among them.
-            at = "a row" if bad[0].number is None else f"row {bad[0].number - 2}"
+            number = bad[0].number
+            at = "a row" if number is None else f"row {number - sheet.skipped - 2}"
+            more = fields > wanted and sheet.delimiter == ","
             raise VoteError(
                 f"{sheet.part.name}: {at} has {fields} fields, the first line has {wanted}; "
                 "repair the row"
+                + (", or put a semicolon between fields if numbers have commas" if more else "")
             )
         if batch is None:
             return

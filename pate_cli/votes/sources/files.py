@@ -25,7 +25,8 @@ from pate_cli.files.addresses import (
     reachable,
 )
 from pate_cli.files.inputs import note, note_stream
-from pate_cli.votes.columns import LONG_COLUMNS
+from pate_cli.files.part_names import MARKER
+from pate_cli.votes.columns import LONG_COLUMNS, could_be_votes
 from pate_cli.votes.sources.copies import Copies, CopyOptions, begun_with
 from pate_cli.votes.sources.formats import (
     HEAD,
@@ -42,6 +43,19 @@ _ARRAYS = (Format.NPY, Format.ZIP)
 _PACKED = (Format.GZIP, Format.ZSTD, Format.BZIP2)
 _NESTED = 3  # so often a file may be packed
 _PARTITION = re.compile(r"([^=]+)=(.*)")
+# What is in a folder while it is filled: by committers of Hadoop, Spark, Hive and Databricks, by
+# Flink, by pate itself on a store, and by what copies files.
+_TABLE = r"\.(parquet|parq|pq|csv|tsv|jsonl|ndjson|arrow|feather|ipc)(\.(gz|zst|bz2))?"
+_UNFINISHED = re.compile(
+    r"_temporary|__magic.*|\.spark-staging.*|\.hive-staging.*|_tmp\..*|\.~tmp~|\.distcp\.tmp\..*"
+    rf"|.*\._COPYING_|.*\.inprogress.*|.*{_TABLE}\.(tmp|part|partial|filepart|crdownload)"
+    rf"|\..*{_TABLE}\.[A-Za-z0-9]{{6}}",
+    re.IGNORECASE,
+)
+_BEGUN, _DONE = "_started_", "_committed_"
+_OWN = "_pate-unfinished-"
+# Tables whose folder holds files that count no more, or not yet.
+_LOGS = ("_delta_log", ".hoodie")
 
 
 @dataclass(frozen=True)
@@ -67,20 +81,22 @@ def locate(
     ids: Collection[str] = LONG_COLUMNS[:2],
     what: str = "among the votes",
     copying: CopyOptions | None = None,
+    columns: Collection[str] = (),
 ) -> Located:
     """Find the files behind `source`; temporary copies live until `stack` is closed.
 
     ids: columns whose values are names, and become numbers only if each is written as one.
     what: completes "the output is ...", which these files must not be. copying: rows that will be
-    read at most, and who sees how far copies are.
+    read at most, and who sees how far copies are. columns: that are votes, by their names.
 
     Raises:
-        VoteError: nothing there, not readable, empty, or none of the formats.
+        VoteError: nothing there, not readable, empty, not finished, or none of the formats.
         UsageError: one of them is an output of the command, too.
     """
     if not source:
         raise VoteError("the name of the votes is empty; give a file, a folder, a URI or -")
     locator = _Locator(Copies(stack, copying or CopyOptions()), frozenset(ids))
+    inside_files = frozenset((*ids, *columns))
     if source == "-":
         name = "standard input"
         if stdin is None and (sys.stdin is None or sys.stdin.closed):
@@ -93,17 +109,17 @@ def locate(
     name = public_name(source)
     if is_address(source):
         with reachable(name, VoteError):
-            several, parts = _behind(source, name, locator.ids)
+            several, parts = _behind(source, name, inside_files)
         _noted(parts, what)
         return locator.several_files(name, parts) if several else locator.one_file(name, parts[0])
     path = Path(source)
     with _readable(name):
         if not path.exists():
             if _GLOB.search(source):
-                return locator.several_files(name, _noted(_matching(source), what))
+                return locator.several_files(name, _noted(_matching(source, inside_files), what))
             raise VoteError(f"{name}: no such file or folder")
         if path.is_dir():
-            inside = _walked(name, (), _entries_of(path), locator.ids)
+            inside = _walked(name, (), _entries_of(path), inside_files)
             parts = [_local_part(path.joinpath(*at)) for at in inside]
             return locator.several_files(name, _noted(parts, what))
         if not path.is_file():  # a named pipe, /dev/stdin, a shell's <(...): read once, in order
@@ -317,7 +333,7 @@ def _entries_of(folder: Path) -> _Entries:
     return entries
 
 
-def _matching(source: str) -> list[SourceFile]:
+def _matching(source: str, inside_files: Collection[str]) -> list[SourceFile]:
     pieces = Path(source).parts
     wild = next(place for place, piece in enumerate(pieces) if _GLOB.search(piece))
     base = Path(*pieces[:wild])
@@ -325,33 +341,65 @@ def _matching(source: str) -> list[SourceFile]:
     found = [path for path in (base.joinpath(*at) for at in places) if path.is_file()]
     if not found:
         raise VoteError(f"{public_name(source)}: no file matches")
+    _refuse_partitions(public_name(source), places, inside_files)
     return [_local_part(path) for path in found]
 
 
-def _walked(source: str, at: _Place, entries: _Entries, ids: Collection[str]) -> list[_Place]:
+def _walked(
+    source: str, at: _Place, entries: _Entries, inside_files: Collection[str]
+) -> list[_Place]:
     """The files in a folder and in its partitions (sub-folders `key=value`), hidden ones out.
 
     Another sub-folder is refused: to pass over it in silence could pass over votes.
     """
     files: list[_Place] = []
-    for name, is_folder in entries(at):
+    inside = entries(at)
+    _refuse_unfinished(source, [name for name, _ in inside])
+    for name, is_folder in inside:
         if _hidden(name):
             continue
         if not is_folder:
             files.append((*at, name))
             continue
-        partition = _PARTITION.fullmatch(name)
-        if partition is None:
+        if _PARTITION.fullmatch(name) is None:
             raise VoteError(
                 f"{source}: holds the sub-folder {quoted(name)}; give a glob of the parts instead"
             )
-        if partition[1] in (*LONG_COLUMNS, *ids):
-            raise VoteError(
-                f"{source}: {quoted(partition[1])} is in the names of folders; write it into the "
-                "files"
-            )
-        files += _walked(source, (*at, name), entries, ids)
+        _refuse_partitions(source, [(name, "")], inside_files)
+        files += _walked(source, (*at, name), entries, inside_files)
     return files
+
+
+def _refuse_partitions(
+    source: str, places: Iterable[_Place], inside_files: Collection[str]
+) -> None:
+    """VoteError for a folder whose name says what a column of the votes would: nobody reads it."""
+    for at in places:
+        for partition in filter(None, map(_PARTITION.fullmatch, at[:-1])):
+            if partition[1] in inside_files or could_be_votes(partition[1]):
+                raise VoteError(
+                    f"{source}: {quoted(partition[1])} is in the names of folders; write it into "
+                    "the files"
+                )
+
+
+def _refuse_unfinished(source: str, names: Sequence[str]) -> None:
+    """VoteError for a folder that is being filled, or whose files do not all count."""
+    log = next((name for name in names if name in _LOGS), None)
+    if log is not None:
+        raise VoteError(
+            f"{source}: holds {quoted(log)}, which says which of its files count; write the table "
+            "as plain files first"
+        )
+    done = {name.removeprefix(_DONE) for name in names if name.startswith(_DONE)}
+    for name in names:
+        begun = name.startswith(_BEGUN) and name.removeprefix(_BEGUN) not in done
+        ours = name.startswith(_OWN) and MARKER not in names
+        if begun or ours or _UNFINISHED.fullmatch(name):
+            raise VoteError(
+                f"{source}: is not finished: it holds {quoted(name)}; wait for whoever writes it, "
+                "or remove that if nobody does"
+            )
 
 
 def _hidden(name: str) -> bool:
@@ -361,7 +409,7 @@ def _hidden(name: str) -> bool:
 # URIs.
 
 
-def _behind(uri: str, name: str, ids: Collection[str]) -> tuple[bool, list[SourceFile]]:
+def _behind(uri: str, name: str, inside_files: Collection[str]) -> tuple[bool, list[SourceFile]]:
     """Return whether `uri` is a folder or glob, and its files in order of their paths.
 
     A question mark begins the options of an address; in a glob it is no wildcard.
@@ -380,13 +428,14 @@ def _behind(uri: str, name: str, ids: Collection[str]) -> tuple[bool, list[Sourc
         places = sorted(set(_matched(pieces[wild[0] :], (), entries)))
         if not places:
             raise VoteError(f"{name}: no file matches")
+        _refuse_partitions(name, places, inside_files)
     else:
         kind = filesystem.get_file_info(path).type.name
         if kind == "NotFound":
             raise VoteError(f"{name}: no such file or folder")
         if kind != "Directory":
             return False, [_remote_part(name, path, filesystem)]
-        places = _walked(name, (), entries, ids)
+        places = _walked(name, (), entries, inside_files)
     return True, [
         _remote_part("/".join((shown, *at)), "/".join((inside, *at)), filesystem) for at in places
     ]

@@ -49,6 +49,7 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": Format.ZSTD,
     b"BZh": Format.BZIP2,
 }
+_OLD_WORKBOOK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _BINARIES = (Format.PARQUET, Format.ARROW)
 _SUFFIXES = {
     ".parquet": Format.PARQUET,
@@ -91,8 +92,10 @@ def format_of(start: bytes, name: str) -> Format:
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
             return kind
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise VoteError(f"{name}: is UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if is_utf16(start):
+        start = codecs.getincrementaldecoder("utf-16")("replace").decode(start).encode()
+    if start.startswith(_OLD_WORKBOOK):
+        refuse_workbook(name)
     if start.startswith(b"FEA1"):
         raise VoteError(
             f"{name}: is Feather version 1; read it once and write it anew "
@@ -105,14 +108,19 @@ def format_of(start: bytes, name: str) -> Format:
         raise VoteError(
             f"{name}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them"
         )
-    first = text.lstrip(_BLANK)[:1]
-    if suffix_format(name) is Format.JSONL or first == b"{":
+    if suffix_format(name) is Format.JSONL or text.lstrip(_BLANK)[:1] in (b"{", b"["):
         return Format.JSONL
-    if first == b"[":
-        raise VoteError(
-            f"{name}: is one JSON array; write one object a line (jq -c '.[]' does it for objects)"
-        )
     return Format.CSV
+
+
+def is_utf16(start: bytes) -> bool:
+    """Whether a text begins with the mark of UTF-16."""
+    return start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def refuse_workbook(name: str) -> NoReturn:
+    """VoteError for the file of a spreadsheet."""
+    raise VoteError(f"{name}: is the workbook of a spreadsheet; save the sheet as CSV UTF-8")
 
 
 def refuse_closed(name: str, *, torch: bool = False) -> NoReturn:

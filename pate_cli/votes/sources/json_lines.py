@@ -27,7 +27,7 @@ from pate_cli.votes.sources.text import refuse_other_bytes
 
 _BLOCK = 1 << 22
 """Bytes parsed at once."""
-_LONGEST = 1 << 26
+LONGEST = 1 << 26
 """Bytes of the longest line."""
 _DEEPEST = 64
 """Brackets within brackets; the parser and its types take stack for each."""
@@ -115,8 +115,8 @@ def _blocks(part: SourceFile, passed: Callable[[int], None]) -> Iterator[bytes]:
         while held:
             more = file.read(_BLOCK)
             cut = held.rfind(b"\n") + 1 if more else len(held)
-            if cut == 0 and len(held) > _LONGEST:
-                raise VoteError(f"{part.name}: a line is longer than {_LONGEST >> 20} MB")
+            if cut == 0 and len(held) > LONGEST:
+                raise VoteError(f"{part.name}: a line is longer than {LONGEST >> 20} MB")
             block, held = held[:cut], held[cut:] + more
             passed(len(block))
             if block.strip():
@@ -238,7 +238,7 @@ class _Diagnosis:
                 if "objects" in word:
                     return (
                         f"row {row} has an object in column {quoted(name)}; votes are lists of "
-                        "numbers"
+                        "numbers, in one object a row (pandas: orient='records')"
                     )
                 if "mixed" in word:
                     return (

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import NotOpenedError, VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of, fit
@@ -34,7 +34,9 @@ def readable(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise VoteError(f"{name}: no such file or folder") from error
+        raise NotOpenedError(f"{name}: no such file or folder") from error
+    except PermissionError as error:
+        raise NotOpenedError(f"{name}: cannot be read: Permission denied") from error
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise VoteError(f"{name}: the Parquet file is truncated or damaged") from error
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import NotOpenedError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
@@ -88,8 +88,10 @@ class _OpenArray:
         self._lock = threading.Lock()
         try:
             self._file = path.open("rb", buffering=0)
+        except FileNotFoundError:
+            raise NotOpenedError(f"{name}: no such file or folder") from None
         except OSError as error:
-            raise VoteError(f"{name}: cannot be read: {error.strerror}") from error
+            raise NotOpenedError(f"{name}: cannot be read: {error.strerror}") from error
         with self._told():
             self.mark = Mark.of(os.fstat(self._file.fileno()))
             if expected is not None and not expected.agrees(self.mark):

@@ -31,11 +31,22 @@ AT_HAND = 1 << 26
 
 # The numbers of fields: of the file, a row group, a column in it, and what is said of that.
 _ROW_GROUPS, _COLUMNS, _META = 4, 1, 3
-_KIND, _PATH, _CODEC, _ENTRIES, _COLUMN_SIZE, _COLUMN_PACKED = 1, 3, 4, 5, 6, 7
+_KIND, _ENCODINGS, _PATH, _CODEC, _ENTRIES, _COLUMN_SIZE, _COLUMN_PACKED = 1, 2, 3, 4, 5, 6, 7
 _DATA, _DICTIONARY = 9, 11
-_OF_CHUNK = (_KIND, _PATH, _CODEC, _ENTRIES, _COLUMN_SIZE, _COLUMN_PACKED, _DATA, _DICTIONARY)
+_OF_CHUNK = (
+    _KIND,
+    _ENCODINGS,
+    _PATH,
+    _CODEC,
+    _ENTRIES,
+    _COLUMN_SIZE,
+    _COLUMN_PACKED,
+    _DATA,
+    _DICTIONARY,
+)
 _FOOTER: Wanted = {_ROW_GROUPS: {_COLUMNS: {_META: dict.fromkeys(_OF_CHUNK)}}}
 _TEXT = 6
+_DELTA_TEXTS = 7
 # The same of a page, and of what is said of its kind.
 _PAGE_TYPE, _SIZE, _PACKED, _VALUES = 1, 2, 3, 1
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 0, 2, 3
@@ -63,6 +74,7 @@ class Chunk:
     path: the names that lead to it. text: whether it holds texts. entries: at least as many as its
     lists have together; an empty list may count as one. size, packed: bytes of its pages, decoded
     and as they are stored. start: of the first of them in the file. codec: that they are packed by.
+    repeats: whether a text may be stored as so much of the one before, hardly a byte.
     """
 
     path: tuple[str, ...]
@@ -72,6 +84,7 @@ class Chunk:
     packed: int
     start: int
     codec: int
+    repeats: bool
 
 
 def chunks_of(source: Any) -> tuple[tuple[Chunk, ...], ...]:
@@ -107,6 +120,7 @@ def _chunk(meta: dict[int, Any]) -> Chunk:
         packed=int(meta[_COLUMN_PACKED]),
         start=shared if 0 < shared < first else first,
         codec=int(meta[_CODEC]),
+        repeats=_DELTA_TEXTS in meta[_ENCODINGS],
     )
 
 
@@ -182,13 +196,16 @@ def rows_at_once(
         first = next(_pages(source, chunk), None)
         shared = first.size if first is not None and first.dictionary else 0
         entries = max(chunk.entries, rows)
-        if chunk.size + entries * shared <= AT_ONCE // len(chunks):
+        # Such a text is no longer than the page that it is in.
+        pages = _pages(source, chunk) if chunk.repeats else ()
+        most = max((page.size for page in pages), default=0)
+        if chunk.size + entries * (shared + most) <= AT_ONCE // len(chunks):
             continue
         each = shared if shared <= _SHORT else longest(chunk) or shared
         if chunk.size - shared > AT_ONCE:
             plain = (page for page in _pages(source, chunk) if not page.dictionary)
             each = max([each, *(math.ceil(page.size / max(page.values, 1)) for page in plain)])
-        weight += each * math.ceil(entries / max(rows, 1))
+        weight += max(each, most) * math.ceil(entries / max(rows, 1))
     return max(1, AT_ONCE // weight) if weight else rows
 
 

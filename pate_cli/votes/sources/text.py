@@ -1,11 +1,11 @@
-"""Files of text are UTF-8, and have a row a line, whatever is in them."""
+"""Files of text are read as UTF-8, and have a row a line, whatever is in them."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import TEACHER
-from pate_cli.votes.sources.formats import HEAD, Format, SourceFile, format_of
+from pate_cli.votes.sources.formats import HEAD, Format, SourceFile, format_of, is_utf16
+from pate_cli.votes.sources.heading import heading_of
 
 _CHUNK = 1 << 20
 _NEWLINE, _CARRIAGE, _BLANK = 10, 13, 32
@@ -30,13 +31,17 @@ class RowCounter:
     def of(cls, start: Any, name: str) -> RowCounter | None:
         """For a file that begins with `start`; None where its rows are no lines, or no queries."""
         begun = bytes(start)
+        if is_utf16(begun):
+            return None
         first, newline, _ = begun.removeprefix(codecs.BOM_UTF8).partition(b"\n")
         with contextlib.suppress(VoteError, ValueError, RecursionError):
             kind = format_of(begun[:HEAD], name)
-            if kind is Format.CSV and newline and TEACHER.encode() not in first:
-                return cls(1)
-            if kind is Format.JSONL and newline and TEACHER not in json.loads(first):
-                return cls(0)
+            if kind is Format.CSV and newline:
+                heading = heading_of(begun, name)
+                return None if TEACHER.encode() in heading.line else cls(heading.skipped + 1)
+            if kind is Format.JSONL and newline:
+                names = json.loads(first)
+                return cls(0) if isinstance(names, dict) and TEACHER not in names else None
         return None
 
     def end(self, chunk: Any, rows: int) -> int | None:
@@ -52,6 +57,26 @@ class RowCounter:
         wanted = max(rows + self._header - self._found, 1)
         self._found += len(ends)
         return int(ends[wanted - 1]) + 1 if wanted <= len(ends) else None
+
+
+def in_utf8(part: SourceFile) -> Iterator[bytes]:
+    """A text in UTF-16, as Excel calls Unicode, in UTF-8.
+
+    Raises:
+        VoteError: it is no UTF-16.
+    """
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    with Path(part.path).open("rb") as file:
+        while True:
+            chunk = file.read(_CHUNK)
+            try:
+                yield decoder.decode(chunk, final=not chunk).encode()
+            except UnicodeError:
+                raise VoteError(
+                    f"{part.name}: is damaged UTF-16 text; save the file as UTF-8"
+                ) from None
+            if not chunk:
+                return
 
 
 def refuse_other_bytes(part: SourceFile, passed: Callable[[int], None]) -> None:

@@ -66,11 +66,23 @@ audit-planted: $(STAMP)
 fuzz: $(STAMP)
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
 
-# Sessions killed and cut off from power: ROUNDS histories, KILLS processes; tests/kills/README.md.
+# Runs, releases and sessions on a disk that fails: HISTORIES of them, or one SEED again, step by
+# step; when each bug on purpose is found; tests/histories/README.md.
+.PHONY: histories histories-planted
+
+HISTORY := PYTHONPATH=.:tests $(BIN)/python -m histories
+
+histories: $(STAMP)
+	$(HISTORY) $(if $(SEED),one $(SEED),run --histories $(or $(HISTORIES),100000))
+
+histories-planted: $(STAMP)
+	$(HISTORY) planted
+
+# Sessions killed, KILLS times, as processes of their own; tests/kills/README.md.
 .PHONY: kills
 
 kills: $(STAMP)
-	PYTHONPATH=.:tests $(BIN)/python -m kills run --rounds $(or $(ROUNDS),10000) --kills $(or $(KILLS),1000)
+	PYTHONPATH=.:tests $(BIN)/python -m kills --kills $(or $(KILLS),1000)
 
 # Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
 .PHONY: bench bench-compare bench-docs

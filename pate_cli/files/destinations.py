@@ -281,6 +281,17 @@ def destination(name: str, mode: int) -> tuple[File | StoredFile | Stream, str]:
     return File(shown, target, mode), str(target)
 
 
+def make_folder(folder: Path, mode: int) -> None:
+    """Make it, and what is missing above it, so that it survives a power cut with what it holds.
+
+    Also where it is there: whoever made it may have been killed before that was on disk.
+    """
+    above = [each for each in folder.parents if not each.is_dir()]
+    folder.mkdir(mode, parents=True, exist_ok=True)
+    for made in (*above[::-1], folder):
+        sync_folder(made.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in `folder` survive a power cut, where the system has a way to."""
     try:

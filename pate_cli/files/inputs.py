@@ -38,6 +38,12 @@ class Inputs:
         if self._around is not None:
             self._around.add(places, what)
 
+    def include(self, other: Inputs) -> None:
+        """What was read before, elsewhere; UsageError by a guard that minds."""
+        for place, what in other._known.items():
+            self.add({place}, what)
+        self.check()
+
     def check(self) -> None:
         """Ask the guards, who may raise."""
         for guard in self._guards:

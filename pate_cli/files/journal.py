@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.destinations import cause
+from pate_cli.files.destinations import cause, sync_folder
 from pate_cli.files.sealed_json import content_of
 
 _BEGINS: Final = b'{"line":'
@@ -181,7 +181,8 @@ class Journal:
         """Read what is there, and cut off a line that was not finished.
 
         What is left may be of a process that was killed before it was on disk, and is answered by
-        from now on: so it goes there first.
+        from now on: so it goes there first, and so does the name of the file. The lines are written
+        again, for a sync that failed may have taken them for written, and another would not tell.
         """
         found = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
         content = found.rstrip(b"\0")  # what some systems leave where nothing got to disk
@@ -197,9 +198,9 @@ class Journal:
         try:
             if kept < len(found):
                 os.ftruncate(self._file, kept)
-            if add:
-                _write_all(self._file, add, kept)
+            _write_all(self._file, content[len(document) : kept] + add, len(document))
             os.fsync(self._file)
+            sync_folder(Path(os.path.realpath(self._path)).parent)
         except OSError as error:
             raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
 

@@ -208,10 +208,7 @@ class Outputs:
                         at.name = str(folder)
                         sync_folder(folder)
                 self._placed = bool(files)
-            while self._members:
-                self._members[0].commit()
-                self._placed = True
-                del self._members[0]
+            self._commit_members(files)
             # Now that nothing is taken back any more: whoever has read it would have it for good.
             for file in files:
                 file.open_up()
@@ -221,6 +218,24 @@ class Outputs:
             self.discard()
             for stream in streams:
                 stream.clean()
+
+    def _commit_members(self, files: Sequence[File | StoredFile]) -> None:
+        """Put members in place; where the first is refused, the files that tell of it go again."""
+        first = True
+        while self._members:
+            try:
+                self._members[0].commit()
+            except (OutputError, UsageError) as error:
+                if not first:
+                    raise
+                with undisturbed():
+                    left = [file.name for file in files if not file.withdraw()]
+                    self._placed = bool(left)
+                left += [stream.name for stream in self._sent if stream.sent]
+                reason = str(error).removesuffix(f"; {_after([])}")
+                raise type(error)(f"{reason}; {_after(left)}") from error
+            self._placed, first = True, False
+            del self._members[0]
 
     @contextlib.contextmanager
     def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_BeingPlaced]:

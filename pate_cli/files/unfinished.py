@@ -128,7 +128,7 @@ def sweep(folder: Path) -> None:
         filled = _FOLDER.fullmatch(entry.name)
         if filled is not None and is_gone(filled["run"]):
             gone.add((filled["target"], filled["run"]))
-    for target, run in gone:
+    for target, run in sorted(gone):
         with contextlib.suppress(OSError):
             _remove_folders(folder / target, run)
 

@@ -207,10 +207,15 @@ class FilePasses:
         task = _OneRange(self.file, mechanism, per_batch, per_range)
         # What hangs on the rows before it cannot be taken up in the middle.
         kept = None if in_order or self.checkpoint is None else self._next_pieces()
-        missing = [rows for rows in ranges if kept is None or not kept.has(rows[0])]
+        # Settled once: another process may go on with the same run, and end it, at the same time.
+        there = frozenset(rows for rows in ranges if kept is not None and kept.has(rows[0]))
+        missing = [rows for rows in ranges if rows not in there]
         fresh = (HERE if in_order else self._engine).map(task, missing)
         for start, stop in ranges:
-            found, digest = self._taken(kept, fresh, task, (start, stop))
+            known = kept if (start, stop) in there else None
+            found, digest = self._taken(known, fresh, task, (start, stop))
+            if kept is not None and known is None:
+                kept.keep(start, (found, digest))
             if self._seen.setdefault(start, digest) != digest:
                 raise VoteError(f"{self.file.name}: rows {start} to {stop - 1} changed while read")
             yield from found
@@ -223,13 +228,9 @@ class FilePasses:
         task: _OneRange,
         rows: tuple[int, int],
     ) -> _Ranged[Any]:
-        """What was found in the next range, kept before or found now."""
+        """What was found in the next range: before, where it was kept, or now."""
         if kept is None:
             return next(fresh)
-        if not kept.has(rows[0]):
-            found = next(fresh)
-            kept.keep(rows[0], found)
-            return found
         known: _Ranged[Any] | None = kept.find(rows[0])
         if known is None or (task.per_range and not task.per_range.stands(known[0][0])):
             return task(rows)

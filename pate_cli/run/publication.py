@@ -18,7 +18,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.inputs import Inputs
+from pate_cli.files.inputs import Inputs, current, watched
 from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import PartFolder
 from pate_cli.files.transaction import Outputs
@@ -170,13 +170,14 @@ class Publication:
         return self._to is not None and self._to.ledger is not None
 
     def check(self, file: VoteFile) -> None:
-        """UsageError where it does not go with these votes."""
+        """UsageError where it does not go with these votes, or would replace them."""
         self._last = LastStep(file.members, file.vocabulary)
         self._sink = InMemory(self._last)
         if self._to is None:
             return
         self._to.form.check(file)
         self._read = file.read
+        current().include(file.read)
         if self._to.folder is not None:
             if file.pool is not None:
                 raise UsageError(
@@ -286,7 +287,8 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
             f"`into` is a path, an address, a Destination or None, got {quoted(into)}"
         )
     refused: RefusedError | None = None
-    with Outputs(force=into.force) as out:
+    # What is read in the block is known to the outputs, which replace none of it.
+    with watched(), Outputs(force=into.force) as out:
         for record in records:
             out.protect(record, "the record of what was spent")
         place = into.reserve(out)

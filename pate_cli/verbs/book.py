@@ -31,6 +31,7 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.destinations import cause, make_folder, sync_folder
 from pate_cli.files.inputs import note, watched
 from pate_cli.files.journal import content_with_lines, parts_of, refuse_held
 from pate_cli.files.lock import locked
@@ -227,6 +228,8 @@ class Book:
                     record = record.with_run(_after(record.runs[-1], total))
                 if record != kept:
                     self._write(record)
+                else:
+                    self._settle_names()
         except OutputError as error:
             error.add_note("the record of what was spent lies there; name another place for it")
             raise
@@ -279,6 +282,9 @@ class Book:
         if self._run is None or not self._fresh:
             return False
         with contextlib.suppress(OSError, OutputError, LedgerError), self._record() as record:
+            known = record.known(self._run.id)
+            if known is not None and known.outcome is not Outcome.PENDING:
+                return False  # another process went on with the same run, and came to its end
             rest = record.without(self._run)
             if rest.runs:
                 self._write(rest)
@@ -321,7 +327,7 @@ class Book:
         for path in self._places.paths:
             if path.parent == _state_folder():
                 try:
-                    path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+                    make_folder(path.parent, 0o700)
                 except OSError as error:
                     raise OutputError(f"cannot make {path.parent}: {error.strerror}") from None
 
@@ -345,6 +351,15 @@ class Book:
                 # What was asked in sessions stands behind it.
                 tail = parts_of(content_with_lines(path))[1] if path.exists() else b""
                 out.write(path, record.to_json().encode() + tail)
+
+    def _settle_names(self) -> None:
+        """Whoever wrote the record may have been killed before its name was on disk."""
+        for path in self._places.paths:
+            if path.parent.is_dir():
+                try:
+                    sync_folder(Path(os.path.realpath(path)).parent)
+                except OSError as error:
+                    raise OutputError(cause(public_name(path), error)) from error
 
 
 def _after(run: Run, total: Total) -> Run:

@@ -205,9 +205,23 @@ def test_lines_are_on_disk_before_append_returns(place, monkeypatch):
             os, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
         )
     with Journal(place) as journal:
-        assert calls == ["fsync"]  # what was there before
+        assert calls == ["fsync", "fsync"]  # what was there before, and its name
         journal.append(LINES)
-        assert calls == ["fsync", "write", "fsync"]
+        assert calls == ["fsync", "fsync", "write", "fsync"]
+
+
+def test_lines_that_are_there_are_written_again(place, whole, monkeypatch):
+    """A sync that failed may have given them up, and another would not bring them back."""
+    place.write_bytes(whole)
+    written = []
+    real = os.write
+    monkeypatch.setattr(
+        os, "write", lambda opened, data: (written.append(bytes(data)), real(opened, data))[1]
+    )
+    with Journal(place) as journal:
+        assert len(journal.told) == len(LINES)
+    assert b"".join(written) == whole[len(DOCUMENT) :]
+    assert place.read_bytes() == whole
 
 
 def test_a_line_is_one_of_json(whole):

@@ -617,6 +617,30 @@ def test_two_processes_never_give_two_answers(kind, votes, here):
         pytest.fail("the first was never in the middle of its work")
 
 
+def test_two_processes_that_go_on_with_one_run(votes, here):
+    """What the other keeps meanwhile is no matter of which rows come next."""
+    asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "layout": "counts"}
+    asked |= {"checkpoint": here / "kept", "record": here / "spent.json", "max_epsilon": 99.0}
+    under_way = []
+
+    def cut_short(rows, of=None):
+        under_way.append(rows)
+        if len(under_way) == 4:
+            raise KeyboardInterrupt
+
+    def other(rows, of=None):
+        if not under_way:
+            with pytest.raises(KeyboardInterrupt):
+                pate.aggregate(votes, into="other.csv", progress=cut_short, **asked)
+
+    done = pate.aggregate(votes, into="labels.csv", progress=other, **asked)
+    assert len(under_way) == 4
+    (run,) = pate.SpendRecord.read(here / "spent.json").runs
+    assert (run.id, run.outcome) == (done.report.run, "labelled")
+    lines = (here / "labels.csv").read_text().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in lines] == list(range(ROWS))
+
+
 def test_how_far_a_run_had_come(tmp_path):
     assert reached(tmp_path / "none") is None
     assert reached(tmp_path) is None

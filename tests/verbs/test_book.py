@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import sys
 from dataclasses import replace
 from functools import cache
@@ -366,6 +367,51 @@ def test_a_run_joins_the_record_beside_its_votes_also_where_it_was_told_another(
     done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
     assert done.report.spent.count == 2
     assert SpendRecord.read("other.json") == SpendRecord.read(f"{votes}.spent.json")
+
+
+def test_what_another_process_has_settled_is_not_struck_out():
+    """Both go on with one run, and only one of them finds that the file has changed."""
+    ask(checkpoint="kept")
+    (run,) = attempts()
+    pending = replace(run, outcome=Outcome.PENDING)
+    RECORD.unlink()
+    one, other = (Book(Places((RECORD,)), pending, budget=None) for _ in range(2))
+    one.enter()
+    other.enter()
+    other.settle(Outcome.LABELLED, answers=1)
+    with pytest.raises(VoteError), one.standing(until_read=True):
+        raise VoteError("changed")
+    (kept,) = attempts()
+    assert kept.outcome is Outcome.LABELLED
+
+
+def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
+    """Also the folder of an ensemble, and a record that another process was killed beside."""
+    synced, drawn = [], []
+    real = os.fsync
+
+    def fsync(opened):
+        synced.append(str(Path(f"/proc/self/fd/{opened}").readlink()))
+        real(opened)
+
+    def noise(key, purpose, position):
+        if purpose != "run id":
+            drawn.append(set(synced))
+        return drawing(key, purpose, position)
+
+    drawing = RunKey._noise
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(RunKey, "_noise", noise)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    ask(record=None, ensemble="hospitals", checkpoint="kept")
+    folders = {str(tmp_path), str(tmp_path / "state"), str(tmp_path / "state" / "pate")}
+    assert folders <= drawn[0]
+    # The same run again: its entry stands already, and its name may not be safe.
+    synced.clear()
+    places = Places.of(None, record=None, ensemble="hospitals")
+    (run,) = SpendRecord.read(*places.paths).runs
+    Book(places, run, budget=None).enter()
+    assert str(tmp_path / "state" / "pate") in synced
 
 
 def test_an_ensemble_has_its_record_in_a_folder_of_the_users(tmp_path, monkeypatch):

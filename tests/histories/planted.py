@@ -1,0 +1,342 @@
+"""Bugs on purpose: each in the place of something in `pate_cli`, until a block is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from histories.system import replaced
+from pate_cli.core.errors import OutputError, PateError
+from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.record import Outcome, SpendRecord
+from pate_cli.files import destinations, draft, journal, local_folder, transaction, unfinished
+from pate_cli.files.destinations import File
+from pate_cli.files.journal import Journal
+from pate_cli.files.transaction import Outputs
+from pate_cli.run import checkpoint
+from pate_cli.run.checkpoint import Checkpoint, Pieces
+from pate_cli.verbs import book, spend
+from pate_cli.verbs.book import Book
+from pate_cli.verbs.session import Session
+
+Place = tuple[Any, str, Any]
+MOST: Final = 10_000
+"""Histories within which each must be found."""
+KNOWN: Final = Path(__file__).with_name("planted.json")
+"""The first history that finds each; `make histories-planted` writes it."""
+
+
+@contextlib.contextmanager
+def bug(name: str) -> Iterator[None]:
+    """It is there until the block is left."""
+    with replaced(*BUGS[name]()):
+        yield
+
+
+# --- what is on disk -----------------------------------------------------------------------------
+
+
+def _unsynced_files() -> list[Place]:
+    @contextlib.contextmanager
+    def on_disk(descriptor: int) -> Iterator[draft.Draft]:
+        try:
+            with draft.Draft(lambda view: os.write(descriptor, view)) as file:
+                yield file
+            file.raise_failure()
+        finally:
+            os.close(descriptor)
+
+    return [(destinations, "on_disk", on_disk), (local_folder, "on_disk", on_disk)]
+
+
+def _unsynced_folders() -> list[Place]:
+    return [(module, "sync_folder", _nothing) for module in (transaction, local_folder)]
+
+
+def _unsynced_home() -> list[Place]:
+    return [(destinations, "sync_folder", _nothing)]
+
+
+def _names_of_the_dead() -> list[Place]:
+    return [(journal, "sync_folder", _nothing)]
+
+
+def _entries_of_the_dead() -> list[Place]:
+    return [(Book, "_settle_names", _nothing)]
+
+
+def _given_up_lines() -> list[Place]:
+    start, write = Journal._start, journal._write_all
+
+    def started(self: Journal) -> None:
+        with replaced((journal, "_write_all", _nothing)):
+            start(self)
+
+    del write
+    return [(Journal, "_start", started)]
+
+
+def _nothing_comes_back() -> list[Place]:
+    return [(File, "withdraw", lambda self: True)]
+
+
+# --- the record ----------------------------------------------------------------------------------
+
+
+def _strike_after_the_coin() -> list[Place]:
+    enter, settle = Book.enter, Book.settle
+
+    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> Any:
+        enter(self)
+        return settle(self, outcome, answers=answers)
+
+    return [(Book, "enter", _nothing), (Book, "settle", settled)]
+
+
+def _debit_after_the_labels() -> list[Place]:
+    enter, settle, publishing = Book.enter, Book.settle, spend.publishing
+    late: list[tuple[Book, Outcome, int | None]] = []
+
+    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> None:
+        late.append((self, outcome, answers))
+
+    @contextlib.contextmanager
+    def published(*given: Any, **named: Any) -> Iterator[Any]:
+        late.clear()
+        with publishing(*given, **named) as place:
+            yield place
+        for one, outcome, answers in late:
+            enter(one)
+            settle(one, outcome, answers=answers)
+
+    places = [(Book, "enter", _nothing), (Book, "settle", settled)]
+    return [*places, (spend, "publishing", published)]
+
+
+def _refusals_are_free() -> list[Place]:
+    settle = Book.settle
+
+    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> Any:
+        if outcome is Outcome.REFUSED:
+            self._fresh = True
+            self._withdrawn()
+            return None
+        return settle(self, outcome, answers=answers)
+
+    return [(Book, "settle", settled)]
+
+
+def _failures_are_free() -> list[Place]:
+    @contextlib.contextmanager
+    def standing(self: Book, *, until_read: bool) -> Iterator[None]:
+        try:
+            yield
+        except PateError:
+            self._withdrawn()
+            raise
+
+    return [(Book, "standing", standing)]
+
+
+def _no_lock_on_the_record() -> list[Place]:
+    return [(book, "locked", lambda records: contextlib.nullcontext())]
+
+
+def _only_the_newest_run() -> list[Place]:
+    write = Book._write
+
+    def written(self: Book, record: SpendRecord) -> None:
+        write(self, SpendRecord(record.runs[-1:]))
+
+    return [(Book, "_write", written)]
+
+
+def _lines_are_left_behind() -> list[Place]:
+    def document(path: Path) -> bytes:
+        return journal.parts_of(path.read_bytes())[0]
+
+    return [(book, "content_with_lines", document)]
+
+
+def _released_before() -> list[Place]:
+    return [(SpendRecord, "touching", lambda self, ledger: ())]
+
+
+# --- a checkpoint --------------------------------------------------------------------------------
+
+
+def _another_question() -> list[Place]:
+    decode = checkpoint._decoded
+
+    def decoded(content: bytes, run: str, place: Path) -> RunKey:
+        return decode(content, json.loads(content)["run"], place)
+
+    return [(checkpoint, "_decoded", decoded)]
+
+
+def _another_key() -> list[Place]:
+    of = Checkpoint.of.__func__  # type: ignore[attr-defined]
+
+    @classmethod  # type: ignore[misc]
+    def resumed(cls: type[Checkpoint], folder: Any, run: str, *, seed: int | None) -> Checkpoint:
+        there = (Path(folder) / "run.json").exists()
+        found: Checkpoint = of(cls, folder, run, seed=seed)
+        return Checkpoint(found.folder, RunKey.fresh()) if there else found
+
+    return [(Checkpoint, "of", resumed)]
+
+
+def _torn_pieces() -> list[Place]:
+    def find(self: Pieces, start: int) -> Any:
+        return pickle.loads(self._path(start).read_bytes()[checkpoint._SEAL :])  # noqa: S301
+
+    return [(Pieces, "find", find)]
+
+
+# --- who may read or write -----------------------------------------------------------------------
+
+
+def _open_drafts() -> list[Place]:
+    return [(module, "PRIVATE", 0o644) for module in (unfinished, destinations, local_folder)]
+
+
+def _open_files() -> list[Place]:
+    reserve = Outputs.reserve
+
+    def reserved(self: Outputs, path: Any, mode: int = 0o644, *, replace: bool = False) -> None:
+        reserve(self, path, 0o644, replace=replace)
+
+    return [(Outputs, "reserve", reserved)]
+
+
+def _inputs_are_replaced() -> list[Place]:
+    return [(Outputs, "_refuse_read", _nothing)]
+
+
+# --- a session -----------------------------------------------------------------------------------
+
+
+def _noted_before() -> list[Place]:
+    def pay(self: Any, asks: Any, drawn: Any) -> None:
+        """What was asked is put on disk when the next is, after its answer left."""
+        lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
+        late, self._late = getattr(self, "_late", []), lines
+        if self._journal is not None and late:
+            self._journal.append(late)
+        for line in lines:
+            self._asks.add(line)
+            self._note(line.get("id"), line["label"])
+
+    return [(Session, "_pay", pay)]
+
+
+def _everything_is_new() -> list[Place]:
+    return [(Session, "_fresh", lambda self, asks: list(range(len(asks))))]
+
+
+def _ids_are_forgotten() -> list[Place]:
+    note = Session._note
+
+    def forgets(self: Session, name: Any, label: Any) -> None:
+        note(self, None, label)
+
+    return [(Session, "_note", forgets)]
+
+
+def _torn_lines_stay() -> list[Place]:
+    start = Journal._start
+
+    def started(self: Journal) -> None:
+        with replaced((os, "ftruncate", _nothing)):
+            start(self)
+        self._end = os.fstat(self._file).st_size
+
+    return [(Journal, "_start", started)]
+
+
+def _only_written() -> list[Place]:
+    def append(self: Journal, lines: Any) -> None:
+        data = b"".join(journal._line(self._lines + at, told) for at, told in enumerate(lines, 1))
+        with contextlib.suppress(OSError):
+            journal._write_all(self._file, data, self._end)
+        self._lines += len(lines)
+        self._end += len(data)
+
+    return [(Journal, "append", append)]
+
+
+def _failures_are_passed_over() -> list[Place]:
+    append = Journal.append
+
+    def passed(self: Journal, lines: Any) -> None:
+        with contextlib.suppress(OutputError):
+            append(self, lines)
+
+    return [(Journal, "append", passed)]
+
+
+def _known_before_it_is_safe() -> list[Place]:
+    start = Journal._start
+
+    def started(self: Journal) -> None:
+        with replaced((os, "fsync", _nothing), (journal, "sync_folder", _nothing)):
+            start(self)
+
+    return [(Journal, "_start", started)]
+
+
+def _first_line_is_whole() -> list[Place]:
+    def parts_of(content: bytes) -> tuple[bytes, bytes]:
+        first = journal._FIRST.search(content)
+        at = len(content) if first is None else first.start()
+        return content[:at], content[at:]
+
+    return [(journal, "parts_of", parts_of)]
+
+
+def _no_lock_on_a_session() -> list[Place]:
+    return [(journal, "_lock", lambda opened: True)]
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
+    "a name before its content is on disk": _unsynced_files,
+    "names that are not synced": _unsynced_folders,
+    "a new folder that is not synced": _unsynced_home,
+    "names that a killed process left": _names_of_the_dead,
+    "entries that a killed process left": _entries_of_the_dead,
+    "lines that a failed sync gave up": _given_up_lines,
+    "nothing is taken back": _nothing_comes_back,
+    "the strike after the coin": _strike_after_the_coin,
+    "the debit after the labels": _debit_after_the_labels,
+    "a refusal costs nothing": _refusals_are_free,
+    "a run that fails costs nothing": _failures_are_free,
+    "no lock on the record": _no_lock_on_the_record,
+    "the record replaced, not added to": _only_the_newest_run,
+    "lines of a session left behind": _lines_are_left_behind,
+    "a second release without asking": _released_before,
+    "a checkpoint of another question": _another_question,
+    "a resumed run under another key": _another_key,
+    "pieces that are torn": _torn_pieces,
+    "drafts that all may read": _open_drafts,
+    "files that all may read": _open_files,
+    "an input that is replaced": _inputs_are_replaced,
+    "an answer before its debit": _noted_before,
+    "a known id drawn again": _everything_is_new,
+    "ids forgotten": _ids_are_forgotten,
+    "torn lines that stay": _torn_lines_stay,
+    "lines that are not synced": _only_written,
+    "failures passed over": _failures_are_passed_over,
+    "lines known before they are safe": _known_before_it_is_safe,
+    "a torn first line": _first_line_is_whole,
+    "no lock on a session": _no_lock_on_a_session,
+}
+"""What is planted, by name."""

@@ -1,0 +1,105 @@
+"""Dear prices, looked up: pure functions of few arguments, which every history asks again.
+
+What is known of them stays in this process from history to history; `pate` itself keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import pickle
+import sys
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from histories.system import replaced
+from pate_cli.disclosure import total
+from pate_cli.disclosure.record import Run, SpendRecord
+
+_FUNCTIONS: Final = (
+    ("pate_cli.disclosure.worst_case", "data_independent_cost"),
+    ("pate_cli.disclosure.worst_case", "least_delta"),
+    ("pate_cli.disclosure.session_terms", "stop_rule"),
+    ("pate_cli.disclosure.rule", "choose_plan"),
+    ("pate_cli.disclosure.rule", "choose_plan_for"),
+    ("pate_cli.accounting.gaussian.two_tails", "two_tail_rdp_directions"),
+    ("pate_cli.accounting.gaussian.two_classes", "two_class_rdp"),
+)
+_METHODS: Final = (
+    ("pate_cli.mechanisms.confident", "ConfidentGNMax", "worst_rdp"),
+    ("pate_cli.mechanisms.base", "OneScoreMechanism", "worst_rdp"),
+    ("pate_cli.disclosure.profile", "LatticeStates", "within"),
+)
+
+
+@contextlib.contextmanager
+def known() -> Iterator[None]:
+    """Until the block is left."""
+    read = SpendRecord.__dict__["from_json"].__func__
+    texts = functools.cache(read)  # of this history: others have other runs
+    with replaced(*_places(), (SpendRecord, "from_json", classmethod(texts))):
+        yield
+
+
+@functools.cache
+def _places() -> tuple[tuple[Any, str, Any], ...]:
+    """Wherever they are called from."""
+    importlib.import_module("pate_cli.verbs.session")
+    importlib.import_module("pate_cli.verbs.release")
+    importlib.import_module("pate_cli.verbs.spent")
+    ours = [module for name, module in sys.modules.items() if name.startswith("pate_cli.")]
+    places: list[tuple[Any, str, Any]] = []
+    new: Any
+    for where, name in _FUNCTIONS:
+        old = getattr(importlib.import_module(where), name)
+        new = _looked_up(old)
+        places += [(module, name, new) for module in ours if module.__dict__.get(name) is old]
+    for where, called, name in _METHODS:
+        place = getattr(importlib.import_module(where), called)
+        places.append((place, name, _looked_up(place.__dict__[name])))
+    old, new = total.total_of, _looked_up_total(total.total_of)
+    places += [
+        (module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old
+    ]
+    hints = functools.cache(typing.get_type_hints)
+    places.append((typing, "get_type_hints", lambda group, **named: dict(hints(group, **named))))
+    return tuple(places)
+
+
+def _looked_up(price: Callable[..., Any]) -> Callable[..., Any]:
+    found: dict[bytes, Any] = {}
+
+    @functools.wraps(price)
+    def priced(*given: Any, **named: Any) -> Any:
+        key = pickle.dumps((given, named))
+        if key not in found:
+            found[key] = price(*given, **named)
+        return found[key]
+
+    return priced
+
+
+def _looked_up_total(price: Callable[..., Any]) -> Callable[..., Any]:
+    """Whatever the runs are called, and in whatever order they come."""
+    found: dict[tuple[bytes, ...], Any] = {}
+
+    @functools.wraps(price)
+    def priced(runs: Sequence[Run]) -> Any:
+        plain = sorted(
+            ((pickle.dumps(_cost_alone(run)), run) for run in runs), key=lambda one: one[0]
+        )
+        key = tuple(cost for cost, _ in plain)
+        if key not in found:
+            found[key] = price([run for _, run in plain])
+        return found[key]
+
+    return priced
+
+
+def _cost_alone(run: Run) -> Any:
+    asked = run.asked
+    rows = None if asked is None else (dict(asked.mechanism), asked.queries, asked.max_answers)
+    drawn = (run.beta, run.sigma_release, run.shift, len(run.drawn_from))
+    return run.kind, run.cost, run.delta, rows, drawn, run.external

@@ -1,0 +1,726 @@
+"""An operating system under `pate`: processes that die, calls that fail, power that goes.
+
+It stands in the place of `os` and of `fcntl` for what lies in one folder; files there are real, and
+`disk` knows what they would hold after a loss of power. Every call that changes something is a
+step: in front of it or behind it the process may die, in its place there may be an error, and
+another process may have its turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import io
+import os
+import random
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from histories.disk import FileNode, FolderNode, Node, survived, torn
+from kills.promises import BrokenError
+
+_FIRST: Final = 1_000_000
+"""Numbers of open files that nobody else has, and that are never given again."""
+
+
+class Killed(BaseException):
+    """The process is no more: nothing of it may run."""
+
+
+@dataclass(eq=False)
+class Process:
+    """One of them.
+
+    Attributes:
+        number: by which others know it.
+        doing: what it was started for.
+        records: where what it spends must be noted.
+        until_kill: the step at which it dies, counted down; None for none.
+        until_fault: likewise one that fails.
+        question: what it asks under its key.
+        resumes: runs that it goes on with, if it goes on with one.
+        run: whose labels it draws.
+    """
+
+    number: int
+    doing: str
+    records: tuple[str, ...] = ()
+    question: Any = None
+    resumes: frozenset[str] | None = None
+    until_kill: int | None = None
+    until_fault: int | None = None
+    failing: bool = False
+    alive: bool = True
+    run: str | None = None
+    opened: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Open:
+    """An open file or folder."""
+
+    number: int
+    path: str
+    node: Node
+    process: Process
+    at: int = 0
+
+
+class System:
+    """The machine, with one folder of interest on its disk.
+
+    Attributes:
+        me: the process that runs.
+        boot: how often it was started.
+        broken: the first promise that was seen not to be kept.
+        power: whether a process that dies takes the power along.
+    """
+
+    def __init__(self, root: Path, chance: random.Random, told: Callable[[str], None]) -> None:
+        self.root = os.path.realpath(root)
+        self.chance, self._told = chance, told
+        self.tree = FolderNode(0o755)
+        self.boot, self.steps = 1, 0
+        self.broken: str | None = None
+        self.power = False
+        self.changed: Callable[[str, Node], None] = lambda path, node: None
+        self.renamed: Callable[[], None] = lambda: None
+        self._prefix = self.root + "/"
+        self._opened: dict[int, _Open] = {}
+        self._next = _FIRST
+        self._numbers = iter(range(1000, 10**6))
+        self.processes: dict[int, Process] = {}
+        self._turns: _Turns | None = None
+        self.me = Process(999, "the history")  # which never ends
+
+    # --- processes -------------------------------------------------------------------------------
+
+    def process(self, doing: str, records: tuple[str, ...] = ()) -> Process:
+        """A new one, which runs when it is made `me`."""
+        new = Process(next(self._numbers), doing, records)
+        self.processes[new.number] = new
+        return new
+
+    @contextlib.contextmanager
+    def running(self, process: Process) -> Iterator[None]:
+        """It is its turn."""
+        before, self.me = self.me, process
+        try:
+            yield
+        finally:
+            self.me = before
+
+    def end(self, process: Process) -> None:
+        """It is over, and the system closes what it had open."""
+        process.alive = False
+        for number in list(process.opened):
+            _real_close(self._opened.pop(number).number)
+        process.opened.clear()
+
+    def together(self, one: Callable[[], None], other: Callable[[], None]) -> None:
+        """Two things at once; whose turn it is may change in front of every step."""
+        self._turns = _Turns(self)
+        try:
+            self._turns.run(one, other)
+        finally:
+            self._turns = None
+
+    def lose_power(self) -> None:
+        """Everybody dies; the folder holds what the disk may hold of it."""
+        self._told("the power goes")
+        for process in self.processes.values():
+            self.end(process)
+        self.processes.clear()
+        self.boot += 1
+        self.tree = survived(self.tree, self.chance)
+        with self._unpatched():
+            for entry in os.scandir(self.root):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    Path(entry.path).unlink()
+            self._put(self.tree, self.root, {})
+        for path, node in self._under("", self.tree):
+            self._told(f"  there is {path} {_size(node)}")
+
+    def _put(self, folder: FolderNode, path: str, known: dict[Node, str]) -> None:
+        for name, node in folder.names.items():
+            place = f"{path}/{name}"
+            if isinstance(node, FolderNode):
+                Path(place).mkdir(0o700)
+                self._put(node, place, known)
+                Path(place).chmod(node.mode)
+            elif node in known:
+                os.link(known[node], place)
+            else:
+                known[node] = place
+                number = os.open(place, os.O_CREAT | os.O_WRONLY, node.mode)
+                os.write(number, node.data)
+                os.close(number)
+
+    def break_(self, what: str) -> None:
+        """A promise was not kept: the history ends here."""
+        if self.broken is None:
+            self.broken = what
+            self._told(f"BROKEN: {what}")
+        self.end(self.me)
+        raise Killed
+
+    def check_model(self) -> None:
+        """BrokenError where the folder holds anything else than the calls told."""
+        known = dict(self._under("", self.tree))
+        with self._unpatched():
+            found = {
+                os.path.relpath(Path(at, name), self.root)
+                for at, folders, names in os.walk(self.root)
+                for name in folders + names
+            }
+            differ = found ^ set(known) or {
+                path
+                for path, node in known.items()
+                if isinstance(node, FileNode) and Path(self.root, path).read_bytes() != node.data
+            }
+        if differ:
+            raise BrokenError(f"the simulator missed a call on {sorted(differ)}")
+
+    # --- where ---------------------------------------------------------------------------------
+
+    def node(self, path: str) -> Node | None:
+        """What a path below the folder stands for."""
+        here: Node | None = self.tree
+        for name in filter(None, path.split("/")):
+            if not isinstance(here, FolderNode):
+                return None
+            here = here.names.get(name)
+        return here
+
+    def private(self, path: str) -> bool:
+        """Whether it is its owner's alone, by its own permissions or those of a folder above it."""
+        here: Node | None = self.tree
+        for name in path.split("/"):
+            if isinstance(here, FolderNode):
+                here = here.names.get(name)
+            if here is None or not here.mode & 0o077:
+                return True
+        return False
+
+    def _at(self, path: Any, dir_fd: int | None = None) -> str | None:
+        """The path below the folder; None for what is elsewhere."""
+        if isinstance(path, int):
+            return None
+        name = os.fspath(path)
+        if isinstance(name, bytes):
+            return None
+        if dir_fd is not None and dir_fd in self._opened:
+            name = f"{self.root}/{self._opened[dir_fd].path}/{name}"
+        if not name.startswith(self._prefix):
+            return None
+        return name[len(self._prefix) :].rstrip("/")
+
+    def _folder(self, path: str) -> tuple[FolderNode, str]:
+        above, _, name = path.rpartition("/")
+        found = self.node(above)
+        if not isinstance(found, FolderNode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return found, name
+
+    def _under(self, path: str, node: Node) -> Iterator[tuple[str, Node]]:
+        if isinstance(node, FolderNode):
+            for name, each in node.names.items():
+                place = f"{path}/{name}" if path else name
+                yield place, each
+                yield from self._under(place, each)
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def _due(self, what: str) -> tuple[bool, bool]:
+        """Whether the process dies at this step, and whether the step fails."""
+        me = self.me
+        if not me.alive:
+            raise Killed
+        if self._turns is not None:
+            self._turns.maybe()
+            if not me.alive:
+                raise Killed
+        self.steps += 1
+        kill = fault = False
+        if me.until_kill is not None:
+            me.until_kill -= 1
+            kill = me.until_kill == 0
+        if me.until_fault is not None:
+            me.until_fault -= 1
+            # Once a disk fails it may go on failing, or not.
+            fault = me.until_fault == 0 or (me.failing and self.chance.random() < 0.5)
+            me.failing |= fault
+        note = " (dies)" * kill + " (fails)" * fault
+        self._told(f"    {me.number} {what}{note}")
+        return kill, fault
+
+    def _die(self) -> None:
+        self.end(self.me)
+        if self.power:
+            for process in self.processes.values():
+                self.end(process)
+        raise Killed
+
+    def _step(self, what: str, path: str, act: Callable[[], Any], number: int = errno.EIO) -> Any:
+        """A step that is done whole or not at all."""
+        kill, fault = self._due(f"{what} {path}")
+        if fault:
+            raise OSError(number, os.strerror(number), path)
+        if kill and self.chance.random() < 0.5:
+            self._die()
+        done = act()
+        if kill:
+            self._die()
+        return done
+
+    # --- calls ---------------------------------------------------------------------------------
+
+    def open(self, path, flags, mode=0o777, *, dir_fd=None):
+        at = self._at(path, dir_fd)
+        if at is None:
+            if os.fspath(path) == self.root:
+                at = ""
+            else:
+                return _real_open(path, flags, mode, dir_fd=dir_fd)
+        place = f"{self.root}/{at}"
+        if flags & os.O_CREAT and self.node(at) is None:
+            return self._step("create", at, lambda: self._create(at, flags, mode), errno.ENOSPC)
+        if not self.me.alive:
+            raise Killed
+        number = _real_open(place, flags, mode)
+        node = self.node(at)
+        assert node is not None, at
+        return self._number(number, at, node)
+
+    def _create(self, at: str, flags: int, mode: int) -> int:
+        folder, name = self._folder(at)
+        number = _real_open(f"{self.root}/{at}", flags, mode)
+        node = FileNode(mode & ~0o022)
+        folder.change({name: node})
+        self.changed(at, node)
+        return self._number(number, at, node)
+
+    def _number(self, number: int, at: str, node: Node) -> int:
+        self._next += 1
+        self._opened[self._next] = _Open(number, at, node, self.me)
+        self.me.opened.add(self._next)
+        return self._next
+
+    def dup(self, number):
+        if number < _FIRST:
+            return _real_dup(number)
+        known = self._known(number)
+        return self._number(_real_dup(known.number), known.path, known.node)
+
+    def close(self, number):
+        if not isinstance(number, int) or number < _FIRST:
+            return _real_close(number)
+        known = self._opened.pop(number, None)  # of a process that died it is closed already
+        if known is not None:
+            known.process.opened.discard(number)
+            _real_close(known.number)
+        return None
+
+    def write(self, number, data):
+        if number < _FIRST:
+            return _real_write(number, data)
+        known = self._known(number)
+        kill, fault = self._due(f"write {known.path} {len(data)} bytes")
+        size = len(data)
+        if kill or fault:
+            size = torn(self.chance, 0, size)
+        elif size and self.chance.random() < 0.1:
+            size = self.chance.randint(1, size)  # short, and no error
+        if size:
+            part = bytes(data[:size])
+            os.pwrite(known.number, part, known.at)
+            assert isinstance(known.node, FileNode)
+            known.node.write(known.at, part)
+            known.at += size
+            self._touched(known.path, known.node)
+        if kill:
+            self._die()
+        if fault:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return size
+
+    def read(self, number, size):
+        if number < _FIRST:
+            return _real_read(number, size)
+        known = self._known(number)
+        found = os.pread(known.number, size, known.at)
+        known.at += len(found)
+        return found
+
+    def lseek(self, number, place, how):
+        if number < _FIRST:
+            return _real_lseek(number, place, how)
+        assert how == os.SEEK_SET
+        self._known(number).at = place
+        return place
+
+    def fsync(self, number):
+        if number < _FIRST:
+            return _real_fsync(number)
+        known = self._known(number)
+        kill, fault = self._due(f"sync {known.path or '.'}")
+        if not fault and (not kill or self.chance.random() < 0.5):
+            known.node.sync()
+        elif fault and isinstance(known.node, FileNode) and self.chance.random() < 0.5:
+            known.node.give_up()
+        if kill:
+            self._die()
+        if fault:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return None
+
+    def ftruncate(self, number, size):
+        if number < _FIRST:
+            return _real_ftruncate(number, size)
+        known = self._known(number)
+
+        def cut() -> None:
+            _real_ftruncate(known.number, size)
+            assert isinstance(known.node, FileNode)
+            known.node.cut(size)
+            self._touched(known.path, known.node)
+
+        return self._step("cut", known.path, cut)
+
+    def fdopen(self, number, *given, **options):
+        if number < _FIRST:
+            return _real_fdopen(number, *given, **options)
+        return _Buffered(self, number)
+
+    def fstat(self, number):
+        known = self._opened.get(number)
+        if known is None and isinstance(number, int) and number >= _FIRST:
+            raise Killed
+        return _real_fstat(number if known is None else known.number)
+
+    def flock(self, opened, how):
+        if not isinstance(opened, int) or opened < _FIRST:
+            return _real_flock(opened, how)
+        if how == fcntl.LOCK_UN and opened not in self._opened:
+            return None
+        known = self._known(opened)
+        if how & fcntl.LOCK_NB or how == fcntl.LOCK_UN:
+            return _real_flock(known.number, how)
+        while True:
+            self._due(f"lock {known.path or '.'}")
+            try:
+                return _real_flock(known.number, how | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._turns is None or not self._turns.wait():
+                    self.break_(f"{self.me.doing} waits for a lock for ever")
+
+    def replace(self, old, new, *, src_dir_fd=None, dst_dir_fd=None):
+        before, after = self._at(old, src_dir_fd), self._at(new, dst_dir_fd)
+        if before is None or after is None:
+            return _real_replace(old, new)
+
+        def rename() -> None:
+            _real_replace(f"{self.root}/{before}", f"{self.root}/{after}")
+            (folder, name), (to, called) = self._folder(before), self._folder(after)
+            assert folder is to, (before, after)
+            node, gone = folder.names[name], folder.names.get(called)
+            self._refuse_guarded(gone, after)
+            self._refuse_guarded(node, before)
+            if node is not gone:  # else both are one file, and nothing happens
+                folder.change({name: None, called: node})
+            self._touched(after, node)
+
+        return self._step("rename", f"{before} to {after}", rename)
+
+    def link(self, old, new, *, src_dir_fd=None, dst_dir_fd=None, follow_symlinks=True):
+        before, after = self._at(old), self._at(new)
+        if before is None or after is None:
+            return _real_link(old, new)
+
+        def link() -> None:
+            _real_link(f"{self.root}/{before}", f"{self.root}/{after}")
+            node = self.node(before)
+            assert node is not None
+            folder, name = self._folder(after)
+            folder.change({name: node})
+            self._touched(after, node)
+
+        return self._step("link", f"{before} to {after}", link, errno.ENOSPC)
+
+    def unlink(self, path, *, dir_fd=None):
+        at = self._at(path, dir_fd)
+        if at is None:
+            return _real_unlink(path, dir_fd=dir_fd)
+
+        def unlink() -> None:
+            _real_unlink(f"{self.root}/{at}")
+            folder, name = self._folder(at)
+            self._refuse_guarded(folder.names[name], at)
+            folder.change({name: None})
+
+        if self.node(at) is None and self.me.alive:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), at)
+        return self._step("remove", at, unlink)
+
+    def mkdir(self, path, mode=0o777, *, dir_fd=None):
+        at = self._at(path, dir_fd)
+        if at is None:
+            return _real_mkdir(path, mode, dir_fd=dir_fd)
+
+        def mkdir() -> None:
+            _real_mkdir(f"{self.root}/{at}", mode)
+            folder, name = self._folder(at)
+            folder.change({name: FolderNode(mode & ~0o022)})
+
+        if self.node(at) is not None and self.me.alive:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), at)
+        return self._step("make folder", at, mkdir, errno.ENOSPC)
+
+    def rmdir(self, path, *, dir_fd=None):
+        at = self._at(path, dir_fd)
+        if at is None:
+            return _real_rmdir(path, dir_fd=dir_fd)
+
+        def rmdir() -> None:
+            _real_rmdir(f"{self.root}/{at}")
+            folder, name = self._folder(at)
+            folder.change({name: None})
+
+        return self._step("remove folder", at, rmdir)
+
+    def chmod(self, path, mode, *, dir_fd=None, follow_symlinks=True):
+        at = self._at(path, dir_fd)
+        if at is None:
+            return _real_chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+
+        def chmod() -> None:
+            _real_chmod(f"{self.root}/{at}", mode)
+            node = self.node(at)
+            assert node is not None
+            node.mode = mode
+            self._touched(at, node)
+
+        return self._step("change mode", at, chmod)
+
+    def fchmod(self, number, mode):
+        if number < _FIRST:
+            return _real_fchmod(number, mode)
+        known = self._known(number)
+
+        def fchmod() -> None:
+            _real_fchmod(known.number, mode)
+            known.node.mode = mode
+            for path, node in list(self._under("", self.tree)):
+                if node is known.node:
+                    self._touched(path, node)
+
+        return self._step("change mode of", known.path, fchmod)
+
+    def stat(self, path, *, dir_fd=None, follow_symlinks=True):
+        if isinstance(path, int):
+            return self.fstat(path)
+        if dir_fd in self._opened:
+            path, dir_fd = f"{self.root}/{self._at(path, dir_fd)}", None
+        return _real_stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+
+    def lstat(self, path, *, dir_fd=None):
+        return self.stat(path, dir_fd=dir_fd, follow_symlinks=False)
+
+    def listdir(self, path="."):
+        return sorted(_real_listdir(path))
+
+    def scandir(self, path="."):
+        if path in self._opened:
+            path = self._opened[path].number
+        with _real_scandir(path) as entries:
+            return _Entries(sorted(entries, key=lambda entry: entry.name))
+
+    def getpid(self):
+        return self.me.number
+
+    def kill(self, number, signal):
+        known = self.processes.get(number)
+        if known is None or not known.alive:
+            raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+    def _known(self, number: int) -> _Open:
+        if not self.me.alive or number not in self._opened:
+            raise Killed
+        return self._opened[number]
+
+    def _touched(self, path: str, node: Node) -> None:
+        self._refuse_guarded(node, path)
+        self.changed(path, node)
+        for place, each in self._under(path, node):
+            self.changed(place, each)
+
+    def _refuse_guarded(self, node: Node | None, path: str) -> None:
+        if isinstance(node, FileNode) and node.guarded:
+            self.break_(f"{path} is nobody's to touch")
+
+    # --- in the place of ----------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """For whoever calls `os` and `fcntl`, until the block is left."""
+        places: list[tuple[Any, str, Any]] = [(os, name, getattr(self, name)) for name in _CALLS]
+        places += [(os, "rename", self.replace), (os, "remove", self.unlink)]
+        places += [(fcntl, "flock", self.flock), (io, "open", self._looked)]
+        with replaced(*places):
+            yield
+
+    def _looked(self, file, *given, **options):
+        """A file is opened to be read: another process may have its turn before."""
+        if self._at(file) is not None:
+            if self._turns is not None and self.me.alive:
+                self._turns.maybe()
+            if not self.me.alive:
+                raise Killed
+        return _real_file(file, *given, **options)
+
+    @contextlib.contextmanager
+    def _unpatched(self) -> Iterator[None]:
+        with replaced(*((os, name, real) for name, real in _REAL.items())):
+            yield
+
+
+@contextlib.contextmanager
+def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
+    """Attributes are something else until the block is left; quicker than `mock`."""
+    before = [(place, name, place.__dict__[name]) for place, name, _ in places]
+    for place, name, new in places:
+        setattr(place, name, new)
+    try:
+        yield
+    finally:
+        for place, name, old in before[::-1]:
+            setattr(place, name, old)
+
+
+class _Turns:
+    """Threads of which one runs at a time, the same ones in the same order for a seed."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._locks: dict[int, threading.Lock] = {}
+        self._here = 0
+        self._left: set[int] = set()
+
+    def run(self, *tasks: Callable[[], None]) -> None:
+        self._locks = {number: threading.Lock() for number in range(len(tasks) + 1)}
+        for lock in self._locks.values():
+            lock.acquire()
+        self._left = set(range(1, len(tasks) + 1))
+        before = self._system.me
+        threads = [
+            threading.Thread(target=self._alone, args=(number, task), daemon=True)
+            for number, task in enumerate(tasks, 1)
+        ]
+        for thread in threads:
+            thread.start()
+        self._here = 1
+        self._locks[1].release()
+        self._locks[0].acquire()
+        for thread in threads:
+            thread.join()
+        self._system.me = before
+
+    def _alone(self, number: int, task: Callable[[], None]) -> None:
+        self._locks[number].acquire()
+        try:
+            task()
+        finally:
+            self._left.discard(number)
+            self._here = min(self._left, default=0)
+            self._locks[self._here].release()
+
+    def maybe(self) -> None:
+        """Have the other one go on, or not."""
+        if len(self._left) > 1 and self._system.chance.random() < 0.2:
+            self.wait()
+
+    def wait(self) -> bool:
+        """Have the other one go on; whether there is one."""
+        if len(self._left) < 2:
+            return False
+        mine, me = self._here, self._system.me
+        self._here = next(number for number in self._left if number != mine)
+        self._locks[self._here].release()
+        self._locks[mine].acquire()
+        self._system.me = me
+        return True
+
+
+class _Buffered:
+    """What `os.fdopen` gives: written when it is closed."""
+
+    def __init__(self, system: System, number: int) -> None:
+        self._system, self._number, self._held = system, number, b""
+
+    def __enter__(self) -> _Buffered:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            rest = memoryview(self._held)
+            while rest:
+                rest = rest[self._system.write(self._number, rest) :]
+        finally:
+            self._system.close(self._number)
+
+    def write(self, data: bytes) -> int:
+        self._held += bytes(data)
+        return len(data)
+
+    def flush(self) -> None:
+        while self._held:
+            self._held = self._held[self._system.write(self._number, self._held) :]
+
+    def fileno(self) -> int:
+        return self._number
+
+
+class _Entries(list):
+    """What `os.scandir` gives, in an order that follows from the names."""
+
+    def __enter__(self) -> _Entries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __next__(self) -> Any:
+        raise StopIteration
+
+    def close(self) -> None:
+        pass
+
+
+def _size(node: Node) -> str:
+    return "" if isinstance(node, FolderNode) else f"{len(node.data)} bytes {node.mode:o}"
+
+
+_CALLS: Final = (
+    "open", "dup", "close", "write", "read", "lseek", "fsync", "ftruncate", "fdopen", "fstat",
+    "replace", "link", "unlink", "mkdir", "rmdir", "chmod", "fchmod", "stat", "lstat", "listdir",
+    "scandir", "getpid", "kill",
+)  # fmt: skip
+_REAL: Final = {name: getattr(os, name) for name in (*_CALLS, "rename", "remove")}
+_real_open, _real_dup, _real_close, _real_write, _real_read, _real_lseek = (
+    os.open, os.dup, os.close, os.write, os.read, os.lseek,
+)  # fmt: skip
+_real_fsync, _real_ftruncate, _real_fdopen, _real_fstat, _real_replace, _real_link = (
+    os.fsync, os.ftruncate, os.fdopen, os.fstat, os.replace, os.link,
+)  # fmt: skip
+_real_unlink, _real_mkdir, _real_rmdir, _real_chmod, _real_fchmod, _real_stat = (
+    os.unlink, os.mkdir, os.rmdir, os.chmod, os.fchmod, os.stat,
+)  # fmt: skip
+_real_listdir, _real_scandir = os.listdir, os.scandir
+_real_flock, _real_file = fcntl.flock, io.open

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
-from pate_cli.core.arrow import column_of, texts_at, with_gaps
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import UNDECIDED, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat, LabelsAs
@@ -655,6 +654,8 @@ def _arrow(
     form: SetForm | None,
 ) -> Any:
     import pyarrow as pa
+
+    from pate_cli.core.arrow import column_of, texts_at, with_gaps
 
     ids, numbers, codes = _stacked(tables)
     if form is not None:

@@ -428,7 +428,8 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
     monkeypatch.setattr(two_tails._Split, "of", shares)
     monkeypatch.setattr(two_tails, "_excess", kinked)
     on_shares = two_tails._SHARES[None, :]
-    found = two_tails._maximise(np.zeros(1), on_shares, 3.0, 0.1, reverse=False)[0]
+    orders = np.array([3.0])
+    found = two_tails._maximise(np.zeros(1), on_shares, orders, 0.1, reverse=False)[0, 0]
     assert peak * (1.0 - two_tails.RELATIVE_SLACK) < found < peak
     for bound in two_tail_rdp_directions(np.zeros(1), sigma=1.0, orders=np.array([3.0])):
         assert bound[0, 0] >= np.log1p(peak) / 2.0

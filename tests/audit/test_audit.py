@@ -25,6 +25,7 @@ from audit.planted import PLANTED, find_planted
 from audit.sessions import SESSIONS, GameCase, PlayedCase, RealCase
 from audit.table import CASES
 from pate_cli.mechanisms import CLASSES
+from slices import some
 
 
 def test_an_interval_misses_as_rarely_as_it_says():
@@ -137,7 +138,7 @@ MORE = ["release: the worst pair at a tiny delta"]
 MORE += [case.name for case in SESSIONS if type(case) is not GameCase]
 
 
-@pytest.mark.parametrize("name", [*FIRST.values(), *MORE])
+@pytest.mark.parametrize("name", some([*FIRST.values(), *MORE], 2))
 def test_claims_hold_on_a_slice(name):
     found = CASES[name].find(quick(CASES[name]))
     assert 0.0 <= found.proven <= found.epsilon

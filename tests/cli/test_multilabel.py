@@ -21,6 +21,7 @@ from pate_cli.run import passes
 from pate_cli.votes.beside.student import YesProbabilities
 from pate_cli.votes.beside.truth import PairTruth, Truth, load_truth
 from refusals import refusal
+from slices import some
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3
 NAMES = "mild,severe,new"
@@ -81,7 +82,7 @@ def test_a_run_and_what_is_said_of_it(votes, run, ballots):
 
 @pytest.mark.parametrize(
     ("kind", "voting"),
-    [("parquet", "binary"), ("csv", "binary"), ("jsonl", "powerset"), ("npy", "binary")],
+    some([("parquet", "binary"), ("csv", "binary"), ("jsonl", "powerset"), ("npy", "binary")], 2),
 )
 def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind, voting):
     monkeypatch.setattr(passes, "_ENTRIES", 300)

@@ -26,6 +26,7 @@ from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import percent_right
+from slices import some
 
 EMPTY = {"meta"}
 KNOWN = {
@@ -138,7 +139,7 @@ def texts(report):
 # --- the page -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [*reports.KINDS, "external"])
+@pytest.mark.parametrize("kind", some([*reports.KINDS, "external"], 5))
 def test_a_page_stands_by_itself(kind):
     content = explain(made(kind)).to_html()
     page = Read(content)

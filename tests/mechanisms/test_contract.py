@@ -484,12 +484,12 @@ def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
     if isinstance(mechanism, ScoredMechanism):
         asked += [bound.score, lambda votes: bound.score(votes, floor=-0.5)]
         asked += [bound.vote_states] if has_states(bound, counts) else []
-    for some in (counts, counts[:1], extremes(mechanism)[2:].repeat(ROWS, axis=0)):
+    for few in (counts, counts[:1], extremes(mechanism)[2:].repeat(ROWS, axis=0)):
         if isinstance(bound, InteractiveGNMax):
-            bound = with_student(mechanism, predictions[: len(some)])
+            bound = with_student(mechanism, predictions[: len(few)])
             asked = [bound.answer_chance, bound.loss_chance, bound.score]
         for ask in asked:
-            found, wanted = ask(SparseCounts.of(some)), ask(some)
+            found, wanted = ask(SparseCounts.of(few)), ask(few)
             assert found.shape == wanted.shape
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 

@@ -33,6 +33,7 @@ from pate_cli.published import account as published
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.prior import Prior, shared_out
 from pate_cli.votes.beside.student import StudentPredictions
+from slices import some
 
 ORDERS = (2.2, 7.0)
 TEACHERS = {2: 5, 3: 4, 4: 3}
@@ -181,8 +182,8 @@ PROFILES = [
 
 @pytest.mark.parametrize(
     ("bound", "case"),
-    [(bound, case) for bound, *case in PROFILES],
-    ids=["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES],
+    some([(bound, case) for bound, *case in PROFILES], 3),
+    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 3),
 )
 def test_profiles_have_both_properties(bound, case):
     nodes = guessed(*case)

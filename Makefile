@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.tests
 LINTS  := $(VENV)/.lints
-# What is compiled is kept, whatever the environment says: a third of the tests start Python anew.
+# What is compiled is kept, whatever the environment says: many tests start Python anew.
 PYTEST  = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --quiet -n 3 --dist worksteal tests
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 

@@ -13,7 +13,7 @@ from pate_cli.core.errors import OutputError
 def main() -> None:
     """Run the command line."""
     with stoppable(), interruptible(SystemExit):
-        # Importing leaves little to collect, and looking for it all the while takes a tenth longer.
+        # Importing leaves little to collect; to look for it all the while takes a twelfth of a run.
         gc.set_threshold(100_000)
         # It takes a moment, in which a signal may come.
         from pate_cli.cli.app import app

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
-# Of the time that scipy.special takes to import, half goes into these: a library behind it takes
+# Two fifths of the time that scipy.special takes to import go into these: a library behind it takes
 # hold of every public name of numpy, of which it uses none of these. Nobody here does, either.
 _PUT_OFF = ("ctypeslib", "f2py", "testing")
 
@@ -36,7 +36,7 @@ def quickly(parameters: Iterable[Any], kinds: Mapping[str, Any]) -> list[Any]:
     """Parameters that Typer reads, but for values that are what they should be.
 
     A default, and a word of which a text is wanted, by what parameters are annotated with: what
-    reads all others is a library of its own, which takes as long to import as numpy does.
+    reads all others is a library of its own, which takes long to import.
     """
     all_of_them = list(parameters)
     for parameter in all_of_them:

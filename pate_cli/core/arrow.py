@@ -1,6 +1,6 @@
 """Numbers from Arrow's arrays to numpy's and back, and what Arrow computes.
 
-pyarrow's own ways import pandas wherever it is installed, which takes as long as a whole run.
+pyarrow's own ways import pandas wherever it is installed, which takes longer than numpy does.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ def values_of(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def column_of(values: NDArray[Any], kind: Any = None) -> Any:
-    """Return numbers as an Arrow array without nulls, of a type as wide as they are."""
-    kind = pa.from_numpy_dtype(values.dtype) if kind is None else kind
-    return pa.Array.from_buffers(
-        kind, values.size, [None, pa.py_buffer(np.ascontiguousarray(values))]
-    )
+def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Any:
+    """Return numbers as an Arrow array, null where there are gaps."""
+    valid = None if gaps is None else pa.py_buffer(np.packbits(~gaps, bitorder="little"))
+    whole = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [valid, whole])
 
 
 def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
@@ -53,12 +52,3 @@ def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
     ends = np.concatenate([[0], np.cumsum(taken)]).astype(np.int32)
     said = letters.reshape(-1, width)[places][np.arange(width) < taken[:, None]]
     return pa.StringArray.from_buffers(places.size, pa.py_buffer(ends), pa.py_buffer(said))
-
-
-def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> Any:
-    """Return numbers as an Arrow array, null where there are gaps."""
-    valid = pa.py_buffer(np.packbits(~gaps, bitorder="little"))
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(
-        kind, values.size, [valid, pa.py_buffer(np.ascontiguousarray(values))]
-    )

@@ -655,14 +655,14 @@ def _arrow(
 ) -> Any:
     import pyarrow as pa
 
-    from pate_cli.core.arrow import column_of, texts_at, with_gaps
+    from pate_cli.core.arrow import column_of, texts_at
 
     ids, numbers, codes = _stacked(tables)
     if form is not None:
         kind = schema.field("query_id").type
         said = form.arrays(numbers.astype(np.int8, copy=False), codes)
         return pa.Table.from_arrays([pa.array(form.ids(ids), kind), *said], schema=schema)
-    labels = with_gaps(numbers, numbers == NO_LABEL)
+    labels = column_of(numbers, numbers == NO_LABEL)
     if names is not None:
         labels = pa.DictionaryArray.from_arrays(labels, pa.array(names, pa.string()))
     whole = isinstance(ids, np.ndarray) and ids.dtype == np.int64

@@ -146,7 +146,13 @@ def test_the_accountant_is_pure():
         for other in others
         if room(other) != "accounting"
     }
-    assert known == {"core.arrays", "core.checks", "core.errors", "core.special"}
+    assert known == {
+        "core.arrays",
+        "core.checks",
+        "core.dataclass",
+        "core.errors",
+        "core.special",
+    }
 
 
 def test_no_chain_over_mechanisms():

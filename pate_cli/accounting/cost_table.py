@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +23,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
 )
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 
 _EVERY = slice(None)
 # Costs of cells at distances that are held at once.

@@ -8,12 +8,12 @@ moves a score by at most K cells, exactly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 _MOST_NODES = 4_000_000

@@ -22,13 +22,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 CostRows = Callable[[int, int], Floats]
@@ -140,30 +140,33 @@ class _Axis:
         return cls(positions // size + padding, positions % size, size, pace, padding)
 
     def narrowest(self, distance: int) -> int:
-        """Blocks that every window at this distance has at least."""
+        """Blocks that every window at this distance has at least; none has two more."""
         phases, reach = np.arange(self.size), distance * self.pace
         spans = (phases + reach) // self.size - (phases - reach) // self.size
         return int(spans.min()) + 1
 
     def reads(self, distance: int, width: int, length: int) -> list[Ints]:
-        """Where windows of the narrowest width are read that cover each cell's, [cells]."""
+        """Where maxima over `width` blocks are read that cover each cell's window, [cells].
+
+        The width is more than half of the narrowest, so that two of them cover every window.
+        """
         reach = distance * self.pace
-        first = (self.phase - reach) // self.size
-        last = (self.phase + reach) // self.size
-        # A window that begins before the padding covers everything, as the first then does.
-        start = np.maximum(self.place + first, 0)
-        if self.size == 1:
-            return [start]
-        # Every window is the narrowest or one block wider: two overlapping reads cover it.
-        return [start, np.clip(start + (last - first + 1 - width), 0, length - 1)]
+        first = np.maximum(self.place + (self.phase - reach) // self.size, 0)
+        last = self.place + (self.phase + reach) // self.size
+        if self.size == 1 and width == self.narrowest(distance):
+            return [first]
+        return [first, np.clip(last - width + 1, 0, length - 1)]
 
 
-def _widened(window: Floats, width: int, wanted: int) -> int:
-    """Let window[j] be the maximum over blocks j … j + wanted − 1 of the first axis, in place."""
-    while width < wanted and width < window.shape[0]:
-        step = min(width, wanted - width)
-        np.maximum(window[:-step], window[step:], out=window[:-step])
-        width += step
+def _widened(window: Floats, width: int, most: int) -> int:
+    """Double the width of maxima, window[j] over blocks j … j + width − 1, in place; at most most.
+
+    Returns:
+        The width reached, more than half of `most` unless one window covers the whole axis.
+    """
+    while 2 * width <= most and width < window.shape[0]:
+        np.maximum(window[:-width], window[width:], out=window[:-width])
+        width *= 2
     return width
 
 

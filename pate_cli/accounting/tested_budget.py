@@ -25,13 +25,13 @@ partition selection.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders, check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 DISTANCES = 64

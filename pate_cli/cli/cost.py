@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
 

@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -38,6 +37,7 @@ from pate_cli.cli.help import (
     TESTS,
     VOTES,
 )
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.progress import Counter, by_the_minute, progress
 from pate_cli.core.words import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 from pate_cli.cli import terminal
@@ -20,6 +19,7 @@ from pate_cli.cli.options import (
     in_panel,
     spread,
 )
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import DELTA
 

@@ -5,13 +5,38 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, get_args
 
-# Two fifths of the time that scipy.special takes to import go into these: a library behind it takes
-# hold of every public name of numpy, of which it uses none of these. Nobody here does, either.
-_PUT_OFF = ("ctypeslib", "f2py", "testing")
+_PLAIN_NUMBERS: Final = {
+    int: re.compile("-?[0-9]{1,15}"),
+    float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?"),
+}
+# Half of the time that scipy.special takes to import goes into these: a library behind it takes
+# hold of every public name of numpy, of which it uses none of these. Few runs do.
+_PUT_OFF = ("ctypeslib", "f2py", "ma", "random", "testing")
+
+
+class _PutOff(ModuleType):
+    """A part of a package in the place of the true one, which comes when it is looked into."""
+
+    def __getattr__(self, name: str) -> Any:
+        package, _, part = self.__name__.rpartition(".")
+        with _TRUE_ONE_COMES:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            module = importlib.import_module(self.__name__)
+            setattr(sys.modules[package], part, module)
+        return getattr(module, name)
+
+
+_TRUE_ONE_COMES = threading.RLock()
 
 
 def put_off() -> None:
@@ -22,41 +47,49 @@ def put_off() -> None:
     numpy = importlib.import_module("numpy")
     for part in _PUT_OFF:
         name = f"numpy.{part}"
-        found = None if name in sys.modules else importlib.util.find_spec(name)
-        if found is None or found.loader is None:
-            continue
-        found.loader = importlib.util.LazyLoader(found.loader)
-        module = importlib.util.module_from_spec(found)
-        sys.modules[name] = module
-        found.loader.exec_module(module)
-        setattr(numpy, part, module)
+        if name not in sys.modules and importlib.util.find_spec(name) is not None:
+            sys.modules[name] = module = _PutOff(name)
+            setattr(numpy, part, module)
 
 
 def quickly(parameters: Iterable[Any], kinds: Mapping[str, Any]) -> list[Any]:
     """Parameters that Typer reads, but for values that are what they should be.
 
-    A default, and a word of which a text is wanted, by what parameters are annotated with: what
-    reads all others is a library of its own, which takes long to import.
+    Defaults, and plain words of what parameters are annotated with: what reads all others, and
+    refuses them, is a library of its own, which takes long to import.
     """
     all_of_them = list(parameters)
     for parameter in all_of_them:
         if "process_value" in vars(parameter):
             continue
         hint = kinds.get(parameter.name)
-        kind = getattr(hint, "__origin__", hint)
-        texts = {*(get_args(kind) or (kind,)), type(None)} == {str, type(None)}
+        hint = getattr(hint, "__origin__", hint)
+        wanted = {*(get_args(hint) or (hint,))} - {type(None)}
+        kind = wanted.pop() if len(wanted) == 1 else None
         parameter.process_value = functools.partial(
-            _as_it_is, parameter, parameter.process_value, texts
+            _as_it_is, parameter, parameter.process_value, kind
         )
     return all_of_them
 
 
 def _as_it_is(
-    parameter: Any, process: Callable[[Any, Any], Any], texts: bool, ctx: Any, value: Any
+    parameter: Any, process: Callable[[Any, Any], Any], kind: Any, ctx: Any, value: Any
 ) -> Any:
     several = parameter.multiple or parameter.nargs != 1
-    default = value is parameter.default and not parameter.required
-    if not (default or (texts and isinstance(value, str))):
-        return process(ctx, value)
+    if value is not parameter.default or parameter.required:
+        if several or not _is_plain(value, kind):
+            return process(ctx, value)
+        value = kind(value)
     value = () if several and value is None else value
     return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
+
+
+def _is_plain(value: Any, kind: Any) -> bool:
+    """Whether there is one way to read a word as this, which is `kind(word)`."""
+    if not isinstance(value, str) or not isinstance(kind, type):
+        return isinstance(value, bool) and kind is bool
+    if kind in _PLAIN_NUMBERS:
+        return _PLAIN_NUMBERS[kind].fullmatch(value) is not None
+    if issubclass(kind, Enum):
+        return value in [each.value for each in kind]
+    return kind in (str, Path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +24,7 @@ from pate_cli.cli.options import (
 )
 from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import exit_code, say
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import (
     DELTA,

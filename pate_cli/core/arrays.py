@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -7,7 +7,6 @@ own noise. On private votes the result is a secret; on a public or made-up ensem
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_costs, largest_beta, shift_quantile
 from pate_cli.core.arrays import Floats
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import failure_delta
 

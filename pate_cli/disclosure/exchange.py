@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, Final, Literal
 
@@ -37,6 +37,7 @@ from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike
 from pathlib import PurePath
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName

@@ -19,7 +19,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from os import PathLike
 from typing import Any, Final
@@ -32,6 +32,7 @@ from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded, parsed, picked
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of

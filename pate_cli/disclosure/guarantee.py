@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pate_cli.core.words import PublicFact, ReleaseKind, Voting
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import PublicPool, PublicPrior, Statement
 from pate_cli.disclosure.total import Spent
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.ledger import Round
 
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, ReleaseKind

@@ -11,13 +11,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from typing import Any, Final
 
 from pate_cli.core.clock import TIME_FORMAT
 from pate_cli.core.codec import Refusal, decoded, parsed, picked
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact

@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, Final
 from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost

@@ -21,7 +21,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.core.arrays import Floats, Histograms, winners
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -13,6 +12,7 @@ import numpy as np
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.report import DataIndependent

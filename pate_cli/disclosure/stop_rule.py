@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.checks import check_delta, check_positive, check_whole
 from pate_cli.core.codec import SPARING
+from pate_cli.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

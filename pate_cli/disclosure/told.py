@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.disclosure.guarantee import FIXED, TOTAL
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.total import Spent

@@ -13,7 +13,7 @@ Two numbers are told, for they rest on different things (accounting/THEORY.md, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.codec import SPARING
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.record import Outcome, Run, RunKind, decimal_sum, delta_sum

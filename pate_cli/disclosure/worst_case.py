@@ -15,7 +15,6 @@ the others it adds an ε that holds at all orders, where there is one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.together import Curves
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import External

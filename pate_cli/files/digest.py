@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.files.addresses import filesystem_of, is_address, listing, public_name, reachable
 from pate_cli.files.draft import CHUNK, Draft

@@ -13,9 +13,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause

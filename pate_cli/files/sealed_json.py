@@ -11,12 +11,13 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pate_cli.core.codec import LARGEST_WHOLE, Refusal, decoded, encoded, parsed
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, PateError, shortened
 from pate_cli.files.addresses import public_name
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
     STDOUT,

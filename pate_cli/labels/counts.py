@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat, Voting
@@ -69,7 +69,9 @@ def _table(file: Any, label_format: LabelFormat) -> Any:
     if label_format is LabelFormat.PARQUET:
         from pyarrow import parquet
 
-        return parquet.read_table(file)
+        # Of a whole data set it would make a query, with all that takes to import.
+        with parquet.ParquetFile(file) as one:
+            return one.read()
     if label_format is LabelFormat.CSV:
         from pyarrow import csv
 

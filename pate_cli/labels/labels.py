@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias, overload
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import UNDECIDED, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat, LabelsAs

@@ -6,10 +6,10 @@ import contextlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, quoted
 
 AMOUNTS: Final = ("threshold", "sigma1", "sigma2", "laplace_scale", "exponential_scale")

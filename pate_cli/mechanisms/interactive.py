@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from pate_cli.core.arrays import (
     dense,
     winners,
 )
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.special import ndtr
 from pate_cli.core.words import CONFIDENCE, MechanismName

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from pate_cli.accounting.stability import (
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import NO_LABEL, Floats, Histograms, LabelArray, winners
 from pate_cli.core.checks import check_delta, check_query_delta, check_scale, check_whole
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.noise import COARSE_CELL, Noise
 from pate_cli.core.words import REFUSALS, MechanismName
 from pate_cli.mechanisms.base import ComposedMechanism, Labeller, RunShape

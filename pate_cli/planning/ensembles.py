@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 
 from pate_cli.core.arrays import Counts, Floats, Histograms, Ints, SparseCounts, stacked
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble

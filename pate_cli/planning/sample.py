@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from pate_cli.core.arrays import (
     votes_for,
     winners,
 )
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.target import TargetPlan

@@ -7,7 +7,7 @@ what the selecting coin costs alone and "argmax" the rest. Another analysis may 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Floats, Histograms, Ints, votes_for
 from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.worst_case import DataIndependentCost

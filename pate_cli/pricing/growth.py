@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta
+from pate_cli.core.dataclass import dataclass
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
 from pate_cli.run.passes import OnCounts, Passes

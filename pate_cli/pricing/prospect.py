@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.arrays import Floats
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for

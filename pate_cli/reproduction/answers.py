@@ -8,10 +8,11 @@ do worse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import os
 import pickle
 import re
-import secrets
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.codec import Refusal
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
@@ -146,7 +146,7 @@ class Pieces:
         except FileNotFoundError:
             return None
         seal, content = data[:_SEAL], data[_SEAL:]
-        if not secrets.compare_digest(seal, self._sealed(start, content)):
+        if not hmac.compare_digest(seal, self._sealed(start, content)):
             return None  # cut short, or not ours
         return pickle.loads(content)  # noqa: S301 - sealed under the run's key
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import logging
 import os
 import pickle
 import signal
@@ -240,6 +239,8 @@ class Cluster(_Elsewhere):
         self._dask = distributed
 
     def _started(self) -> Executor:
+        import logging
+
         dask = self._dask
         # What it has to say comes as one error; its own log would fill the terminal.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)

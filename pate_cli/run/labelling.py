@@ -6,13 +6,14 @@ Every mechanism takes this path, whoever does the work and wherever the labels g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES, LabelArray
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger, Round

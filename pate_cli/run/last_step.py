@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.dataclass import dataclass
 from pate_cli.labels.labels import Labels, concatenate
 from pate_cli.run.by_query import by_query
 from pate_cli.votes.beside.pool import Members

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Histograms, SparseCounts
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint, Pieces

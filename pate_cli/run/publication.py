@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs

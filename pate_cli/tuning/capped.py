@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Objective
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.planning.sample import VoteSample, capped_mean

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from pate_cli.core.checks import check_delta, check_positive, check_scale
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
 from pate_cli.planning.sample import Yield

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.best import SPREADS
 from pate_cli.disclosure.plan import ReleasePlan

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import dataclass
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.checks import check_delta, check_scale
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from pate_cli.accounting.sensitivity import (
     sparse_distances,
 )
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta

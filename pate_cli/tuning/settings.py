@@ -6,12 +6,13 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from pate_cli.core.checks import check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning.setting import Setting, three_digits

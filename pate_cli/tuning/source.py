@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.core.arrays import stacked
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.files.addresses import public_name
 from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError
 from pate_cli.tuning.result import Tuned
 

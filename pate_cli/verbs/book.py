@@ -13,11 +13,12 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pate_cli.core.checks import check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     LedgerError,
     OutputError,

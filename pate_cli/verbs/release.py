@@ -7,7 +7,7 @@ import json
 import operator
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, Unpack
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.core.clock import now
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind

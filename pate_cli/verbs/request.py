@@ -7,10 +7,11 @@ import functools
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core.checks import at_least_one, check_delta, check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__

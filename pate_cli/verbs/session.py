@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Self, Unpack
@@ -18,6 +18,7 @@ import numpy as np
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
 from pate_cli.core.clock import now
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import CeilingError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind

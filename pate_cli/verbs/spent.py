@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.codec import encoded
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report

@@ -16,7 +16,7 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from itertools import zip_longest
 from os import PathLike, fspath
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import Refusal, decoded
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     PateError,
     ReportError,

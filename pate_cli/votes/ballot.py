@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Histograms, Ints, SparseCounts
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.groups import TeacherGroups

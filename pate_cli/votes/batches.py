@@ -7,12 +7,12 @@ memory maps do not and are opened again by name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from pate_cli.core.arrays import Histograms, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.votes.checks import Ids, Where
 from pate_cli.votes.columns import Columns
 from pate_cli.votes.matching import Matching

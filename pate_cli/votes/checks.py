@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 
 Ids: TypeAlias = Ints | tuple[str, ...]

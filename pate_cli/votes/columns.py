@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError, quoted, shortened
 from pate_cli.core.words import Layout
 

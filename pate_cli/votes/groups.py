@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.votes.beside.side_files import in_order, read_side, understood
 from pate_cli.votes.checks import LARGEST

@@ -12,13 +12,14 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.votes.checks import ABSENT
 

@@ -8,13 +8,14 @@ them moves one vote a cluster: these are histograms like any others (accounting/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.batches import Reader, RollCall, VoteBatch
 from pate_cli.votes.beside.pool import Members, Pool

@@ -6,8 +6,9 @@ What a range costs is decoding, which begins at the start of a row group.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from pate_cli.core.dataclass import dataclass
 
 PIECES_OF_A_GROUP = 8
 """A row group is decoded from its start for each piece: half of it in the mean."""

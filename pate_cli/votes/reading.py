@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from pate_cli.core.arrays import DENSE_CLASSES, Ints
 from pate_cli.core.checks import MOST_CLASSES
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, Voting

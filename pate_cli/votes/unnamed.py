@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable, shortened
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.matching import ABSTENTION, Matching, abstains

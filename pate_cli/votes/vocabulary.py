@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
 from pate_cli.core.checks import MOST_CLASSES
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.matching import Matching, abstains, fit, normalised, plain_texts

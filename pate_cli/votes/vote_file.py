@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import at_least_one
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, PublicFact, Voting

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from pate_cli.core.arrays import (
     row_width,
 )
 from pate_cli.core.checks import check_positive
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr, ndtri_exp
 
@@ -70,6 +70,9 @@ _LOG_2 = math.log(2.0)
 # what is worked on stays in cache.
 _BLOCK = 2_000_000
 _CHUNK = 250_000
+# So many rows and classes are added up a loser at a time: sparse matrices take longer to import.
+_FEW_ROWS = 2_000
+_FEW_CLASSES = 50
 # Up to here there is a row of tables for every gap, beyond for those that occur.
 _MOST_LEVELS = 4096
 
@@ -264,6 +267,7 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
     table = np.pad(np.stack([log_cdf, hazard], axis=1), ((0, 1), (0, 0), (0, 0)))
     own = log_ndtr(nodes)
     win = np.exp(-0.5 * nodes**2 - _LOG_ROOT_2PI - own)
+    few = len(gaps) <= _FEW_ROWS and gaps.shape[1] < _FEW_CLASSES
     rows = max(1, _CHUNK // (2 * nodes.size + gaps.shape[1]))
     for start in range(0, len(gaps), rows):
         part = slice(start, start + rows)
@@ -271,7 +275,12 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
             int(np.searchsorted(nodes, first[part][-1])), int(np.searchsorted(nodes, last[part][0]))
         )
         narrow = np.ascontiguousarray(table[:, :, used]).reshape(len(table), -1)
-        sums = _tallied(place[part], len(levels), losers.last) @ narrow
+        if few:
+            sums = losers.last * narrow[place[part, -1]]
+            for loser in place[part, :-1].T:
+                sums += narrow[loser]
+        else:
+            sums = _tallied(place[part], len(levels), losers.last) @ narrow
         log_stay, lose = np.split(sums, 2, axis=1)
         peak = 0.125 * nearest[start] ** 2  # half of −log q, lest it be out of range
         log_stay += own[used] + peak

@@ -34,13 +34,13 @@ always, so at no histogram does it cost less.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.checks import check_positive
+from pate_cli.core.dataclass import dataclass
 
 # Scores are clamped here at the latest: q = e^{−690}/2 is still a normal floating-point number.
 LOWEST_SCORE = -690.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.beside.query_list import QueryList
 from pate_cli.votes.beside.side_files import (

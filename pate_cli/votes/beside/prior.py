@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from os import PathLike
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Counts, Histograms, Ints, SparseCounts
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting

@@ -12,7 +12,7 @@ import os
 import tokenize
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError, quoted, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.files.beside import has_no_name

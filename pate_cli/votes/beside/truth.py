@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Voting

@@ -8,7 +8,7 @@ make sparse histograms, a number per vote.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Histograms, Ints, SparseCounts, row_width
 from pate_cli.core.arrow import compute
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import VoteBatch

@@ -7,11 +7,11 @@ pairs are rows to whatever comes after; only where a file is cut do they stay to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout, Voting

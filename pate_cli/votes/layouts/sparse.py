@@ -7,13 +7,14 @@ have votes, not from the number of classes: there may be millions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pate_cli.core.arrays import DENSE_CLASSES, Ints, SparseCounts
 from pate_cli.core.arrow import compute
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import ReadFrom, VoteBatch, row_numbers

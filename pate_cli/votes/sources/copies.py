@@ -18,10 +18,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed

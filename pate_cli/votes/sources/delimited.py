@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow.csv as pcsv
 from numpy.typing import NDArray
 
 from pate_cli.core.arrow import compute
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import FROM_TEXT, ODD_ROW, TRUTHS, UNCLEAR_ROW, check_columns
 from pate_cli.votes.sources.formats import SourceFile

@@ -12,10 +12,10 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError, quoted
 from pate_cli.files.addresses import (
     filesystem_of,

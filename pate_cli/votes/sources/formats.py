@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import enum
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, NoReturn
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 
 HEAD = 1 << 12

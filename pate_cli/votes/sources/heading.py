@@ -6,8 +6,8 @@ import codecs
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 
 DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}

@@ -8,10 +8,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.json_lines import LONGEST

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import NotOpenedError, VoteError
 from pate_cli.votes.columns import check_columns
 from pate_cli.votes.sources.formats import SourceFile

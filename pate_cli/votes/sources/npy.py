@@ -9,7 +9,7 @@ import threading
 import tokenize
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import NotOpenedError, VoteError
 from pate_cli.core.words import Layout
 from pate_cli.votes.batches import row_numbers

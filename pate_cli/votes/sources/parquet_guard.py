@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.votes.sources.thrift import Wanted, struct
 
 MOST_PAGES = 1 << 29

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pate_cli.core.arrays import Ints
 from pate_cli.core.arrow import compute
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError, shortened
 from pate_cli.votes.batches import row_numbers
 from pate_cli.votes.checks import Ids, Where

@@ -12,10 +12,10 @@ import functools
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.files.addresses import reachable
 from pate_cli.files.owner import this_system

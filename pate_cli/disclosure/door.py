@@ -29,7 +29,7 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.votes import Group
+from pate_cli.votes.facts import Group
 
 _NONE = External()
 

@@ -29,8 +29,7 @@ from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
 
 _LEDGER: Final = Form(
     "pate-ledger",

@@ -34,8 +34,7 @@ from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import content_with_lines, lines_of, parts_of
 from pate_cli.files.sealed_json import Form, named
-from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
 
 _RECORD: Final = Form(
     "pate-spend-record", "record", "spend", version=5, unsealed=(1, 2), earlier=(3, 4),

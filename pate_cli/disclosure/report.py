@@ -26,7 +26,7 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of, parts_of
 from pate_cli.files.results import Result
-from pate_cli.votes import Group
+from pate_cli.votes.facts import Group
 
 SCHEMA_VERSION: Final = 8
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""

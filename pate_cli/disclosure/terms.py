@@ -33,7 +33,7 @@ from pate_cli.disclosure.worst_case import (
     data_independent_cost,
 )
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.votes import Group
+from pate_cli.votes.facts import Group
 
 _NOTHING_DRAWN: Final = Sanitized(release=ReleaseKind.NONE.value)
 

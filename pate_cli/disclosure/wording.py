@@ -39,8 +39,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.stop_rule import StopRule
-from pate_cli.votes import Group
-from pate_cli.votes.vote_file import PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 _ACCOUNTS: Final = 7

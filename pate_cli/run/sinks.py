@@ -19,7 +19,8 @@ from pate_cli.labels.labels import Labels, LabelWriter, concatenate
 from pate_cli.run.labelling import Drawing, DrawnBatch
 from pate_cli.run.last_step import NO_STEP, LastStep
 from pate_cli.run.passes import FilePasses
-from pate_cli.votes.vote_file import Facts, VoteFile
+from pate_cli.votes.facts import Facts
+from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
-from pate_cli.votes import Group, VoteFile, open_votes
+from pate_cli.votes import VoteFile, open_votes
 from pate_cli.votes.beside.prior import prior_of
 from pate_cli.votes.beside.student import check_predictions
+from pate_cli.votes.facts import Group
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""

@@ -61,7 +61,8 @@ from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
-from pate_cli.votes.groups import Group, Groups, teacher_groups
+from pate_cli.votes.facts import Group
+from pate_cli.votes.groups import Groups, teacher_groups
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import LabelNames, names_of, shown
 from pate_cli.votes.reading import matching_of

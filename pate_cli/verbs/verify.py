@@ -74,7 +74,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
-from pate_cli.votes.vote_file import PoolFacts, PriorFacts
+from pate_cli.votes.facts import PoolFacts, PriorFacts
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"

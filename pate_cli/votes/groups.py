@@ -22,46 +22,12 @@ from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.votes.beside.side_files import in_order, read_side, understood
 from pate_cli.votes.checks import LARGEST
 from pate_cli.votes.columns import TEACHER
+from pate_cli.votes.facts import Group
 
 _GROUP, _WEIGHT, _PER_RECORD = "group", "weight", "teachers_per_record"
 _TEACHER_COLUMNS = (TEACHER, "teacher")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _ENDS_IN_NUMBER = re.compile(r".*?(0|[1-9][0-9]{0,17})")
-
-
-@dataclass(frozen=True)
-class Group:
-    """What is public about a group of teachers.
-
-    Attributes:
-        group: its name.
-        teachers: how many there are, at least 1.
-        largest_weight: of one of them, at least 1 (votes).
-        total_weight: of all of them (votes).
-        teachers_per_record: k_g ≥ 1, how many of them one record may have trained.
-        votes_per_record: K_g, the sum of the k_g largest weights: no record of this group moves
-            more votes of a query.
-    """
-
-    group: str
-    teachers: int
-    largest_weight: int
-    total_weight: int
-    teachers_per_record: int
-    votes_per_record: int
-
-    def __post_init__(self) -> None:
-        w, k, most = self.largest_weight, self.teachers_per_record, self.votes_per_record
-        others, left = self.teachers - k, self.total_weight - most
-        # Weights are at least 1, and those of the others at most the mean of the k largest.
-        if not (
-            1 <= k <= self.teachers
-            and w >= 1
-            and w + k - 1 <= most <= k * w
-            and others <= left <= others * (most // k)
-            and self.total_weight <= LARGEST
-        ):
-            raise VoteError(f"group {quoted(self.group)}: its numbers contradict each other")
 
 
 @dataclass(frozen=True)

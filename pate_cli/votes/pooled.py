@@ -20,11 +20,12 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.batches import Reader, RollCall, VoteBatch
 from pate_cli.votes.beside.pool import Members, Pool
 from pate_cli.votes.checks import ABSENT, Ids, histograms_of, narrow_labels
+from pate_cli.votes.facts import PoolFacts
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
 from pate_cli.votes.unnamed import NameTally
-from pate_cli.votes.vote_file import PoolFacts, VoteFile
+from pate_cli.votes.vote_file import VoteFile
 
 _VOTES_AT_ONCE: Final = 1 << 20
 _COUNTED_AT_ONCE: Final = 1 << 24

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field, replace
-from typing import Any, Final
 
 from pate_cli.core.checks import at_least_one
 from pate_cli.core.dataclass import dataclass
@@ -15,86 +14,12 @@ from pate_cli.files.inputs import Inputs
 from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.beside.pool import Members
 from pate_cli.votes.beside.prior import Prior, PriorReader
-from pate_cli.votes.groups import Group
+from pate_cli.votes.facts import Facts, Group, PoolFacts, PriorFacts
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
 from pate_cli.votes.unnamed import NOT_IN_WORDS, Unnamed
 from pate_cli.votes.vocabulary import Vocabulary
-
-
-@dataclass(frozen=True)
-class PriorFacts:
-    """What is public about a prior.
-
-    Attributes:
-        weight: B, how many votes it has.
-        guesses: how many of the rows it says something about.
-        sha256: of its file, in hexadecimal.
-    """
-
-    weight: int
-    guesses: int
-    sha256: str
-
-    def texts(self) -> dict[str, str]:
-        """What a file of labels says of it beside the weight, which is the mechanism's."""
-        return {"prior_guesses": str(self.guesses), "prior_sha256": self.sha256}
-
-
-@dataclass(frozen=True)
-class PoolFacts:
-    """What is public about a pool: the clusters that queries are in, each asked as one.
-
-    Attributes:
-        clusters: how many there are.
-        queries: how many queries they hold.
-        sha256: of its file, in hexadecimal.
-    """
-
-    clusters: int
-    queries: int
-    sha256: str
-
-    def texts(self) -> dict[str, str]:
-        """What a file of labels says of it."""
-        return {f"pool_{name}": str(value) for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is public about votes beside their shape, and goes with all that is said of a run.
-
-    Attributes:
-        read_off: facts that are taken as public and were read off the votes.
-        groups: of the teachers, where they count differently; none where they do not.
-        label_names: what the classes are called, class 0 first; None for their numbers.
-        label_set: the labels of a query, where it has several.
-        prior: a public prior that votes, too.
-        pool: clusters of queries, where the rows are these.
-    """
-
-    read_off: tuple[PublicFact, ...] = ()
-    groups: tuple[Group, ...] = ()
-    label_names: tuple[str, ...] | None = None
-    label_set: LabelSet | None = None
-    prior: PriorFacts | None = None
-    pool: PoolFacts | None = None
-
-    @property
-    def of_round(self) -> dict[str, Any]:
-        """Those that a round keeps."""
-        return {
-            "read_off": self.read_off,
-            "groups": self.groups,
-            "label_set": self.label_set,
-            "prior": self.prior,
-            "pool": self.pool,
-        }
-
-
-PLAIN: Final = Facts()
-"""Of votes whose classes are numbers and whose teachers count alike."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.mechanisms import GNMax
 from pate_cli.run import by_query, passes
-from pate_cli.votes.vote_file import PoolFacts
+from pate_cli.votes.facts import PoolFacts
 from refusals import refusal
 
 QUERIES, TEACHERS, CLASSES, CLUSTERS = 90, 40, 4, 20

@@ -16,7 +16,7 @@ from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
 from runs import charged, round_of
 

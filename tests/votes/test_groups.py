@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.votes import Group, TeacherGroups, open_votes
+from pate_cli.votes import TeacherGroups, open_votes
+from pate_cli.votes.facts import Group
 from pate_cli.votes.groups import load_groups
 from refusals import refusal as refused_with
 

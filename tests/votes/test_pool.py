@@ -19,8 +19,8 @@ from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.votes import checks, open_votes, pooled
 from pate_cli.votes.beside.pool import Pool, pool_of
 from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.facts import PoolFacts
 from pate_cli.votes.pooled import pluralities
-from pate_cli.votes.vote_file import PoolFacts
 from refusals import refusal
 
 QUERIES, TEACHERS, CLASSES = 24, 7, 3

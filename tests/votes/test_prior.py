@@ -23,7 +23,7 @@ from pate_cli.core.words import Voting
 from pate_cli.votes import open_votes
 from pate_cli.votes.beside.pool import pool_of
 from pate_cli.votes.beside.prior import NO_GUESS, Prior, prior_of, shared_out, with_votes
-from pate_cli.votes.vote_file import PriorFacts
+from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
 from reread import reread
 

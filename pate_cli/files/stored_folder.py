@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from pate_cli.core.errors import OutputError
@@ -165,5 +164,7 @@ class StoredFolder:
 
 def _for_all(step: Callable[[str], None], names: Iterable[str]) -> None:
     """Take a step for every name, many at once."""
+    from concurrent.futures import ThreadPoolExecutor  # long to import, and few write to a store
+
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(step, names))

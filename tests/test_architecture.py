@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,19 @@ def test_the_accountant_is_pure():
         "core.errors",
         "core.special",
     }
+
+
+def test_dataclasses_are_finished_when_they_are_needed():
+    at_once = [
+        module
+        for module, path in MODULES.items()
+        if re.search(
+            r"^from dataclasses import .*\bdataclass\b",
+            path.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    ]
+    assert at_once == []
 
 
 def test_no_chain_over_mechanisms():

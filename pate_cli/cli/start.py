@@ -20,7 +20,7 @@ _PLAIN_NUMBERS: Final = {
 }
 # Half of the time that scipy.special takes to import goes into these: a library behind it takes
 # hold of every public name of numpy, of which it uses none of these. Few runs do.
-_PUT_OFF = ("ctypeslib", "f2py", "ma", "random", "testing")
+_PUT_OFF = ("char", "ctypeslib", "f2py", "ma", "random", "rec", "strings", "testing")
 
 
 class _PutOff(ModuleType):

@@ -53,6 +53,15 @@ def votes(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
 
 
 @pytest.fixture
+def two_classes(tmp_path: Path) -> Path:
+    """Votes of two classes, of which the dear bound of a target costs little."""
+    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=2, queries=QUERIES)
+    path = tmp_path / "two.npy"
+    np.save(path, ensemble.draw(3)[0])
+    return path
+
+
+@pytest.fixture
 def parquet(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
     path = tmp_path / "votes.parquet"
     pq.write_table(pa.table({f"class_{j}": counts[:, j] for j in range(CLASSES)}), path)

@@ -12,7 +12,7 @@ import pate_cli
 from pate_cli.cli.tables import print_plan
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
-FIFTY = ("--teachers", 50, "--classes", 3, "--queries", 40, "--target-epsilon", 2)
+FIFTY = ("--teachers", 50, "--classes", 2, "--queries", 40, "--target-epsilon", 2)
 KEYS = {
     "schema_version",
     "releasable",
@@ -46,7 +46,7 @@ def test_what_it_prints_runs_and_gives_about_what_it_says(pate, folder):
     assert set(found) == KEYS
     assert found["found"] == "answers"
     assert found["releasable"] is True
-    ensemble = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8)
+    ensemble = SyntheticEnsemble(teachers=50, classes=2, queries=40, agreement=0.8)
     np.save(folder / "votes.npy", ensemble.draw(5)[0])
     line = shlex.split(found["command"])
     words = [folder / "votes.npy" if word == "VOTES" else word for word in line[1:]]
@@ -123,21 +123,22 @@ def test_what_is_refused(pate, refused, words, code, line):
     assert line in refused(pate("plan", *words), code)
 
 
+SHAPE = {"teachers": 50, "classes": 2, "queries": 40}
+
+
 def test_from_python():
-    found = pate_cli.plan(teachers=50, classes=3, queries=40, target_epsilon=2.0, agreement=0.8)
-    votes, _ = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8).draw(1)
+    found = pate_cli.plan(**SHAPE, target_epsilon=2.0, agreement=0.8)
+    votes, _ = SyntheticEnsemble(**SHAPE, agreement=0.8).draw(1)
     done = pate_cli.aggregate(votes, layout="counts", seed=1, **found.settings)
     assert done.report.epsilon <= 2.0
-    with_prior = pate_cli.plan(
-        teachers=50, classes=3, queries=40, target_epsilon=2.0, prior_accuracy=0.9
-    )
+    with_prior = pate_cli.plan(**SHAPE, target_epsilon=2.0, prior_accuracy=0.9)
     assert with_prior.chosen.setting.prior_weight == 10
 
 
 def test_tuned_settings_are_passed_on():
-    votes, _ = SyntheticEnsemble(teachers=50, classes=3, queries=40, agreement=0.8).draw(1)
+    votes, _ = SyntheticEnsemble(**SHAPE, agreement=0.8).draw(1)
     for given in ({"target_epsilon": 2.0}, {"target_epsilon": 3.0, "release": "none"}):
-        tuned = pate_cli.tune(votes, layout="counts", **given)
+        tuned = pate_cli.tune(votes, layout="counts", sigmas1=[20, 30], sigmas2=[9, 12], **given)
         done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
         assert done.report.epsilon <= given["target_epsilon"]
         assert done.report.queries == tuned.winner.queries

@@ -21,6 +21,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
 from pate_cli.votes import VoteFile
+from slices import some
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
@@ -85,15 +86,22 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     assert attempts()[0]["outcome"] == "labelled"
 
 
-def test_the_bound_follows_from_the_shape_and_is_told(pate, votes, heads):
+FEW_ORDERS = [8.0, 10.0, 12.5]
+MORE_ORDERS = [4.0, 5.0, 6.0, 7.5, 9.5, 12.0, 15.25, 19.5]
+
+
+@pytest.mark.parametrize(("classes", "expected"), some([(2, MORE_ORDERS), (4, FEW_ORDERS)], 2))
+def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, classes, expected):
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
+    votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
-    orders = coin_orders(Bound.CONDITIONAL, MECHANISM, plan.orders).tolist()
+    mechanism = replace(MECHANISM, classes=classes)
+    orders = coin_orders(Bound.CONDITIONAL, mechanism, plan.orders).tolist()
     assert report["tested"]["bound"] == "conditional"
-    assert report["tested"]["orders"] == orders == [8.0, 10.0, 12.5]
+    assert report["tested"]["orders"] == orders == expected
     assert json.loads(pate(*asked, "--bound", "two-tail").stdout)["tested"]["bound"] == "two-tail"
 
 
@@ -184,8 +192,8 @@ main()
 """
 
 
-def test_a_crash_leaves_the_attempt_pending(votes, folder):
-    words = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
+def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
+    words = ("aggregate", two_classes, "--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *map(str, words)], capture_output=True, check=False
     )
@@ -285,8 +293,9 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.AUTO, available=60)
-    report = json.loads(pate("aggregate", votes, "--target-epsilon", 0.6, *SETTINGS).stdout)
+    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
+    words = ("--target-epsilon", 0.6, *SETTINGS, "--bound", "two-tail")
+    report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
 
 
@@ -307,9 +316,9 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     assert report["mechanism"]["sigma2"] == found.setting.sigma2
 
 
-def test_a_budget_and_nothing_else_is_a_target(pate, votes, heads):
+def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     heads(refuse=False)
-    words = ("aggregate", votes, "--spend", RECORD, "--force")
+    words = ("aggregate", two_classes, "--spend", RECORD, "--force")
     assert json.loads(pate(*words, "--budget", 1).stdout)["tested"]["target"] == 1.0
     report = json.loads(pate(*words, "--budget", 2.5).stdout)
     assert report["tested"]["target"] == 1.5
@@ -347,7 +356,10 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
         (["--spend", "x.json", "--ensemble", "x"], "--spend and --ensemble contradict"),
         (["--ensemble", "../x"], "--ensemble is a name"),
         (["--release", "target"], "--target-epsilon"),
-        (["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional"], "lnmax"),
+        (
+            ["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional", *ROWS[:2]],
+            "lnmax",
+        ),
     ],
 )
 def test_what_makes_no_sense(pate, votes, folder, words, message):

@@ -24,6 +24,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy as label_accuracy
+from slices import EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "pate_cli" / "docs" / "python.md"
@@ -60,6 +61,8 @@ def taken_apart(text):
 
 # All show themselves but this one, which is a choice of `aggregate`.
 SHOWN = set(pate.__all__) - {"Destination"}
+# The dearest examples, of which the page has one much like them.
+ON_THE_PAGE = {"accuracy", "compare"}
 
 
 def ran(texts, known, folder, monkeypatch):
@@ -88,7 +91,9 @@ def test_the_examples_of_the_face_run(tmp_path, monkeypatch):
     """Whoever asks for help sees how a verb is used; that is how it is."""
     texts = [(name, inspect.getdoc(getattr(pate, name))) for name in pate.__all__]
     assert {name for name, text in texts if ">>>" in text} >= SHOWN
-    assert ran(texts, {"pate": pate}, tmp_path, monkeypatch) >= len(SHOWN)
+    if not EVERY:
+        texts = [(name, text) for name, text in texts if name not in ON_THE_PAGE]
+    assert ran(texts, {"pate": pate}, tmp_path, monkeypatch) >= len(texts) - 1
 
 
 def test_every_name_of_the_face_is_there_and_documented():

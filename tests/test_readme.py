@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import re
@@ -22,7 +23,7 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from slices import EVERY, some
+from slices import EVERY, some, whole
 
 ROOT = Path(__file__).resolve().parents[1]
 NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?:e-\d+)?")
@@ -195,6 +196,25 @@ def test_the_expected_epsilons_are_current():
 _ROUND_SPREADS = [0.0, 5.8, 0.0, 3.5, 3.6, 0.0, 6.3, 0.0, 8.0, 2.8, 2.5, 0.26, 0.0]
 
 
+def test_the_two_rounds_are_told_in_the_words_of_their_script(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(readme_blocks.SAMPLES))
+    script = importlib.import_module("two_rounds")
+    told = {
+        "answers": [1, 2],
+        "reinforced": 3,
+        "labels right": [0.125, 0.25],
+        "student right": [0.5, 0.75],
+        "epsilon": 1.5,
+        "delta": 1e-5,
+    }
+    monkeypatch.setattr(script, "both_rounds", lambda *_, **__: told)
+    monkeypatch.setattr(sys, "argv", ["two_rounds.py"])
+    script.main()
+    shown = f"$ python sample_votes/two_rounds.py\n{capsys.readouterr().out}"
+    assert _run(f"```console\n{shown}```\n")[0] == _run(_block("guide.md", "two-rounds"))[0]
+
+
+@whole
 def test_the_two_rounds_are_what_their_script_prints():
     (words, numbers), (fresh_words, fresh_numbers) = map(
         _run, (_block("guide.md", "two-rounds"), readme_blocks.two_rounds())

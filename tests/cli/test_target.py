@@ -193,9 +193,11 @@ main()
 
 
 def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
-    words = ("aggregate", two_classes, "--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
+    words = ("--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, *map(str, words)], capture_output=True, check=False
+        [sys.executable, "-c", KILLED, "aggregate", two_classes, *map(str, words)],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == -9, done.stderr
     assert attempts()[0]["outcome"] == "pending"

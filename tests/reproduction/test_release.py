@@ -95,7 +95,7 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw, classes):
         assert chance(target) >= LIKELY > chance(0.997 * target)
 
 
-def test_the_slow_bound_is_tried_where_a_run_takes_it_by_itself(draw, monkeypatch):
+def test_the_slow_bound_is_tried_where_a_run_takes_it_by_itself(draw, monkeypatch, no_search):
     counts = draw(teachers=20, classes=3, queries=30)
     parameters = {"threshold": 16.0, "sigma1": 12.0, "sigma2": 4.0}
     asked = Asked(FileVotes("votes.npy", counts, 20, None, None), parameters, None)

@@ -291,7 +291,7 @@ def test_what_does_not_open_as_votes_is_passed_over_with_a_note(samples, run):
     assert "holds no vote file (.parquet or .npy); give --votes DIR; torn.npy: passed over" in err
 
 
-def test_samples_in_table_2(samples, run):
+def test_samples_in_table_2(samples, run, no_search):
     code, out, _ = run("table2", "--quick", "--samples", samples)
     assert "printed" not in [cell for text in out.splitlines() for cell in text.split()[:2]]
     assert "no published figures to compare" in out

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
@@ -109,9 +110,17 @@ def many(tmp_path: Path) -> Path:
     return path
 
 
+@lru_cache
+def _built() -> Any:
+    """The commands, which would be put together from their functions for every run."""
+    return get_command(app)
+
+
 @pytest.fixture
-def pate() -> Callable[..., Result]:
+def pate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run `pate` in this process: exit_code, stdout and stderr of the result."""
+
+    monkeypatch.setattr("typer.testing._get_command", lambda _app: _built())
 
     def run(*words: object, **rest: Any) -> Result:
         return CliRunner().invoke(app, [str(word) for word in words], prog_name="pate", **rest)

@@ -95,7 +95,7 @@ def test_a_person_who_types_the_epsilon_gets_the_labels(asked, votes, leftovers,
 
 @pytest.mark.parametrize(
     "answer",
-    some([b"\n", b"yes\n", b"y\n", b"10\n", b"1N\n", b"yes, epsilon 1\n", b"\x04"], 4),
+    some([b"1N\n", b"\n", b"yes\n", b"y\n", b"10\n", b"yes, epsilon 1\n", b"\x04"], 7),
     ids=repr,
 )
 def test_any_other_answer_is_a_refusal(asked, votes, leftovers, answer):
@@ -116,7 +116,7 @@ def test_ctrl_c_at_the_question_leaves_nothing(asked, votes, leftovers):
 @pytest.mark.parametrize(
     "words",
     some(
-        [["--max-epsilon", 12], ["--dry-run"], ["--max-epsilon", 5000], ["--release", "upper"]], 2
+        [["--max-epsilon", 5000], ["--max-epsilon", 12], ["--release", "upper"], ["--dry-run"]], 4
     ),
 )
 def test_nobody_is_asked_what_was_said_already(asked, votes, words):

@@ -88,7 +88,7 @@ def test_with_a_prior_it_tells_where_that_agrees(priced, prior, capsys):
 
 
 def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
-    words = ["--compare", "--max-queries", 30]
+    words = ["--compare", "--max-queries", 10]
     plain, found = (
         {row["mechanism"]: row for row in json.loads(pate("cost", votes, *each).stdout)["compare"]}
         for each in (
@@ -96,7 +96,7 @@ def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
             [*words, "--mechanism", "gnmax", "--prior", prior],
         )
     )
-    # All thirty are answered by gnmax, with a prior or without.
+    # All ten are answered by gnmax, with a prior or without.
     alone = json.loads(
         pate("cost", votes, *words[1:], "--mechanism", "gnmax", "--prior", prior).stdout
     )
@@ -377,17 +377,18 @@ def truth(tmp_path, counts, monkeypatch):
 
 def test_accuracy(pate, votes, truth, folder, monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
-    run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
+    words = ["cost", votes, "--accuracy", "--truth", truth, "-q"]
+    run = pate(*words, "--max-queries", 30)
     assert run.exit_code == 0, run.stderr
     result = json.loads(run.stdout)
     assert result["releasable"] is False
-    assert result["queries"] == 60
+    assert result["queries"] == 30
     rows = result["accuracy"]
     assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
     # With next to no noise the label is the plurality, which is the truth here, but for ties.
     assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
-    fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
+    fewer = pate(*words, "--max-queries", 10)
     assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from slices import some
+from slices import some, whole
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
@@ -88,7 +88,7 @@ def test_a_full_stdout_says_what_was_released_before(shell, votes, leftovers):
 
 
 @needs_full
-@pytest.mark.parametrize("option", ["--help", "--version"])
+@pytest.mark.parametrize("option", some(["--help", "--version"], 2))
 def test_help_to_a_full_disk_is_one_line(shell, option):
     with FULL.open("wb") as full:
         result = shell(option, stdout=full)
@@ -303,6 +303,7 @@ def test_a_closed_stdin_is_one_line(command, leftovers):
     assert leftovers() == []
 
 
+@whole
 def test_a_terminal_without_the_letters_still_gets_its_table(command, votes):
     """A pseudo-terminal that says it knows ASCII only."""
     leader, follower = os.openpty()

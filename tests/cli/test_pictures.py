@@ -36,7 +36,7 @@ def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
     assert drawn(folder, "a.svg").startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("words", [[], ["--mechanism", "stability"]], ids=str)
+@pytest.mark.parametrize("words", some([[], ["--mechanism", "stability"]], 2), ids=str)
 def test_aggregate_with_a_picture(pate, votes, folder, words):
     pytest.importorskip("matplotlib")
     run = pate("aggregate", votes, *words, "-o", "l.csv", "--plot", "a.png", "--seed", 1)

@@ -515,10 +515,10 @@ while time.monotonic() < until and len(list(pathlib.Path().glob("ready.?"))) < {
 """
 
 
-RACES = list(product([2, 3], ["of the votes", "beside the ledger", "s.json"]))
+RACES = list(product(["of the votes", "beside the ledger", "s.json"], [2, 3]))
 
 
-@pytest.mark.parametrize(("together", "how"), some(RACES, 4))
+@pytest.mark.parametrize(("how", "together"), some(RACES, 4))
 def test_releases_at_once_draw_once(kept, patched, folder, record, forget, how, together):
     kept("a.json")
     if how == "beside the ledger":

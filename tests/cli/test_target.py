@@ -279,7 +279,8 @@ def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
 def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
     """The cron job: it runs where it is put, and the account lies beside the votes."""
     heads(refuse=False)
-    words = ("aggregate", votes, "--target-epsilon", 0.5, *BARE[2:], "--budget", 0.6)
+    given = (*BARE[2:], "--max-queries", 9)
+    words = ("aggregate", votes, "--target-epsilon", 0.5, *given, "--budget", 0.6)
     for name, expected in (("monday", 0), ("tuesday", 5)):
         (folder / name).mkdir()
         monkeypatch.chdir(folder / name)
@@ -389,13 +390,13 @@ def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     assert len(asked) == 1
 
 
-def test_cost_tells_how_a_target_would_fare(pate, votes, screen):
-    found = json.loads(pate("cost", votes, "--target-epsilon", 1.5, *BARE).stdout)["target"]
+def test_cost_tells_how_a_target_would_fare(pate, two_classes, screen):
+    found = json.loads(pate("cost", two_classes, "--target-epsilon", 1.5, *BARE).stdout)["target"]
     assert (found["epsilon"], found["queries"], found["looked_at"]) == (1.5, 60, 60)
     least = found["smallest_epsilon"]
     assert list(least) == ["0.9", "0.977", "0.999"]
     assert least["0.9"] <= least["0.977"] <= least["0.999"]
-    again = screen("cost", votes, "--target-epsilon", least["0.977"], *BARE)
+    again = screen("cost", two_classes, "--target-epsilon", least["0.977"], *BARE)
     chance = re.search(r"60 queries pass with probability ([\d.]+)", again)
     assert float(chance[1]) >= 0.977
     assert "all 60 of the first 60 queries would pass" in again
@@ -412,8 +413,8 @@ def test_smooth_sensitivity_shows_the_cost_by_distance(pate, votes):
     assert paper["cost_by_distance"] == []
 
 
-def test_tune_finds_settings_for_a_target(pate, heads, votes):
-    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
+def test_tune_finds_settings_for_a_target(pate, heads, two_classes):
+    synthetic = "teachers=40,classes=2,queries=60,agreement=0.8"
     grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
     words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
     words += ("--bound", "two-tail")
@@ -425,7 +426,7 @@ def test_tune_finds_settings_for_a_target(pate, heads, votes):
     assert "--target-epsilon 2 --refusal-epsilon 1" in found["command"]
     heads(refuse=False)
     line = found["command"].split()[1:]
-    line[line.index("VOTES")] = str(votes)
+    line[line.index("VOTES")] = str(two_classes)
     assert pate(*line).exit_code == 0
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import stat
+from itertools import product
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from pate_cli.cli.tables import print_cost
 from pate_cli.core.words import MechanismName
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
+from slices import some
 
 
 @pytest.fixture
@@ -35,10 +37,14 @@ def student(folder, counts):
 
 
 MECHANISMS = [[], ["--mechanism", "gnmax"], ["--mechanism", "lnmax"]]
+ANALYSES = ["tight", "paper"]
 
 
-@pytest.mark.parametrize("analysis", ["tight", "paper"])
-@pytest.mark.parametrize("words", MECHANISMS, ids=lambda words: words[-1] if words else "confident")
+@pytest.mark.parametrize(
+    ("words", "analysis"),
+    some(product(MECHANISMS, ANALYSES), 5),
+    ids=lambda given: given if isinstance(given, str) else given[-1] if given else "confident",
+)
 def test_every_order_and_step_is_there_and_adds_up(priced, words, analysis):
     found = priced(*words, "--analysis", analysis)
     assert found["releasable"] is False
@@ -194,8 +200,9 @@ def read(path):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("analysis", ["tight", "paper"])
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("suffix", "analysis"), some(product(["parquet", "csv", "jsonl"], ANALYSES), 3)
+)
 def test_a_row_per_query_adds_up_to_the_totals(priced, counts, folder, suffix, analysis):
     name = f"rows.{suffix}"
     found = priced("--per-query", name, "--analysis", analysis)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -101,11 +101,11 @@ def floors() -> str:
     return "\n".join([*lines, "```", ""])
 
 
-def worked(page: str) -> dict[str, str]:
+def worked(page: str, passing_over: Container[str] = ()) -> dict[str, str]:
     """The blocks of commands of a page, which says them, and what each leaves on a terminal.
 
     They are run in the order of the page and in one folder, which has its scripts: what is Python
-    and begins with `# NAME.py`.
+    and begins with `# NAME.py`. Blocks passed over are those that no later one needs.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
     found = {}
@@ -114,6 +114,8 @@ def worked(page: str) -> dict[str, str]:
             (folder / name).write_text(script, encoding="utf-8")
         pattern = r"<!-- ([\w-]+) -->\n```console\n(.*?)```\n<!-- /\1 -->"
         for name, block in re.findall(pattern, text, re.DOTALL):
+            if name in passing_over:
+                continue
             lines = []
             for command in re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
                 lines += [f"$ {command}", *_at_a_terminal(_shell(command), folder)]

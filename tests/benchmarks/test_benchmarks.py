@@ -22,6 +22,7 @@ from benchmarks.published_loop import confident_cost
 from benchmarks.results import FileFigures, Line, Published, Results, power
 from benchmarks.whole_process import field_mb, tree
 from readme_blocks import fill
+from slices import some
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def _columns(path):
     return np.column_stack([column.to_numpy() for column in pq.read_table(path).columns])
 
 
-@pytest.mark.parametrize(("threshold", "sigma1", "sigma2"), [(200, 150, 40), (230, 20, 15)])
+@pytest.mark.parametrize(
+    ("threshold", "sigma1", "sigma2"), some([(200, 150, 40), (230, 20, 15)], 2)
+)
 def test_the_published_loop_agrees_with_the_published_analysis(votes, threshold, sigma1, sigma2):
     words = ["cost", votes, "--analysis", "paper", "--threshold", threshold]
     words += ["--sigma1", sigma1, "--sigma2", sigma2, "--quiet"]

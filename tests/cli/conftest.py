@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
+from pate_cli.mechanisms import gnmax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 TEACHERS, CLASSES, QUERIES = 40, 4, 60
@@ -38,6 +42,35 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
+@lru_cache(maxsize=5000)
+def _known(compute: Callable[..., NDArray[Any]], given: Any, **named: Any) -> NDArray[Any]:
+    """What a pure function of numbers gives, arrays being tuples here."""
+    return compute(_array(given), **{name: _array(of) for name, of in named.items()})
+
+
+def _array(given: Any) -> Any:
+    return np.array(given, dtype=np.float64) if isinstance(given, tuple) else given
+
+
+def _tuple(given: Any) -> Any:
+    return tuple(given.tolist()) if isinstance(given, np.ndarray) else given
+
+
+def _once(compute: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+    def known(given: Any, **named: Any) -> NDArray[Any]:
+        tuples = {word: _tuple(of) for word, of in named.items()}
+        return _known(compute, _tuple(given), **tuples).copy()
+
+    return known
+
+
+@pytest.fixture(autouse=True)
+def worst_cases_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all votes cost at most, which most runs here ask of like mechanisms, is kept."""
+    for owner, name in ((ConfidentGNMax, "worst_rdp"), (gnmax, "two_class_rdp")):
+        monkeypatch.setattr(owner, name, _once(getattr(owner, name)))
+
+
 @pytest.fixture
 def counts() -> NDArray[np.int64]:
     ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=QUERIES)
@@ -49,6 +82,15 @@ def votes(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
     """An NPY file outside the folder that the program runs in."""
     path = tmp_path / "votes.npy"
     np.save(path, counts)
+    return path
+
+
+@pytest.fixture
+def two_classes(tmp_path: Path) -> Path:
+    """Votes of two classes, of which the dear bound of a target costs little."""
+    ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=2, queries=QUERIES)
+    path = tmp_path / "two.npy"
+    np.save(path, ensemble.draw(3)[0])
     return path
 
 
@@ -68,9 +110,17 @@ def many(tmp_path: Path) -> Path:
     return path
 
 
+@lru_cache
+def _built() -> Any:
+    """The commands, which would be put together from their functions for every run."""
+    return get_command(app)
+
+
 @pytest.fixture
-def pate() -> Callable[..., Result]:
+def pate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run `pate` in this process: exit_code, stdout and stderr of the result."""
+
+    monkeypatch.setattr("typer.testing._get_command", lambda _app: _built())
 
     def run(*words: object, **rest: Any) -> Result:
         return CliRunner().invoke(app, [str(word) for word in words], prog_name="pate", **rest)

@@ -79,7 +79,7 @@ def test_a_seeded_run_is_a_test(pate, votes):
     assert json.loads(result.stdout)["private"] is False
 
 
-@pytest.mark.parametrize("answer", [b"N\n", b" yes, epsilon N \n"])
+@pytest.mark.parametrize("answer", some([b" yes, epsilon N \n", b"N\n"], 2))
 def test_a_person_who_types_the_epsilon_gets_the_labels(asked, votes, leftovers, answer):
     code, out, said = asked(answer, "aggregate", votes, *DEAR)
     assert code == 0
@@ -95,7 +95,7 @@ def test_a_person_who_types_the_epsilon_gets_the_labels(asked, votes, leftovers,
 
 @pytest.mark.parametrize(
     "answer",
-    some([b"\n", b"yes\n", b"y\n", b"10\n", b"1N\n", b"yes, epsilon 1\n", b"\x04"], 3),
+    some([b"1N\n", b"\n", b"yes\n", b"y\n", b"10\n", b"yes, epsilon 1\n", b"\x04"], 7),
     ids=repr,
 )
 def test_any_other_answer_is_a_refusal(asked, votes, leftovers, answer):
@@ -114,7 +114,10 @@ def test_ctrl_c_at_the_question_leaves_nothing(asked, votes, leftovers):
 
 
 @pytest.mark.parametrize(
-    "words", [["--max-epsilon", 12], ["--max-epsilon", 5000], ["--release", "upper"], ["--dry-run"]]
+    "words",
+    some(
+        [["--max-epsilon", 5000], ["--max-epsilon", 12], ["--release", "upper"], ["--dry-run"]], 4
+    ),
 )
 def test_nobody_is_asked_what_was_said_already(asked, votes, words):
     code, _, said = asked(None, "aggregate", votes, *DEAR, *words)

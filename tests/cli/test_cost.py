@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import stat
+from itertools import product
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from pate_cli.cli.tables import print_cost
 from pate_cli.core.words import MechanismName
 from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS
+from slices import some
 
 
 @pytest.fixture
@@ -35,10 +37,14 @@ def student(folder, counts):
 
 
 MECHANISMS = [[], ["--mechanism", "gnmax"], ["--mechanism", "lnmax"]]
+ANALYSES = ["tight", "paper"]
 
 
-@pytest.mark.parametrize("analysis", ["tight", "paper"])
-@pytest.mark.parametrize("words", MECHANISMS, ids=lambda words: words[-1] if words else "confident")
+@pytest.mark.parametrize(
+    ("words", "analysis"),
+    some(product(MECHANISMS, ANALYSES), 5),
+    ids=lambda given: given if isinstance(given, str) else given[-1] if given else "confident",
+)
 def test_every_order_and_step_is_there_and_adds_up(priced, words, analysis):
     found = priced(*words, "--analysis", analysis)
     assert found["releasable"] is False
@@ -88,7 +94,7 @@ def test_with_a_prior_it_tells_where_that_agrees(priced, prior, capsys):
 
 
 def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
-    words = ["--compare", "--max-queries", 30]
+    words = ["--compare", "--max-queries", 10]
     plain, found = (
         {row["mechanism"]: row for row in json.loads(pate("cost", votes, *each).stdout)["compare"]}
         for each in (
@@ -96,7 +102,7 @@ def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
             [*words, "--mechanism", "gnmax", "--prior", prior],
         )
     )
-    # All thirty are answered by gnmax, with a prior or without.
+    # All ten are answered by gnmax, with a prior or without.
     alone = json.loads(
         pate("cost", votes, *words[1:], "--mechanism", "gnmax", "--prior", prior).stdout
     )
@@ -194,8 +200,9 @@ def read(path):
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("analysis", ["tight", "paper"])
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("suffix", "analysis"), some(product(["parquet", "csv", "jsonl"], ANALYSES), 3)
+)
 def test_a_row_per_query_adds_up_to_the_totals(priced, counts, folder, suffix, analysis):
     name = f"rows.{suffix}"
     found = priced("--per-query", name, "--analysis", analysis)
@@ -377,17 +384,18 @@ def truth(tmp_path, counts, monkeypatch):
 
 def test_accuracy(pate, votes, truth, folder, monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
-    run = pate("cost", votes, "--accuracy", "--truth", truth, "-q")
+    words = ["cost", votes, "--accuracy", "--truth", truth, "-q"]
+    run = pate(*words, "--max-queries", 30)
     assert run.exit_code == 0, run.stderr
     result = json.loads(run.stdout)
     assert result["releasable"] is False
-    assert result["queries"] == 60
+    assert result["queries"] == 30
     rows = result["accuracy"]
     assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
     # With next to no noise the label is the plurality, which is the truth here, but for ties.
     assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
-    fewer = pate("cost", votes, "--accuracy", "--truth", truth, "-q", "--max-queries", 20)
+    fewer = pate(*words, "--max-queries", 10)
     assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
 
 

@@ -177,7 +177,7 @@ def shown(done):
     return said
 
 
-@pytest.mark.parametrize("place", some(PLACES, 2), ids=lambda place: place.id)
+@pytest.mark.parametrize("place", some(PLACES, 4), ids=lambda place: place.id)
 def test_no_password_of_an_address(place, here, pate, monkeypatch):
     """Whoever names a file leaves it out, even where nobody looks at the whole message."""
     if place.flag not in AMOUNTS:
@@ -188,7 +188,7 @@ def test_no_password_of_an_address(place, here, pate, monkeypatch):
         assert "sesame" not in shown(pate(*place.line(ADDRESSES[what]))), what
 
 
-@pytest.mark.parametrize("place", some(PLACES[1:], 2), ids=lambda place: place.id)
+@pytest.mark.parametrize("place", some(PLACES[1:], 4), ids=lambda place: place.id)
 def test_no_password_of_what_is_there(place, here, pate, monkeypatch):
     """A folder may have the name of an address that has lost a slash."""
     name = f"x{SUFFIX.get(place.flag, '.npy')}"

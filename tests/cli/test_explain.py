@@ -77,10 +77,10 @@ def test_what_is_not_claimed_is_not_explained_away(pate, votes, released):
     assert "e^" not in words(found)
 
 
-def test_words_of_a_refusal(votes, monkeypatch):
+def test_words_of_a_refusal(two_classes, monkeypatch):
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
     with pytest.raises(pate_library.RefusedError) as refused:
-        pate_library.aggregate(votes, target_epsilon=1.5, max_queries=60)
+        pate_library.aggregate(two_classes, target_epsilon=1.5, max_queries=60)
     assert "60 queries were tested and none was labelled" in words(explain(refused.value.report))
 
 
@@ -286,7 +286,7 @@ def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
     is_told_of_hospitals(both)
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
     with pytest.raises(pate_library.RefusedError) as refused:
-        hospital_run("labels", "gnmax", target_epsilon=1.0, max_queries=QUERIES)
+        hospital_run("labels", "permute-and-flip", target_epsilon=1.0, max_queries=QUERIES)
     is_told_of_hospitals(refused.value.report)
 
 

@@ -14,6 +14,7 @@ import pytest
 import pate_cli
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.schema import report_schema
+from slices import some
 
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
 CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
@@ -125,7 +126,7 @@ def test_what_is_read_is_not_replaced(pate, ledger, refused):
     assert "pair.json" in refused(pate("release", ledger, *words), 2)
 
 
-@pytest.mark.parametrize("kind", ["upper", "none"])
+@pytest.mark.parametrize("kind", some(["upper", "none"], 2))
 def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger, kind):
     words = ["--external", "pair.json", "--external", "curve.json", "--report", "total.json"]
     assert pate("release", ledger, "--release", kind, *words).exit_code == 0

@@ -498,7 +498,7 @@ def clusters_voted(labels):
 
 @pytest.mark.parametrize(
     "write",
-    some([a_column_a_teacher, lists_with_nulls, long_form, a_part_a_teacher], 3),
+    some([a_column_a_teacher, lists_with_nulls, long_form, a_part_a_teacher], 4),
     ids=lambda write: write.__name__,
 )
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from slices import some
+
 
 def drawn(folder, name):
     path = folder / name
@@ -14,7 +16,7 @@ def drawn(folder, name):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
+@pytest.mark.parametrize("command", some(["smooth-sensitivity", "cost"], 2))
 def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
     pytest.importorskip("matplotlib")
     plain = pate(command, votes, "-q")
@@ -34,7 +36,7 @@ def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
     assert drawn(folder, "a.svg").startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("words", [[], ["--mechanism", "stability"]], ids=str)
+@pytest.mark.parametrize("words", some([[], ["--mechanism", "stability"]], 2), ids=str)
 def test_aggregate_with_a_picture(pate, votes, folder, words):
     pytest.importorskip("matplotlib")
     run = pate("aggregate", votes, *words, "-o", "l.csv", "--plot", "a.png", "--seed", 1)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import stat
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from pate_cli.run import passes
+from slices import some
 
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
 STEPS = ["open", "replace", "rename", "link", "unlink", "fsync", "mkdir", "chmod", "fchmod"]
@@ -121,9 +123,10 @@ def test_pages_pictures_tables_and_the_demo(run, pate, votes):
     run("demo", "demo", public=found, kept=public, early={"demo/adult.parquet.spent.json"})
 
 
-@pytest.mark.parametrize("place", ["l.csv", "l/"])
-@pytest.mark.parametrize("step", ["link", "replace", "fsync"])
-@pytest.mark.parametrize("time", [1, 3])
+KILLS = list(product([1, 3], ["link", "replace", "fsync"], ["l.csv", "l/"]))
+
+
+@pytest.mark.parametrize(("time", "step", "place"), some(KILLS, 5))
 def test_what_a_killed_run_leaves(time, step, place, patched, votes, folder):
     lines = (
         "import os, signal\n"

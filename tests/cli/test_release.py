@@ -7,6 +7,7 @@ import json
 import math
 import os
 import stat
+from itertools import product
 
 import jsonschema
 import numpy as np
@@ -19,6 +20,7 @@ from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.schema import report_schema
+from slices import some
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
 KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release", "none"]
@@ -513,8 +515,10 @@ while time.monotonic() < until and len(list(pathlib.Path().glob("ready.?"))) < {
 """
 
 
-@pytest.mark.parametrize("how", ["of the votes", "beside the ledger", "s.json"])
-@pytest.mark.parametrize("together", [2, 3])
+RACES = list(product(["of the votes", "beside the ledger", "s.json"], [2, 3]))
+
+
+@pytest.mark.parametrize(("how", "together"), some(RACES, 4))
 def test_releases_at_once_draw_once(kept, patched, folder, record, forget, how, together):
     kept("a.json")
     if how == "beside the ledger":

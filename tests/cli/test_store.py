@@ -19,6 +19,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import parquet_guard
+from slices import some
 
 CLASSES, QUERIES = 4, 60
 NOISE = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--seed", 3]
@@ -53,8 +54,9 @@ def listed(address):
         return re.findall("<Key>(.*?)</Key>", found.read().decode())
 
 
-@pytest.mark.parametrize("cap", [15, QUERIES])
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(
+    ("elsewhere", "cap"), some([(False, 15), (False, QUERIES), (True, 15), (True, QUERIES)], 3)
+)
 def test_a_store_gives_and_takes_what_a_disk_does(cap, elsewhere, store, pate, monkeypatch):
     address, client, bucket, parts = store
     monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)

@@ -122,16 +122,16 @@ def test_labels_on_a_terminal_are_all_that_is_there(screen, votes, folder):
     assert len([json.loads(line) for line in lines]) == 60
 
 
-def test_a_refusal_is_summed_up_too(pate, votes, folder, monkeypatch):
+def test_a_refusal_is_summed_up_too(pate, two_classes, folder, monkeypatch):
     monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: True)
     monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: True)
-    result = pate("aggregate", votes, "--target-epsilon", 2, "--max-queries", 60)
+    result = pate("aggregate", two_classes, "--target-epsilon", 2, "--max-queries", 60)
     assert result.exit_code == 8
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
     assert rows["epsilon"] == "1.0000 at delta 1e-05, for all votes: what the refusal costs"
     assert rows["privacy"] == str(verdict(1.0, 1e-5, "refusal"))
-    assert report_in(folder)["tested"]["passed"] is False
+    assert report_in(folder, "two.report.json")["tested"]["passed"] is False
 
 
 @pytest.mark.parametrize("width", [40, 60])

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pate_cli.cli import tables
 from pate_cli.cli.grid import TableGrid
+from slices import some, whole
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
 # As wide as results get.
@@ -201,6 +202,7 @@ def test_a_table_goes_through_a_pipe_on_request(pate, terminal, asked, words):
     assert line == "pate: give --json or --table, not both\n"
 
 
+@whole
 def test_a_reader_that_leaves_a_table_early_is_no_error(patched, votes):
     # One line at a time, so that there is something left to write when the reader is gone.
     lines = "import rich.console, time\nplain = rich.console.Console.print\n"
@@ -215,7 +217,7 @@ def test_a_reader_that_leaves_a_table_early_is_no_error(patched, votes):
 
 
 @pytest.mark.parametrize(
-    "environment", [{"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}], ids=["encoding", "dumb"]
+    "environment", some([{"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}], 2), ids=list
 )
 def test_ascii_terminals_get_ascii(command, votes, environment, folder):
     plain = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}

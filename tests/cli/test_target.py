@@ -21,6 +21,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
 from pate_cli.votes import VoteFile
+from slices import some
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
@@ -85,15 +86,22 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     assert attempts()[0]["outcome"] == "labelled"
 
 
-def test_the_bound_follows_from_the_shape_and_is_told(pate, votes, heads):
+FEW_ORDERS = [8.0, 10.0, 12.5]
+MORE_ORDERS = [4.0, 5.0, 6.0, 7.5, 9.5, 12.0, 15.25, 19.5]
+
+
+@pytest.mark.parametrize(("classes", "expected"), some([(2, MORE_ORDERS), (4, FEW_ORDERS)], 2))
+def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, classes, expected):
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
+    votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
-    orders = coin_orders(Bound.CONDITIONAL, MECHANISM, plan.orders).tolist()
+    mechanism = replace(MECHANISM, classes=classes)
+    orders = coin_orders(Bound.CONDITIONAL, mechanism, plan.orders).tolist()
     assert report["tested"]["bound"] == "conditional"
-    assert report["tested"]["orders"] == orders == [8.0, 10.0, 12.5]
+    assert report["tested"]["orders"] == orders == expected
     assert json.loads(pate(*asked, "--bound", "two-tail").stdout)["tested"]["bound"] == "two-tail"
 
 
@@ -184,10 +192,12 @@ main()
 """
 
 
-def test_a_crash_leaves_the_attempt_pending(votes, folder):
-    words = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
+def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
+    words = ("--target-epsilon", 1.5, "--max-queries", 60, "--spend", RECORD)
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, *map(str, words)], capture_output=True, check=False
+        [sys.executable, "-c", KILLED, "aggregate", two_classes, *map(str, words)],
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == -9, done.stderr
     assert attempts()[0]["outcome"] == "pending"
@@ -269,7 +279,8 @@ def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
 def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
     """The cron job: it runs where it is put, and the account lies beside the votes."""
     heads(refuse=False)
-    words = ("aggregate", votes, "--target-epsilon", 0.5, *BARE[2:], "--budget", 0.6)
+    given = (*BARE[2:], "--max-queries", 9)
+    words = ("aggregate", votes, "--target-epsilon", 0.5, *given, "--budget", 0.6)
     for name, expected in (("monday", 0), ("tuesday", 5)):
         (folder / name).mkdir()
         monkeypatch.chdir(folder / name)
@@ -285,8 +296,9 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.AUTO, available=60)
-    report = json.loads(pate("aggregate", votes, "--target-epsilon", 0.6, *SETTINGS).stdout)
+    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
+    words = ("--target-epsilon", 0.6, *SETTINGS, "--bound", "two-tail")
+    report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
 
 
@@ -307,9 +319,9 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     assert report["mechanism"]["sigma2"] == found.setting.sigma2
 
 
-def test_a_budget_and_nothing_else_is_a_target(pate, votes, heads):
+def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     heads(refuse=False)
-    words = ("aggregate", votes, "--spend", RECORD, "--force")
+    words = ("aggregate", two_classes, "--spend", RECORD, "--force")
     assert json.loads(pate(*words, "--budget", 1).stdout)["tested"]["target"] == 1.0
     report = json.loads(pate(*words, "--budget", 2.5).stdout)
     assert report["tested"]["target"] == 1.5
@@ -347,7 +359,10 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
         (["--spend", "x.json", "--ensemble", "x"], "--spend and --ensemble contradict"),
         (["--ensemble", "../x"], "--ensemble is a name"),
         (["--release", "target"], "--target-epsilon"),
-        (["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional"], "lnmax"),
+        (
+            ["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional", *ROWS[:2]],
+            "lnmax",
+        ),
     ],
 )
 def test_what_makes_no_sense(pate, votes, folder, words, message):
@@ -375,13 +390,13 @@ def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     assert len(asked) == 1
 
 
-def test_cost_tells_how_a_target_would_fare(pate, votes, screen):
-    found = json.loads(pate("cost", votes, "--target-epsilon", 1.5, *BARE).stdout)["target"]
+def test_cost_tells_how_a_target_would_fare(pate, two_classes, screen):
+    found = json.loads(pate("cost", two_classes, "--target-epsilon", 1.5, *BARE).stdout)["target"]
     assert (found["epsilon"], found["queries"], found["looked_at"]) == (1.5, 60, 60)
     least = found["smallest_epsilon"]
     assert list(least) == ["0.9", "0.977", "0.999"]
     assert least["0.9"] <= least["0.977"] <= least["0.999"]
-    again = screen("cost", votes, "--target-epsilon", least["0.977"], *BARE)
+    again = screen("cost", two_classes, "--target-epsilon", least["0.977"], *BARE)
     chance = re.search(r"60 queries pass with probability ([\d.]+)", again)
     assert float(chance[1]) >= 0.977
     assert "all 60 of the first 60 queries would pass" in again
@@ -398,20 +413,21 @@ def test_smooth_sensitivity_shows_the_cost_by_distance(pate, votes):
     assert paper["cost_by_distance"] == []
 
 
-def test_tune_finds_settings_for_a_target(pate, heads, votes):
-    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
+def test_tune_finds_settings_for_a_target(pate, heads, two_classes):
+    synthetic = "teachers=40,classes=2,queries=60,agreement=0.8"
     grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
     words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
-    words += ("--bound", "two-tail")
+    words += ("--bound", "conditional")
     found = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)
     winner = found["winner"]
     assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)
     assert 0.5 < winner["pass_probability"] <= 1.0
     assert winner["refusal_epsilon"] == 1.0
     assert "--target-epsilon 2 --refusal-epsilon 1" in found["command"]
+    assert "--bound conditional" in found["command"]
     heads(refuse=False)
     line = found["command"].split()[1:]
-    line[line.index("VOTES")] = str(votes)
+    line[line.index("VOTES")] = str(two_classes)
     assert pate(*line).exit_code == 0
 
 

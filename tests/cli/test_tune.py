@@ -15,6 +15,7 @@ from pate_cli.cli.tables import print_rule, print_tuned
 from pate_cli.cli.terminal import Stopped
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.tuning import Search
+from slices import whole
 
 GRID = ("--threshold", "26,36", "--sigma1", "24", "--sigma2", "8,12")
 SHAPE = ("--teachers", 40, "--classes", 4, "--queries", 60)
@@ -89,6 +90,7 @@ def test_the_winners_command_releases_with_the_parameters_found(pate, votes):
     assert 0.0 < winner["cost_shares"]["selecting"] < 1.0
 
 
+@whole
 def test_a_target_is_tuned_with_the_bound_of_its_test(pate, folder):
     ensemble = SyntheticEnsemble(teachers=40, classes=2, queries=60, agreement=0.95)
     votes = folder / "two.npy"
@@ -197,7 +199,11 @@ def test_a_prior_is_weighed_and_its_command_runs(pate, votes, prior, capsys, mon
     assert "the prior buys nothing here" in capsys.readouterr().out
 
 
-def test_a_target_is_tuned_with_a_prior(pate, votes, prior):
+def test_a_target_is_tuned_with_a_prior(pate, two_classes, tmp_path):
+    votes, prior = two_classes, tmp_path / "guesses.npy"
+    guesses = np.load(votes).argmax(axis=1)
+    guesses[::10] = 1 - guesses[::10]
+    np.save(prior, guesses)
     one = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8, "--bound", "two-tail")
     words = ["--prior", prior, "--prior-weight", "8", "--answers", 5, "--release", "target"]
     result = pate("tune", votes, *words, *one, "--min-agreement", 0.5)

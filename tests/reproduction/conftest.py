@@ -41,6 +41,15 @@ def run(capsys):
 
 
 @pytest.fixture
+def no_search(monkeypatch):
+    """No smallest target is searched for, which takes longer than all the rest of a table."""
+    monkeypatch.setattr(
+        "pate_cli.reproduction.offered.smallest_target",
+        lambda _chances, _plan, _likely, *, always: always,
+    )
+
+
+@pytest.fixture
 def save():
     def write(folder, name, array):
         folder.mkdir(exist_ok=True)

@@ -65,6 +65,7 @@ def test_rows_that_do_not_run_are_done_all_the_same(tmp_path, draw, save):
 
 
 @pytest.mark.parametrize("target", [["table1"], ["table2", "--quick"]], ids=lambda words: words[0])
+@pytest.mark.usefixtures("no_search")
 def test_a_terminal_sees_the_rows_and_the_end(target, tmp_path, draw, save, run, monkeypatch):
     save(tmp_path, "small_[1].npy", draw(teachers=20, classes=3, queries=60))
     words = [*target, "--samples", tmp_path]

@@ -107,7 +107,7 @@ def stand_ins(tmp_path, draw, save):
     return folder
 
 
-def test_other_files_are_used_and_flagged(stand_ins, run):
+def test_other_files_are_used_and_flagged(stand_ins, run, no_search):
     code, out, _ = run("table2", "--quick", "--votes", stand_ins, "--json")
     assert code == 0
     found = rows(out)
@@ -172,7 +172,7 @@ def test_bad_student_predictions_are_refused(stand_ins, save, run, spoil, reason
     assert reason in row["reason"]
 
 
-def test_printed_figures_that_do_not_add_up_are_named(tmp_path, draw, save, run):
+def test_printed_figures_that_do_not_add_up_are_named(tmp_path, draw, save, run, no_search):
     """4.96 and Theorem 23 at β = .0533, σ = 4.88, order 7.5 are 5.50; Table 2 prints 5.45."""
     save(tmp_path, "svhn_250_teachers.npy", draw(teachers=250, classes=10, queries=100))
     _, out, _ = run("table2", "--quick", "--votes", tmp_path)
@@ -198,7 +198,7 @@ def test_no_row_at_all_is_exit_3(tmp_path, run, table):
     assert {row["status"] for row in rows(out).values()} <= {"votes absent", "scale not published"}
 
 
-def test_an_unreadable_file_is_exit_3_though_others_ran(stand_ins, run):
+def test_an_unreadable_file_is_exit_3_though_others_ran(stand_ins, run, no_search):
     (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
     code, out, _ = run("table2", "--quick", "--votes", stand_ins, "--json")
     assert code == 3
@@ -261,7 +261,7 @@ def test_samples_as_csv_and_as_latex(samples, run):
     assert run("table1", "--samples", samples, "--tex")[:2] == (code, out)
 
 
-def test_notes_are_in_the_words_of_the_command_line(samples, run):
+def test_notes_are_in_the_words_of_the_command_line(samples, run, no_search):
     pq.write_table(pa.table({"teacher_0": ["yes"], "teacher_1": ["no"]}), samples / "words.parquet")
     _, out, _ = run("table2", "--quick", "--samples", samples)
     assert "if they are votes, give --label-names\n" in out
@@ -291,7 +291,7 @@ def test_what_does_not_open_as_votes_is_passed_over_with_a_note(samples, run):
     assert "holds no vote file (.parquet or .npy); give --votes DIR; torn.npy: passed over" in err
 
 
-def test_samples_in_table_2(samples, run):
+def test_samples_in_table_2(samples, run, no_search):
     code, out, _ = run("table2", "--quick", "--samples", samples)
     assert "printed" not in [cell for text in out.splitlines() for cell in text.split()[:2]]
     assert "no published figures to compare" in out
@@ -348,8 +348,9 @@ def test_rich_on_a_terminal(samples, monkeypatch, run):
     assert "Confident-GNMax" in out
 
 
-def test_a_stream_without_unicode_and_a_reader_that_leaves(samples):
-    (samples / "b.npy").unlink()
+def test_a_stream_without_unicode_and_a_reader_that_leaves(samples, draw, save):
+    (samples / "a.parquet").unlink()
+    save(samples, "b.npy", draw(teachers=20, classes=2, queries=20))
     command = [sys.executable, "-m", "pate_cli.reproduction"]
     command += ["table2", "--quick", "--samples", str(samples)]
     plain = os.environ | {"PYTHONIOENCODING": "ascii"}

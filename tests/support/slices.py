@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 EVERY = bool(os.environ.get("PATE_EVERY"))
+whole = pytest.mark.skipif(not EVERY, reason="make test-all")
 
 
 def some(cases, nth):
@@ -18,3 +21,8 @@ def chosen(cases, names):
     missing = set(names) - set(cases)
     assert not missing, missing
     return list(cases) if EVERY else [name for name in cases if name in names]
+
+
+def tries(most):
+    """So many examples of a property at most: a third, all where all are wanted."""
+    return most if EVERY else -(-most // 3)

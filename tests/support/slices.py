@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 EVERY = bool(os.environ.get("PATE_EVERY"))
+whole = pytest.mark.skipif(not EVERY, reason="make test-all")
 
 
 def some(cases, nth):

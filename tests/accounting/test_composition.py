@@ -19,6 +19,7 @@ from pate_cli.accounting.composition import (
     smallest_delta,
 )
 from pate_cli.core.errors import ParameterError, UnreachableError
+from slices import tries
 
 
 def advanced_epsilon(k, *, epsilon, slack):
@@ -144,7 +145,7 @@ DELTAS = st.one_of(st.just(0.0), st.floats(1e-12, 1e-8))
 TOTALS = st.floats(1e-4, 0.5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(STEPS, EPSILONS, DELTAS, TOTALS)
 def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
     best = best_composition(k, epsilon=epsilon, delta=delta, total_delta=total)
@@ -158,7 +159,7 @@ def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
     assert all(0.0 <= best.epsilon <= rival * (1.0 + 1e-9) for rival in rivals)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(STEPS, EPSILONS, DELTAS, TOTALS, st.floats(1.01, 1.9))
 def test_more_of_anything_costs_more(k, epsilon, delta, total, factor):
     def cost(k=k, epsilon=epsilon, delta=delta, total=total):

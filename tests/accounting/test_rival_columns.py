@@ -14,6 +14,7 @@ from pate_cli.accounting.score_grid import COARSE, FINE
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
+from slices import some
 
 EVERY = np.arange(DISTANCES)
 # (τ, m, σ): near ties and clear votes, little noise and much, scores that are clamped from below.
@@ -28,7 +29,7 @@ SHAPES = [
     (12, 3, 50.0),
     (40, 200, 3.0),
 ]
-shapes = pytest.mark.parametrize("shape", SHAPES, ids="{0[0]}x{0[1]}-{0[2]:g}".format)
+shapes = pytest.mark.parametrize("shape", some(SHAPES, 2), ids="{0[0]}x{0[1]}-{0[2]:g}".format)
 
 
 def histograms(random, teachers, classes):

@@ -22,6 +22,7 @@ from pate_cli.run.accounts import TightAccount
 from pate_cli.run.labelling import Drawing
 from pate_cli.votes.beside.student import StudentPredictions
 from runs import aggregated, cut
+from slices import tries
 
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
@@ -96,7 +97,7 @@ def test_the_data_independent_check_is_a_supremum_over_all_real_scores(sigma1, o
 
 
 @pytest.mark.parametrize("k", [1, 2])
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(
     counts=st.lists(st.integers(0, 6), min_size=3, max_size=3).filter(lambda n: 0 < sum(n) <= 12),
     shares=st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda p: sum(p) > 1e-3),

@@ -21,3 +21,8 @@ def chosen(cases, names):
     missing = set(names) - set(cases)
     assert not missing, missing
     return list(cases) if EVERY else [name for name in cases if name in names]
+
+
+def tries(most):
+    """So many examples of a property at most: a third, all where all are wanted."""
+    return most if EVERY else -(-most // 3)

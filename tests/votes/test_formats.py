@@ -26,6 +26,7 @@ from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import delimited, json_documents, json_lines
 from refusals import refusal as refused
+from slices import tries
 
 PACKERS = {
     "": lambda data: data,
@@ -170,7 +171,7 @@ def test_copies_of_killed_runs_are_swept(tmp_path, monkeypatch):
     block=st.sampled_from([1 << 6, 1 << 12]),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_types_are_those_of_all_values(cells, block, tmp_path, monkeypatch):
     """Where the odd value stands makes no difference, nor where a block ends."""

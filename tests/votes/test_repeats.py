@@ -17,6 +17,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes, repeats
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources import table_matrix
+from slices import tries
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 60)
 texts = st.text(max_size=3) | st.sampled_from(["a", "b", "", "é", "a\0"])
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     ids=st.lists(numbers, min_size=1, max_size=60) | st.lists(texts, min_size=1, max_size=60),
     unique=st.booleans(),

@@ -156,7 +156,9 @@ def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
     assert dense[-1] == pytest.approx(ceiling)  # 25 votes span any of these lattices
 
 
-@pytest.mark.parametrize(("rows", "size", "rows_per_block"), some([(9, 300_000, 2), (4, 1_200_000, 1)], 2))
+@pytest.mark.parametrize(
+    ("rows", "size", "rows_per_block"), some([(9, 300_000, 2), (4, 1_200_000, 1)], 2)
+)
 def test_a_lattice_too_large_for_one_piece_is_cut_without_a_trace(rows, size, rows_per_block):
     """More than a million cells: the same blocks as from all rows at once."""
     random = np.random.default_rng(rows)

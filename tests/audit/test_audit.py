@@ -138,7 +138,7 @@ MORE = ["release: the worst pair at a tiny delta"]
 MORE += [case.name for case in SESSIONS if type(case) is not GameCase]
 
 
-@pytest.mark.parametrize("name", some([*FIRST.values(), *MORE], 2))
+@pytest.mark.parametrize("name", some([*FIRST.values(), *MORE], 3))
 def test_claims_hold_on_a_slice(name):
     found = CASES[name].find(quick(CASES[name]))
     assert 0.0 <= found.proven <= found.epsilon

@@ -57,7 +57,7 @@ def conversion(order, delta=DELTA):
     return float(conversion_cost(np.array([order]), delta=delta)[0])
 
 
-@pytest.mark.parametrize(("teachers", "parameters"), some(CONFIDENT, 2))
+@pytest.mark.parametrize(("teachers", "parameters"), some(CONFIDENT, 4))
 def test_no_plan_gets_more_out_of_confident_than_its_rule_says(teachers, parameters):
     session = opened("confident", teachers, parameters)
     rule, game = session.rule, game_of(session, "confident", teachers, parameters)

@@ -83,7 +83,7 @@ def test_two_classes_cost_less_than_the_general_bound():
             (100, LNMax(250, 10, laplace_scale=20.0, teachers_per_record=2), "gaussian-dp"),
             (1, LNMax(250, 10, laplace_scale=20.0, teachers_per_record=2), "pure-dp"),
         ],
-        2,
+        3,
     ),
 )
 def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechanism, method):

@@ -123,7 +123,7 @@ def guessed(*case):
 
 
 def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
-    cases = list(itertools.product(names, classes, weights, k))
+    cases = some(itertools.product(names, classes, weights, k), 5 if len(k) > 1 else 1)
     return pytest.mark.parametrize(
         "nodes",
         [guessed(*case) for case in cases],

@@ -171,7 +171,9 @@ def test_copies_of_killed_runs_are_swept(tmp_path, monkeypatch):
     block=st.sampled_from([1 << 6, 1 << 12]),
 )
 @settings(
-    max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=tries(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_types_are_those_of_all_values(cells, block, tmp_path, monkeypatch):
     """Where the odd value stands makes no difference, nor where a block ends."""

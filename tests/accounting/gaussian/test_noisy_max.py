@@ -67,15 +67,18 @@ def test_printed_figures(head, z):
 
 @pytest.mark.parametrize(
     ("counts", "sigma"),
-    some([
-        ((60, 0, 0, 0, 0), 2.0),  # gaps of 30 σ
-        ((100, 0, 0, 0, 0), 2.0),  # of 50 σ
-        ((120, 0, 0), 2.0),  # of 60 σ: below the usual floor
-        ((90, 10, 5, 0), 1.5),  # several wide gaps
-        ((46, 45, 0), 0.9),
-        ((3, 2, 2, 1), 0.1),
-        ((7, 6, 5, 5, 5, 1), 3.0),
-    ], 2),
+    some(
+        [
+            ((60, 0, 0, 0, 0), 2.0),  # gaps of 30 σ
+            ((100, 0, 0, 0, 0), 2.0),  # of 50 σ
+            ((120, 0, 0), 2.0),  # of 60 σ: below the usual floor
+            ((90, 10, 5, 0), 1.5),  # several wide gaps
+            ((46, 45, 0), 0.9),
+            ((3, 2, 2, 1), 0.1),
+            ((7, 6, 5, 5, 5, 1), 3.0),
+        ],
+        2,
+    ),
 )
 def test_wide_gaps_against_multiple_precision(counts, sigma):
     found = one(counts, sigma, floor=-60.0)
@@ -138,15 +141,18 @@ def score_of_many(counts, classes, sigma):
 
 @pytest.mark.parametrize(
     ("counts", "classes", "sigma"),
-    some([
-        ((250,), 1 << 24, 40.0),
-        ((250,), 200_000, 70.0),
-        ((125, 125), 1_000_000, 100.0),
-        ((100, 60, 40, 30, 10, 5, 5), 20_000, 40.0),
-        ((30, *[1] * 220), 1 << 24, 300.0),
-        ((40, *[39] * 5, 2), 11_000, 9.0),
-        ((1,) * 50_000, 1_000_000, 2.0),
-    ], 2),
+    some(
+        [
+            ((250,), 1 << 24, 40.0),
+            ((250,), 200_000, 70.0),
+            ((125, 125), 1_000_000, 100.0),
+            ((100, 60, 40, 30, 10, 5, 5), 20_000, 40.0),
+            ((30, *[1] * 220), 1 << 24, 300.0),
+            ((40, *[39] * 5, 2), 11_000, 9.0),
+            ((1,) * 50_000, 1_000_000, 2.0),
+        ],
+        2,
+    ),
 )
 def test_many_classes_without_votes_against_multiple_precision(counts, classes, sigma):
     votes = SparseCounts(np.arange(len(counts))[None], np.array([counts]), classes)

@@ -56,7 +56,9 @@ def test_the_cost_of_a_coin_has_its_peak_away_from_a_tie():
     assert cost[-1] == pytest.approx(exact[peak], rel=1e-6)
 
 
-@pytest.mark.parametrize("sigma", some([0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 40.0, 200.0], 3))
+@pytest.mark.parametrize(
+    "sigma", some([0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 40.0, 200.0], 3)
+)
 def test_the_envelope_is_the_running_supremum(sigma):
     # Two equal humps a vote apart with a dip between: σ = 0.5, λ = 1.1 dips by a quarter.
     z = np.linspace(-45.0, 1.0, 9201)

@@ -104,13 +104,16 @@ def test_no_real_scores_cost_more(sigma, order, moved_vote):
 
 @pytest.mark.parametrize(
     ("order", "value"),
-    some([
-        (6.0, 0.0024014366607251645),
-        (8.0, 0.003203704316635309),
-        (10.0, 0.0040075519069850745),
-        (11.0, 0.0044102084569174775),
-        (14.0, 0.005621709540331351),
-    ], 2),
+    some(
+        [
+            (6.0, 0.0024014366607251645),
+            (8.0, 0.003203704316635309),
+            (10.0, 0.0040075519069850745),
+            (11.0, 0.0044102084569174775),
+            (14.0, 0.005621709540331351),
+        ],
+        2,
+    ),
 )
 def test_known_suprema(order, value):
     # Found by another search, 1e-6 of itself added.
@@ -136,15 +139,18 @@ def grid_supremum(sigma, order, x, y):
 
 @pytest.mark.parametrize(
     ("sigma", "order"),
-    some([
-        (0.5, 1.05),
-        (0.5, 8.0),
-        (1.0, 2.0),
-        (3.0, 30.0),
-        (40.0, 200.0),
-        (300.0, 14.0),
-        (2000.0, 1.05),
-    ], 2),
+    some(
+        [
+            (0.5, 1.05),
+            (0.5, 8.0),
+            (1.0, 2.0),
+            (3.0, 30.0),
+            (40.0, 200.0),
+            (300.0, 14.0),
+            (2000.0, 1.05),
+        ],
+        2,
+    ),
 )
 def test_the_certificate_encloses_a_dense_grid(sigma, order):
     bound = w2(sigma, order)

@@ -136,7 +136,18 @@ def test_nothing_beyond_the_cells_costs_more(shift, order):
 
 @pytest.mark.parametrize(
     ("scale", "order"),
-    some([(1e4, 8.0), (500.0, 1.05), (50.0, 50.0), (20.0, 8.0), (5.0, 200.0), (1.0, 30.0), (0.3, 3.0)], 2),
+    some(
+        [
+            (1e4, 8.0),
+            (500.0, 1.05),
+            (50.0, 50.0),
+            (20.0, 8.0),
+            (5.0, 200.0),
+            (1.0, 30.0),
+            (0.3, 3.0),
+        ],
+        2,
+    ),
 )
 def test_the_certificate_encloses_a_dense_grid(scale, order):
     shift = 1.0 / scale

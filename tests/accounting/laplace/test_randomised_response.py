@@ -200,7 +200,8 @@ def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(sc
 
 
 @pytest.mark.parametrize(
-    ("scale", "order"), some([(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)], 2)
+    ("scale", "order"),
+    some([(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)], 2),
 )
 def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order):
     """Peaks lie where exponentials meet the kinks, at unit scale, however far apart those are."""

@@ -120,8 +120,8 @@ def test_first_rows_are_what_they_would_be_alone():
 @pytest.mark.parametrize("bound", list(Bound))
 @pytest.mark.parametrize("classes", [2, 4])
 def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
-    mechanism = ConfidentGNMax(18, classes, threshold=12.0, sigma1=5.0, sigma2=3.0)
-    counts = np.random.default_rng(3).multinomial(18, np.full(classes, 1 / classes), size=8)
+    mechanism = ConfidentGNMax(24, classes, threshold=16.0, sigma1=8.0, sigma2=12.0)
+    counts = np.random.default_rng(3).multinomial(24, np.full(classes, 1 / classes), size=8)
     profile = VoteProfile(states_for(bound, mechanism, highest_order=20.0))
     profile.add(mechanism, counts)
     found = profile.at(6.0)

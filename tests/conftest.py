@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -34,6 +35,12 @@ for number, handler in (
         signal.signal(number, handler)
 
 TESTS = Path(__file__).resolve().parent
+
+
+def pytest_collection_finish():
+    """What thousands of tests are made of is never garbage, and would be looked through for it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -24,6 +24,7 @@ from pate_cli.run.accounts import TightAccount
 from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import aggregated
+from slices import EVERY, some
 
 DELTA = 1e-5
 
@@ -157,7 +158,7 @@ def _random(drawn, seed):
     return sample, grid, float(random.uniform(2.0, 7.0))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(range(4), 2))
 def test_a_data_independent_target_is_always_met(drawn, seed):
     sample, grid, target = _random(drawn, seed)
     goal = Goal(target_epsilon=target, release=ReleaseKind.NONE, min_agreement=0.0)
@@ -171,9 +172,10 @@ def test_a_data_independent_target_is_always_met(drawn, seed):
 
 
 def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
-    # A draw is above mean + 2 sd with probability 0.0228: all four are with less than 3e-7.
-    missed = 0
-    for seed in range(10, 14):
+    # A draw is above mean + 2 sd with probability 0.0228: both are with less than 6e-4, all four
+    # with less than 3e-7.
+    missed, seeds = 0, range(10, 14 if EVERY else 12)
+    for seed in seeds:
         sample, grid, target = _random(drawn, seed)
         kind = ReleaseKind.UPPER if seed % 2 else ReleaseKind.UNBIASED
         winner = _winner(sample, grid, Goal(target_epsilon=target, release=kind, min_agreement=0.0))
@@ -182,7 +184,7 @@ def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
         done = _aggregate(sample, winner, seed)
         missed += done.report.epsilon > target
         _same_moments(winner, done.ledger)
-    assert missed <= 3
+    assert missed < len(seeds)
 
 
 def _same_moments(winner, ledger):

@@ -182,8 +182,8 @@ PROFILES = [
 
 @pytest.mark.parametrize(
     ("bound", "case"),
-    some([(bound, case) for bound, *case in PROFILES], 3),
-    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 3),
+    some([(bound, case) for bound, *case in PROFILES], 7),
+    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 7),
 )
 def test_profiles_have_both_properties(bound, case):
     nodes = guessed(*case)

@@ -147,7 +147,7 @@ def same_run(one, other):
 @pytest.mark.parametrize(
     ("key", "name", "cap"), [("key", "parts", 11), ("seed", "whole.parquet", ROWS)]
 )
-@by_name(MECHANISMS)
+@by_name(some(MECHANISMS, 2))
 def test_workers_and_ranges_change_no_bit_of_a_run(
     mechanism, key, name, cap, folder, small, engines
 ):

@@ -24,7 +24,7 @@ from pate_cli.run.accounts import TightAccount
 from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import aggregated
-from slices import EVERY, some
+from slices import EVERY, some, whole
 
 DELTA = 1e-5
 
@@ -116,6 +116,7 @@ def test_rows_and_caps_are_those_of_brute_force(drawn):
     assert winner.expected.answers >= 0.98 * best
 
 
+@whole
 def test_a_climb_ends_where_pricing_every_setting_does(drawn):
     goal = Goal(answers=20.0, min_agreement=0.8)
     # Of 36 settings a search prices a part; as two grids of 18 they are priced whole.
@@ -356,18 +357,19 @@ def _prospect(sample, winner, bound):
 
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
 def test_a_target_is_searched_with_the_bound_of_the_run(drawn, bound):
-    sample, grid = drawn(4, classes=2), Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
+    sample = drawn(4, classes=2, queries=50)
+    grid = Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
 
     def winner(**goal):
         wanted = Goal(release=ReleaseKind.TARGET, bound=bound, min_agreement=0.8, **goal)
         return _winner(sample, grid, wanted)
 
-    cheapest = winner(answers=25.0)
+    cheapest = winner(answers=15.0)
     assert (cheapest.exact, cheapest.bound) == (True, bound)
     fared = _prospect(sample, cheapest, bound)
     assert fared.smallest_epsilon[LIKELY] <= cheapest.epsilon * 1.002
     assert fared.pass_probability >= LIKELY
-    assert cheapest.expected.answers >= 25.0
+    assert cheapest.expected.answers >= 15.0
     most = winner(target_epsilon=2.0)
     assert most.epsilon == 2.0
     fared = _prospect(sample, most, bound)

@@ -17,7 +17,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes, repeats
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources import table_matrix
-from slices import tries
+from slices import some, tries
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def votes(ids):
     return {"query_id": ids, "class_0": [1] * len(ids), "class_1": [2] * len(ids)}
 
 
-@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("text", some([False, True], 2))
 @pytest.mark.usefixtures("small")
 def test_repeats_far_apart_and_over_parts(text, parquet, refusal, made, tmp_path):
     ids = np.random.default_rng(1).permutation(3000).tolist()

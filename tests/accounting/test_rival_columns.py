@@ -108,7 +108,7 @@ def faults(table, cells, costs):
 
 
 @shapes
-@pytest.mark.parametrize(("order", "resolution"), [(1.5, COARSE), (9.0, FINE)])
+@pytest.mark.parametrize(("order", "resolution"), some([(1.5, COARSE), (9.0, FINE)], 3))
 def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, resolution):
     """(P2) at all 64 distances, for cells of a deeper grid as well."""
     mechanism = of_shape(shape)

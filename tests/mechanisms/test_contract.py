@@ -504,7 +504,7 @@ def has_states(mechanism, counts):
 
 
 @each(ScoredMechanism)
-@pytest.mark.parametrize("cap", [ROWS, 9])
+@pytest.mark.parametrize("cap", some([9, ROWS], 2))
 def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechanism, cap):
     counts, predictions = some_votes(mechanism)
     ids = np.array([f"query {place}" for place in range(ROWS)])
@@ -638,7 +638,7 @@ FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 3)
 
 
 @each(Mechanism)
-@pytest.mark.parametrize("source", ["seed", "entropy", "by votes"])
+@pytest.mark.parametrize("source", some(["seed", "entropy", "by votes"], 2))
 def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     seeds = itertools.count(41)
 

@@ -105,7 +105,7 @@ def test_partial_derivatives_are_right_and_bounded(axes):
         assert np.abs(third).max() <= 8.0
 
 
-@pytest.mark.parametrize(("shift", "order"), CASES)
+@pytest.mark.parametrize(("shift", "order"), some(CASES, 2))
 def test_nothing_beyond_the_cells_costs_more(shift, order):
     scale = 1.0 / shift
     found = worst_laplace_max_rdp(scale=scale, classes=3, orders=[order])[0]
@@ -177,7 +177,7 @@ def test_cells_cut_off_are_seen_by_the_grid(monkeypatch):
     assert renyi(before.T, after.T, 50.0).max() > bound * (1.0 + 1e-3)
 
 
-@pytest.mark.parametrize("scale", [0.05, 0.5, 3.0, 20.0, 1000.0, 1e5])
+@pytest.mark.parametrize("scale", some([0.05, 0.5, 3.0, 20.0, 1000.0, 1e5], 2))
 def test_the_peak_of_two_classes_is_enclosed(scale):
     for order in (1.05, 2.0, 8.0, 50.0):
         shift = 2.0 / scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
@@ -35,12 +34,6 @@ for number, handler in (
         signal.signal(number, handler)
 
 TESTS = Path(__file__).resolve().parent
-
-
-def pytest_collection_finish():
-    """What thousands of tests are made of is never garbage, and would be looked through for it."""
-    gc.collect()
-    gc.freeze()
 
 
 def _once(cost):

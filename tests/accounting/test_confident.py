@@ -33,7 +33,7 @@ def rho(v, argmax_rdp, **where):
 def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
     rng = np.random.default_rng(3)
     tightest = 0.0
-    for counts, sigma2, order in some(small_cases[::2], 3):
+    for counts, sigma2, order in some(small_cases[::2], 5):
         threshold = float(rng.uniform(-1.0, counts.sum() + 2.0))
         sigma1 = float(np.exp(rng.uniform(np.log(0.7), np.log(40.0))))
         rows = np.vstack([counts, neighbours_of(counts)])

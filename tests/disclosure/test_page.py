@@ -154,7 +154,7 @@ def test_a_page_stands_by_itself(kind):
         assert word not in content.lower()
 
 
-@pytest.mark.parametrize("kind", some([*reports.KINDS, "external"], 4))
+@pytest.mark.parametrize("kind", some([*reports.KINDS, "external"], 6))
 def test_a_page_is_in_order_for_whoever_hears_it(kind):
     page = read(made(kind))
     heads = [tag for tag, _ in page.tags if tag in ("h1", "h2", "h3")]
@@ -193,7 +193,7 @@ def test_a_promise_is_told_in_the_words_of_explain(kind):
     assert ("Earlier runsnot tracked" in page.text) is (report.spent is None)
 
 
-@pytest.mark.parametrize("kind", [*reports.NO_PROMISE, "too low"])
+@pytest.mark.parametrize("kind", some([*reports.NO_PROMISE, "too low"], 2))
 def test_where_nothing_can_be_signed_the_page_says_so_first(kind):
     if kind == "too low":
         report = replace(made("sharp"), read_as=4, run=None, time=None, crosscheck=None)

@@ -495,11 +495,11 @@ def every_walk(name):
 SLICE = chosen(
     KINDS,
     {
-        "gnmax", "gnmax, two classes", "gnmax, three labels", "gnmax, conditional, four classes",
+        "gnmax", "gnmax, conditional, four classes",
         "gnmax, exact states", "gnmax, teachers that count three", "confident",
-        "confident, two votes a record", "confident, conditional, a prior, much noise",
+        "confident, conditional, a prior, much noise",
         "confident, exact states, a prior", "interactive", "interactive, conditional, two classes",
-        "lnmax", "lnmax, two votes a record", "permute-and-flip, two classes",
+        "lnmax", "permute-and-flip, two classes",
     },
 )  # fmt: skip
 

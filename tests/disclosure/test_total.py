@@ -178,7 +178,7 @@ def leaky(epsilon, delta, refusal, chance):
 
 
 @pytest.mark.parametrize("chance", some([0.05, 0.3, 0.6], 2))
-@pytest.mark.parametrize("epsilons", [(0.5, 0.5), (0.4, 1.0, 0.3)])
+@pytest.mark.parametrize("epsilons", some([(0.5, 0.5), (0.4, 1.0, 0.3)], 2))
 def test_realised_costs_keep_the_promise_at_every_level(chance, epsilons):
     """(F): every event within {total <= e}, of tested runs and a randomised response beside."""
     delta, flat = 1e-3, 0.3

@@ -192,7 +192,7 @@ def test_the_whole_is_private_at_the_target_for_every_pair(name, shape):
     assert sharpest > 0.85  # the test would see a coin that passes a fifth too often
 
 
-@pytest.mark.parametrize(("name", "shape"), some(CASES, 2))
+@pytest.mark.parametrize(("name", "shape"), some(CASES, 4))
 def test_profiles_of_a_run_are_profiles(name, shape):
     """(P1) and (P2), and nowhere below the exact ones."""
     rows = rows_of(name, shape)

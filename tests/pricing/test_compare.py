@@ -55,7 +55,7 @@ def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
     assert bound.epsilon <= found.data_independent <= bound.epsilon + 1.01e-4
 
 
-@pytest.mark.parametrize("mechanism", ARGMAX, ids=lambda one: one.name)
+@pytest.mark.parametrize("mechanism", some(ARGMAX, 2), ids=lambda one: one.name)
 def test_an_argmax_answers_every_row(mechanism):
     found = compared(mechanism, 12.4)
     assert (found.queries, found.expected_answers) == (13, 13.0)

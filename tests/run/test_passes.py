@@ -184,12 +184,12 @@ def test_workers_change_no_bit_of_the_chance_of_a_refusal(
     chances = []
     monkeypatch.setattr(Noise, "comes_up", lambda _self, chance: chances.append(chance))
     plan = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1)
-    few = 70
+    few = 40
     # The states of an argmax alone take less long.
     alone = GNMax(TEACHERS, CLASSES, sigma2=CONFIDENT.sigma2)
     mechanism = CONFIDENT if bound is Bound.TWO_TAIL else alone
     account = TargetAccount(mechanism, plan, bound=bound, queries=few, max_answers=few)
-    small(31)
+    small(17)
     with open_votes(folder / "whole.parquet") as file:
         for engine in (HERE, engines[-1]):
             account.test(FilePasses(file, few, engine), KEYS["key"])
@@ -220,7 +220,7 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small, e
 # ---------------------------------------------------------------- ranges
 
 
-@by_name(SCORED)
+@by_name(some(SCORED, 2))
 def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
     grid = mechanism.cost_table(5.0).grid
     look = OnCounts(TallyCells(grid))

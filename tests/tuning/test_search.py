@@ -228,7 +228,7 @@ def test_a_goal_and_its_constraints(drawn):
     assert both.expected.answers >= 10.0
 
 
-@pytest.mark.parametrize("release", [ReleaseKind.UPPER, ReleaseKind.NONE])
+@pytest.mark.parametrize("release", some([ReleaseKind.NONE, ReleaseKind.UPPER], 2))
 def test_the_front_has_nothing_beaten(drawn, grid, release):
     sample = drawn(4, queries=50)
     tuned = Search(sample, grid, Goal(min_agreement=0.5, release=release)).run()
@@ -244,7 +244,7 @@ def test_the_front_has_nothing_beaten(drawn, grid, release):
     assert tuned.floor <= 1.02 * tuned.pareto[0].epsilon
 
 
-@pytest.mark.parametrize("kind", [ReleaseKind.UPPER, ReleaseKind.NONE])
+@pytest.mark.parametrize("kind", some([ReleaseKind.NONE, ReleaseKind.UPPER], 2))
 def test_what_is_out_of_reach_names_the_floor(drawn, kind):
     sample, grid = drawn(4), Grid((32.0,), (20.0, 32.0), (7.0,))
     low = Goal(target_epsilon=0.05, release=kind, min_agreement=0.0)
@@ -355,7 +355,7 @@ def _prospect(sample, winner, bound):
     )
 
 
-@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
+@pytest.mark.parametrize("bound", some([Bound.CONDITIONAL, Bound.TWO_TAIL], 2))
 def test_a_target_is_searched_with_the_bound_of_the_run(drawn, bound):
     sample = drawn(4, classes=2, queries=50)
     grid = Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)

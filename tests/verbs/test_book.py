@@ -182,7 +182,7 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
     # Once noted, it is not touched again: some places will do.
     late = [place for place in places if place[0] == walk.NOTED]
     places = [place for place in places if place[0] != walk.NOTED][::2] + late[::5]
-    places = some(places, 3)
+    places = some(places, 5)
     assert list(survey(walk, outcome, places)) == []
 
 

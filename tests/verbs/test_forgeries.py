@@ -579,7 +579,7 @@ def without_prior(data):
     return bare
 
 
-@pytest.mark.parametrize("kind", ["prior", "prior, confident", "prior, passed"])
+@pytest.mark.parametrize("kind", some(["prior", "prior, confident", "prior, passed"], 2))
 def test_what_is_said_of_a_prior_agrees(kind):
     data = reports.made(kind)[0].to_dict()
     assert named(of(data), FAILED) == set()

@@ -116,7 +116,7 @@ def test_the_smallest_costs_of_the_real_votes(mnist_histograms):
     """Sums that another program found."""
     histograms, rows = np.unique(mnist_histograms[:640], axis=0, return_counts=True)
     sums = {0: 0.38143, 1: 0.38912, 4: 0.41364, 8: 0.44988}
-    distances = chosen(sums, {0, 1})
+    distances = chosen(sums, {0})
     found = cost(
         histograms,
         distances=distances,
@@ -203,7 +203,7 @@ class TestMutants:
             return replace(reach, **{f"{narrow}_low": own, f"{narrow}_high": own})
 
         monkeypatch.setattr(tied._Reach, "of", classmethod(still))
-        assert max(excesses(*graph)[1] for graph in GRAPHS[:5]) > 1.01
+        assert any(excesses(*graph)[1] > 1.01 for graph in GRAPHS[:5])
 
     def test_a_class_that_does_not_move(self, monkeypatch):
         monkeypatch.setattr(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from pyarrow import fs
 
-from pate_cli.mechanisms import gnmax
+from pate_cli.mechanisms import gnmax, lnmax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sample import VoteSample
 from slices import EVERY
@@ -36,23 +36,32 @@ for number, handler in (
 TESTS = Path(__file__).resolve().parent
 
 
-@pytest.fixture(scope="session", autouse=True)
-def costs_once():
-    """The slowest cost, which is pure, is computed once a process for the same arguments."""
-    compute = gnmax.two_tail_rdp
+def _once(cost):
+    """A cost of scores, which is pure, found once a process for the same arguments."""
 
     @lru_cache(maxsize=500)
-    def known(scores, shape, sigma, orders):
-        return compute(
-            np.frombuffer(scores).reshape(shape), sigma=sigma, orders=np.frombuffer(orders)
-        )
+    def known(scores, shape, orders, noise):
+        scores = np.frombuffer(scores).reshape(shape)
+        return cost(scores, orders=np.frombuffer(orders), **dict(noise))
 
-    def two_tail_rdp(scores, *, sigma, orders):
+    def found(scores, *, orders, **noise):
         scores, orders = (np.asarray(given, dtype=np.float64) for given in (scores, orders))
-        return known(scores.tobytes(), scores.shape, sigma, orders.tobytes()).copy()
+        noise = tuple(noise.items())
+        return known(scores.tobytes(), scores.shape, orders.tobytes(), noise).copy()
 
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def costs_once():
+    """Mechanisms find their slowest costs once; tests of these costs themselves call them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gnmax, "two_tail_rdp", two_tail_rdp)
+        for home, name in (
+            (gnmax, "two_tail_rdp"),
+            (gnmax, "two_class_rdp"),
+            (lnmax, "laplace_two_class_rdp"),
+        ):
+            patch.setattr(home, name, _once(getattr(home, name)))
         yield
 
 

@@ -7,6 +7,7 @@ new room is put on its floor in `support/floors.py`; an arrow that runs up fails
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 from pathlib import Path
@@ -34,9 +35,14 @@ def modules():
 MODULES = modules()
 
 
+@functools.cache
+def nodes(name):
+    return list(ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))))
+
+
 def imported(name):
     """Every module of the package that a module imports, wherever in it and whatever for."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -92,7 +98,7 @@ def test_no_two_classes_share_a_name():
     """A name says which class is meant, in a traceback and aloud: with or without an underscore."""
     homes: dict[str, list[str]] = {}
     for module in MODULES:
-        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        for node in nodes(module):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name.lstrip("_"), []).append(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
@@ -129,8 +135,8 @@ def test_what_is_public_is_written_in_one_place(public):
     """At the door; what was read back from a file was written there before."""
     calls = [
         name
-        for name, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in MODULES
+        for node in nodes(name)
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == public
     ]
     assert [name for name in calls if name != "pate_cli.disclosure.reader"] == [
@@ -173,8 +179,8 @@ def test_no_chain_over_mechanisms():
     """What a mechanism alone can know is its method: nobody asks which one it is."""
     names = {home.partition(".")[2] for home in CLASSES.values()}
     asked = []
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module in MODULES:
+        for node in nodes(module):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in (
                 "isinstance",
                 "issubclass",

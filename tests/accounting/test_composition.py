@@ -19,6 +19,7 @@ from pate_cli.accounting.composition import (
     smallest_delta,
 )
 from pate_cli.core.errors import ParameterError, UnreachableError
+from slices import some, tries
 
 
 def advanced_epsilon(k, *, epsilon, slack):
@@ -71,7 +72,9 @@ def test_optimal_is_where_brute_force_says(k, epsilon, delta, beyond):
         assert hockey_stick(p, q, found * (1.0 - 1e-6)) > total
 
 
-@pytest.mark.parametrize(("k", "epsilon"), [(7, 0.3), (40, 1.1), (401, 0.02), (1000, 0.05)])
+@pytest.mark.parametrize(
+    ("k", "epsilon"), some([(7, 0.3), (40, 1.1), (401, 0.02), (1000, 0.05)], 2)
+)
 def test_epsilon_is_where_theorem_3_3_says_in_high_precision(k, epsilon):
     """The published finite sum at ε = (k − 2i)ε0: at just that δ just that ε is enough."""
     mpmath.mp.dps = 60
@@ -116,7 +119,15 @@ def test_one_response_in_closed_form(epsilon):
 
 @pytest.mark.parametrize(
     ("k", "epsilon", "delta", "total"),
-    [(640, 0.1, 1e-9, 1e-5), (20, 1.4, 2.5e-7, 1e-5), (3000, 0.01, 0.0, 1e-10), (9, 40.0, 0, 0.2)],
+    some(
+        [
+            (640, 0.1, 1e-9, 1e-5),
+            (20, 1.4, 2.5e-7, 1e-5),
+            (3000, 0.01, 0.0, 1e-10),
+            (9, 40.0, 0, 0.2),
+        ],
+        2,
+    ),
 )
 def test_never_below_the_optimum_in_high_precision(k, epsilon, delta, total):
     mpmath.mp.dps = 50
@@ -144,7 +155,7 @@ DELTAS = st.one_of(st.just(0.0), st.floats(1e-12, 1e-8))
 TOTALS = st.floats(1e-4, 0.5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(STEPS, EPSILONS, DELTAS, TOTALS)
 def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
     best = best_composition(k, epsilon=epsilon, delta=delta, total_delta=total)
@@ -158,7 +169,7 @@ def test_best_is_below_every_other_theorem(k, epsilon, delta, total):
     assert all(0.0 <= best.epsilon <= rival * (1.0 + 1e-9) for rival in rivals)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(STEPS, EPSILONS, DELTAS, TOTALS, st.floats(1.01, 1.9))
 def test_more_of_anything_costs_more(k, epsilon, delta, total, factor):
     def cost(k=k, epsilon=epsilon, delta=delta, total=total):

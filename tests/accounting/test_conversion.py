@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from pate_cli.accounting.conversion import best_order, conversion_cost, round_up
 from pate_cli.core.errors import ParameterError
+from slices import tries
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     order=st.floats(1.001, 5000.0),
     log_delta=st.floats(-600.0, -1e-6),
@@ -73,7 +74,7 @@ def test_curves_that_are_none(rdp):
         best_order(np.array(rdp), orders=np.array([2.0, 3.0]), delta=1e-5)
 
 
-@settings(max_examples=500)
+@settings(max_examples=tries(500))
 @given(
     value=st.one_of(
         st.floats(0.0, 1e9),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess, excess_moment, renyi_divergence
+from slices import tries
 
 log_probability = st.one_of(
     st.floats(-745.0, -1e-9), st.floats(-5000.0, -700.0), st.floats(-1e-3, -1e-12)
@@ -24,7 +25,7 @@ def exact_term(log_p, log_q, lam):
         return p * (mp.exp(c * (mp.mpf(log_p) - mp.mpf(log_q))) - 1) + c * (q - p)
 
 
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @given(log_p=log_probability, log_q=log_probability, lam=order)
 @example(log_p=-814.2, log_q=-308.6, lam=1.6)
 @example(log_p=-767.5, log_q=-869.6, lam=5.26)
@@ -60,7 +61,7 @@ def test_neighbouring_coins_keep_their_digits_where_logs_lose_them():
     assert abs(float(naive) / true - 1.0) > 0.1
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(
     weights=st.lists(st.tuples(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0)), min_size=2, max_size=6),
     lam=st.floats(1.05, 40.0),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.accounting.conversion import gaussian_delta, gaussian_epsilon
+from slices import tries
 
 
 def exact_delta(mu, epsilon):
@@ -19,7 +20,7 @@ def exact_delta(mu, epsilon):
         return mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(mu=st.floats(0.01, 12.0), steps=st.floats(-1.0, 12.0))
 def test_delta_with_many_digits(mu, steps):
     epsilon = max(0.0, mu * (mu / 2.0 + steps))  # so that −ε/μ + μ/2 = −steps
@@ -28,7 +29,7 @@ def test_delta_with_many_digits(mu, steps):
     assert found == pytest.approx(float(exact_delta(mu, epsilon)), rel=1e-10, abs=1e-300)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(mu=st.floats(0.005, 20.0), log_delta=st.floats(-60.0, -0.01))
 def test_epsilon_inverts_delta_from_above(mu, log_delta):
     delta = math.exp(log_delta)

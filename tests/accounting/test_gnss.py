@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta, largest_order
 from pate_cli.core.errors import ParameterError
+from slices import tries
 
 GOLDEN = [
     (0.0329, 6.23, 14, 1.6070558409164),
@@ -63,7 +64,7 @@ def test_the_oracle_is_an_integral():
     assert float(gaussian_rdp(0.4, 1.0, 0.1, 1.2, 3.0)) == pytest.approx(true, rel=1e-12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     order=st.floats(1.05, 80.0),
     share=st.floats(0.001, 0.97),
@@ -154,7 +155,7 @@ def test_the_admissible_range_is_in_the_message():
         gnss_rdp(beta=400.0, sigma=6.0, order=2.0)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(order=st.floats(1.01, 1000.0))
 def test_the_two_ends_of_the_range_are_inverse(order):
     beta = largest_beta(order)

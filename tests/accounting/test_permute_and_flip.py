@@ -17,6 +17,7 @@ from pate_cli.accounting.permute_and_flip import (
 from pate_cli.core.arrays import DENSE_CLASSES
 from pate_cli.core.errors import ParameterError
 from refusals import refusal
+from slices import tries
 
 histograms = st.lists(st.integers(0, 400), min_size=2, max_size=12)
 
@@ -33,7 +34,7 @@ def expanded(counts, scale):
         return float(mpmath.log(lost))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(histograms, st.floats(0.05, 200.0))
 def test_the_loss_in_many_digits(counts, scale):
     exact = max(expanded(counts, scale), -690.0)
@@ -62,7 +63,7 @@ def test_rows_that_repeat_and_many_at_once_are_those_alone():
     np.testing.assert_allclose(together[[0, 1999, 3999]], alone, rtol=1e-13)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(histograms, st.floats(0.3, 60.0), st.data())
 def test_one_vote_moves_the_score_by_two_over_b_at_most(counts, scale, data):
     place = st.integers(0, len(counts) - 1)

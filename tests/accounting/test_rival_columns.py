@@ -14,6 +14,7 @@ from pate_cli.accounting.score_grid import COARSE, FINE
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
+from slices import some
 
 EVERY = np.arange(DISTANCES)
 # (τ, m, σ): near ties and clear votes, little noise and much, scores that are clamped from below.
@@ -28,7 +29,7 @@ SHAPES = [
     (12, 3, 50.0),
     (40, 200, 3.0),
 ]
-shapes = pytest.mark.parametrize("shape", SHAPES, ids="{0[0]}x{0[1]}-{0[2]:g}".format)
+shapes = pytest.mark.parametrize("shape", some(SHAPES, 2), ids="{0[0]}x{0[1]}-{0[2]:g}".format)
 
 
 def histograms(random, teachers, classes):
@@ -107,7 +108,7 @@ def faults(table, cells, costs):
 
 
 @shapes
-@pytest.mark.parametrize(("order", "resolution"), [(1.5, COARSE), (9.0, FINE)])
+@pytest.mark.parametrize(("order", "resolution"), some([(1.5, COARSE), (9.0, FINE)], 3))
 def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, resolution):
     """(P2) at all 64 distances, for cells of a deeper grid as well."""
     mechanism = of_shape(shape)

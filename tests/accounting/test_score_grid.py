@@ -16,6 +16,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
 )
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
+from slices import tries
 
 
 def grid_of(*, resolution=FINE, **shape):
@@ -41,7 +42,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(shape=shapes)
 def test_one_vote_is_a_whole_number_of_cells(shape):
     grid = grid_of(**shape)
@@ -69,7 +70,7 @@ def test_half_a_move_is_a_whole_number_of_blocks(sigma, resolution):
     assert grid.end(-3.2) == higher.first - grid.first
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(shape=shapes, data=st.data())
 def test_neighbours_are_within_a_stride_and_never_rounded_down(shape, data):
     grid = grid_of(**shape)

@@ -17,6 +17,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
 )
 from pate_cli.core.errors import ParameterError
+from slices import some, tries
 
 # Added to every LS_0 by the code, so that round-off cannot hide a difference of costs.
 TINY = 1e-15
@@ -98,7 +99,7 @@ def lattices(draw, *, single_cells=False):
 
 
 @given(lattices(single_cells=True))
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_single_cells_are_exact(lattice):
     local = naive_local(lattice)
     distances = range(lattice.rows + lattice.grid.size + 2)
@@ -109,7 +110,7 @@ def test_single_cells_are_exact(lattice):
 
 
 @given(lattices())
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_blocks_round_windows_outwards_and_no_further(lattice):
     local = naive_local(lattice)
     distances = range(lattice.rows + lattice.grid.size + 2)
@@ -122,7 +123,7 @@ def test_blocks_round_windows_outwards_and_no_further(lattice):
 
 
 @given(lattices())
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
     stride = lattice.grid.stride
     found = lattice.per_cell(range(8))
@@ -134,7 +135,7 @@ def test_a_window_lies_inside_the_next_one_of_every_neighbour(lattice):
 
 
 @given(lattices(), st.sets(st.integers(0, 25), min_size=1), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
     random = np.random.default_rng(seed)
     cells = np.unique(
@@ -155,7 +156,9 @@ def test_sparse_distances_agree_with_the_dense_curve(lattice, distances, seed):
     assert dense[-1] == pytest.approx(ceiling)  # 25 votes span any of these lattices
 
 
-@pytest.mark.parametrize(("rows", "size", "rows_per_block"), [(9, 300_000, 2), (4, 1_200_000, 1)])
+@pytest.mark.parametrize(
+    ("rows", "size", "rows_per_block"), some([(9, 300_000, 2), (4, 1_200_000, 1)], 2)
+)
 def test_a_lattice_too_large_for_one_piece_is_cut_without_a_trace(rows, size, rows_per_block):
     """More than a million cells: the same blocks as from all rows at once."""
     random = np.random.default_rng(rows)

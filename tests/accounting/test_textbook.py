@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.textbook import ORDERS, Bounded, Gaussian, Textbook, textbook
 from pate_cli.core.errors import ParameterError
+from slices import tries
 
-RARELY = settings(max_examples=50)
+RARELY = settings(max_examples=tries(50))
 SEVERAL = {
     "one": [Gaussian(1, 1.3)],
     "a run": [Gaussian(640, 150.0), Gaussian(283, 40.0 / math.sqrt(2.0))],

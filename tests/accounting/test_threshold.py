@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from divergences import exact_test
 from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
+from slices import tries
 
 CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
 
@@ -47,7 +48,7 @@ def test_printed_figures(where, step, direction, true):
     assert float(per_step(*where)[CASES[step, direction]]) == pytest.approx(true, rel=1e-11)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(
     v=st.floats(-20.0, 300.0),
     threshold=st.floats(-10.0, 300.0),

@@ -14,6 +14,7 @@ from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import gaussian_delta, gaussian_epsilon
 from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.errors import ParameterError
+from slices import tries
 
 ORDERS = 1.0 + np.geomspace(0.02, 1024.0, 60)
 NONE = np.zeros(0)
@@ -67,7 +68,7 @@ def test_beside_a_gaussian_it_is_exact(stated, mu):
     assert enumerated(found * (1.0 - 1e-6), stated, exact) > 1e-5 * (1.0 - 1e-4)
 
 
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 @given(
     stated=st.lists(st.floats(0.0, 2.0), min_size=0, max_size=6),
     rho=st.sampled_from([1e-4, 0.01, 0.2]),

@@ -828,7 +828,7 @@ def test_a_coin_compares_all_its_bits():
     assert not coin_of(1, 0, 0, 0).comes_up(-700.0)
 
 
-@pytest.mark.parametrize("chance", [0.004, 0.3, 0.85])
+@pytest.mark.parametrize("chance", some([0.004, 0.3, 0.85], 2))
 def test_a_coin_comes_up_as_often_as_it_should(chance):
     noise, tosses = fresh(), 20_000
     ups = sum(noise.comes_up(float(np.log(chance))) for _ in range(tosses))

@@ -11,6 +11,7 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.verbs.verify import OK, verify
+from slices import some
 
 DELTA = 1e-5
 GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "binary", "powerset", "rounds")
@@ -22,7 +23,7 @@ def numbers(found):
     return [number for number in given if number is not None]
 
 
-@pytest.mark.parametrize("kind", GAUSSIAN + PURE)
+@pytest.mark.parametrize("kind", some(GAUSSIAN + PURE, 2))
 def test_ours_is_never_above_the_textbook(kind):
     report, _ = reports.made(kind)
     found, ours = report.crosscheck, report.data_independent.labels_epsilon

@@ -35,6 +35,7 @@ from pate_cli.mechanisms.stability import Stability
 from pate_cli.published.account import PublishedPlan
 from refusals import refusal
 from runs import Given, charged, round_of
+from slices import some
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
@@ -114,7 +115,7 @@ def many_draws(ledger, plan, noise, draws):
     return np.array([door._drawn(ledger, plan, noise, terms) for _ in range(draws)])
 
 
-@pytest.mark.parametrize(("delta", "draws"), [(0.2, 20_000), (1e-5, 4_000)])
+@pytest.mark.parametrize(("delta", "draws"), some([(0.2, 20_000), (1e-5, 4_000)], 2))
 def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws):
     # Rounding up by up to 1e-4 must not decide: the standard deviation is a thousand times that.
     ledger, plan = make_ledger(delta=delta, rdp=3.0, level=0.01), plan_of(UPPER, delta=delta)

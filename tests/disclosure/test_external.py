@@ -20,6 +20,7 @@ from pate_cli.disclosure.external import External, read_part
 from pate_cli.disclosure.record import RunKind
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, least_delta
 from refusals import refusal
+from slices import tries
 
 REPLACE, ADD = Adjacency.REPLACE_ONE, Adjacency.ADD_OR_REMOVE_ONE
 ORDERS = np.array([1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
@@ -116,7 +117,7 @@ def test_what_states_no_cost_is_refused_in_one_line(read, slip):
     assert "other.json" in text
 
 
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),

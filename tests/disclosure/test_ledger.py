@@ -19,6 +19,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
 from runs import charged, round_of
+from slices import tries
 
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
@@ -79,7 +80,7 @@ def three_ledgers(draw):
 
 
 @given(three_ledgers())
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 def test_ledgers_are_a_commutative_monoid(ledgers):
     a, b, c = ledgers
     zero = Ledger.zero(analysis="tight", delta=1e-5, orders=ORDERS)
@@ -125,7 +126,7 @@ def test_a_shorter_curve_goes_on_at_its_ceiling():
 
 
 @given(st.integers(0, 2**31), st.integers(0, 5), st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
     draws = [Draw(beta=0.02, sigma=9.1, shift=3.0)] if seed % 2 else []
     ledger = make("a", seed=seed, distances=distances, private=private, draws=draws)
@@ -290,7 +291,7 @@ NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 def test_random_damage_is_refused_or_changes_nothing(data):
     """It would change what is said of it."""
     text = make("a", draws=[Draw(0.02, 9.1, 3.0)]).to_json()

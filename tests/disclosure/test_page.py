@@ -154,7 +154,7 @@ def test_a_page_stands_by_itself(kind):
         assert word not in content.lower()
 
 
-@pytest.mark.parametrize("kind", [*reports.KINDS, "external"])
+@pytest.mark.parametrize("kind", some([*reports.KINDS, "external"], 6))
 def test_a_page_is_in_order_for_whoever_hears_it(kind):
     page = read(made(kind))
     heads = [tag for tag, _ in page.tags if tag in ("h1", "h2", "h3")]
@@ -170,7 +170,7 @@ def test_a_page_is_in_order_for_whoever_hears_it(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [*sorted(set(reports.KINDS) - set(reports.NO_PROMISE)), "external"]
+    "kind", some([*sorted(set(reports.KINDS) - set(reports.NO_PROMISE)), "external"], 3)
 )
 def test_a_promise_is_told_in_the_words_of_explain(kind):
     report = replace(made(kind), labels=LabelFile("csv", 5310, SHA256, None))
@@ -193,7 +193,7 @@ def test_a_promise_is_told_in_the_words_of_explain(kind):
     assert ("Earlier runsnot tracked" in page.text) is (report.spent is None)
 
 
-@pytest.mark.parametrize("kind", [*reports.NO_PROMISE, "too low"])
+@pytest.mark.parametrize("kind", some([*reports.NO_PROMISE, "too low"], 2))
 def test_where_nothing_can_be_signed_the_page_says_so_first(kind):
     if kind == "too low":
         report = replace(made("sharp"), read_as=4, run=None, time=None, crosscheck=None)
@@ -294,7 +294,7 @@ def test_all_runs_beside_this_one():
     assert "2026-03-10" in page.of("text")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 500])
+@pytest.mark.parametrize("count", some([1, 2, 3, 7, 500], 2))
 @pytest.mark.parametrize("dated", [True, False])
 @pytest.mark.parametrize("budget", [None, 2.0])
 def test_any_number_of_runs(count, dated, budget):
@@ -429,7 +429,7 @@ def strange(text, kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["groups", "external", "names", "binary", "seeded"])
+@pytest.mark.parametrize("kind", some(["groups", "external", "names", "binary", "seeded"], 2))
 @given(text=st.text(alphabet="<>&\"'/=-!;{}a\x00\n\u202e\ud800é", min_size=1, max_size=60))
 @example(HOSTILE[0])
 @example(HOSTILE[1])

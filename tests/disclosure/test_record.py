@@ -28,6 +28,7 @@ from pate_cli.disclosure.total import total_of
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
+from slices import tries
 
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
@@ -85,7 +86,7 @@ def damaged(fault):
 
 
 @given(st.permutations(RECORD.runs), st.integers(0, 4))
-@settings(max_examples=20)
+@settings(max_examples=tries(20))
 def test_a_record_comes_back_from_its_file(runs, most):
     record = SpendRecord(tuple(runs[:most]))
     assert SpendRecord.from_json(record.to_json()) == record
@@ -181,7 +182,7 @@ def test_a_record_that_parses_and_is_not_as_written_is_refused(path, value):
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 def test_random_damage_is_refused_or_changes_nothing(data):
     """It would let a second draw through."""
     text = RECORD.to_json()

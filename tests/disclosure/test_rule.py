@@ -20,6 +20,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from runs import charged
+from slices import chosen, some
 
 UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
@@ -50,16 +51,19 @@ def test_the_rule_is_given_no_votes_and_always_says_the_same():
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED])
 @pytest.mark.parametrize(
     ("mechanism", "queries", "delta"),
-    [
-        (MECHANISM, 1, 1e-5),
-        (MECHANISM, 100_000, 1e-8),
-        (MECHANISM, 200, 0.3),
-        (ConfidentGNMax(1, 2, threshold=0.8, sigma1=0.6, sigma2=0.16), 10, 1e-5),
-        (ConfidentGNMax(3, 2, threshold=2.0, sigma1=1.8, sigma2=0.48), 5, 1e-5),
-        (GNMax(100, 10, sigma2=20.0), 50, 1e-6),
-        (GNMax(100, 2, sigma2=500.0), 50, 1e-6),
-        (ConfidentGNMax(2000, 50, threshold=1600.0, sigma1=1200.0, sigma2=320.0), 1000, 1e-6),
-    ],
+    some(
+        [
+            (MECHANISM, 1, 1e-5),
+            (MECHANISM, 100_000, 1e-8),
+            (MECHANISM, 200, 0.3),
+            (ConfidentGNMax(1, 2, threshold=0.8, sigma1=0.6, sigma2=0.16), 10, 1e-5),
+            (ConfidentGNMax(3, 2, threshold=2.0, sigma1=1.8, sigma2=0.48), 5, 1e-5),
+            (GNMax(100, 10, sigma2=20.0), 50, 1e-6),
+            (GNMax(100, 2, sigma2=500.0), 50, 1e-6),
+            (ConfidentGNMax(2000, 50, threshold=1600.0, sigma1=1200.0, sigma2=320.0), 1000, 1e-6),
+        ],
+        2,
+    ),
     ids=str,
 )
 def test_every_choice_is_admissible(kind, mechanism, queries, delta):
@@ -75,23 +79,26 @@ def test_every_choice_is_admissible(kind, mechanism, queries, delta):
 
 @pytest.mark.parametrize(
     "given",
-    [
-        {"order": 7.123},
-        {"beta": 0.01234},
-        {"sigma": 6.789},
-        {"order": 7.123, "beta": 0.01234},
-        {"order": 7.123, "sigma": 6.789},
-        {"beta": 0.01234, "sigma": 6.789},
-        {"order": 7.123, "beta": 0.01234, "sigma": 6.789},
-        {"order": 1.0001},
-        {"order": 5000.0},
-        {"beta": 1e-7},
-        {"beta": 1.5},
-        {"beta": 3.0},
-        {"beta": 4.5},
-        {"sigma": 1e-3},
-        {"sigma": 1e5},
-    ],
+    some(
+        [
+            {"order": 7.123},
+            {"beta": 0.01234},
+            {"sigma": 6.789},
+            {"order": 7.123, "beta": 0.01234},
+            {"order": 7.123, "sigma": 6.789},
+            {"beta": 0.01234, "sigma": 6.789},
+            {"order": 7.123, "beta": 0.01234, "sigma": 6.789},
+            {"order": 1.0001},
+            {"order": 5000.0},
+            {"beta": 1e-7},
+            {"beta": 1.5},
+            {"beta": 3.0},
+            {"beta": 4.5},
+            {"sigma": 1e-3},
+            {"sigma": 1e5},
+        ],
+        2,
+    ),
     ids=str,
 )
 @pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
@@ -195,12 +202,9 @@ RULED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "mechanism", "queries", "agreement", "spread"), RULED.values(), ids=RULED
-)
-def test_the_rule_is_not_far_from_what_only_the_votes_could_tell(
-    kind, mechanism, queries, agreement, spread
-):
+@pytest.mark.parametrize("name", chosen(RULED, {"small, unbiased", "argmax"}))
+def test_the_rule_is_not_far_from_what_only_the_votes_could_tell(name):
+    kind, mechanism, queries, agreement, spread = RULED[name]
     counts, _ = SyntheticEnsemble(
         mechanism.teachers, mechanism.classes, queries, agreement, spread
     ).draw(97)
@@ -245,9 +249,9 @@ def test_the_mnist_row_of_the_paper_soundly(mnist_histograms):
         UNBIASED,
         mechanism,
         counts,
-        [8.0, 9.0, 10.0, 11.0, 12.0],
-        sigmas=np.geomspace(4.0, 16.0, 40),
-        shares=np.geomspace(0.12, 0.4, 24),
+        some([8.0, 9.0, 10.0, 11.0, 12.0], 2),
+        sigmas=some(np.geomspace(4.0, 16.0, 40), 2),
+        shares=some(np.geomspace(0.12, 0.4, 24), 2),
     )
     value, mean, sd, order, beta, sigma = best
     assert mean <= 1.47  # found: 1.443 ± 0.138 at λ = 10

@@ -57,7 +57,7 @@ def conversion(order, delta=DELTA):
     return float(conversion_cost(np.array([order]), delta=delta)[0])
 
 
-@pytest.mark.parametrize(("teachers", "parameters"), some(CONFIDENT, 2))
+@pytest.mark.parametrize(("teachers", "parameters"), some(CONFIDENT, 4))
 def test_no_plan_gets_more_out_of_confident_than_its_rule_says(teachers, parameters):
     session = opened("confident", teachers, parameters)
     rule, game = session.rule, game_of(session, "confident", teachers, parameters)
@@ -80,7 +80,7 @@ def test_no_plan_gets_more_out_of_gnmax_than_its_rule_says(teachers, parameters)
 
 
 @pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("mechanism", ["gnmax", "confident"])
+@pytest.mark.parametrize("mechanism", some(["gnmax", "confident"], 2))
 def test_three_classes(mechanism, k):
     parameters = {"sigma2": 3.0 * k, "teachers_per_record": k}
     if mechanism == "confident":

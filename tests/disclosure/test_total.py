@@ -18,6 +18,7 @@ from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind, SpendRecord
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
+from slices import some
 
 CONFIDENT = pate.ConfidentGNMax(60, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 GNMAX = pate.GNMax(60, 3, sigma2=12.0)
@@ -176,8 +177,8 @@ def leaky(epsilon, delta, refusal, chance):
     return one, other
 
 
-@pytest.mark.parametrize("chance", [0.05, 0.3, 0.6])
-@pytest.mark.parametrize("epsilons", [(0.5, 0.5), (0.4, 1.0, 0.3)])
+@pytest.mark.parametrize("chance", some([0.05, 0.3, 0.6], 2))
+@pytest.mark.parametrize("epsilons", some([(0.5, 0.5), (0.4, 1.0, 0.3)], 2))
 def test_realised_costs_keep_the_promise_at_every_level(chance, epsilons):
     """(F): every event within {total <= e}, of tested runs and a randomised response beside."""
     delta, flat = 1e-3, 0.3

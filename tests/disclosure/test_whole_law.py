@@ -176,7 +176,7 @@ def budgets(rows):
     return [(0.35 * worst + 0.3, 0.02), (0.6 * worst + 0.5, 0.002), (0.9 * worst + 1.0, 0.02)]
 
 
-@pytest.mark.parametrize(("name", "shape"), some(CASES, 2))
+@pytest.mark.parametrize(("name", "shape"), some(CASES, 5))
 def test_the_whole_is_private_at_the_target_for_every_pair(name, shape):
     rows = rows_of(name, shape)
     sharpest = 0.0
@@ -192,7 +192,7 @@ def test_the_whole_is_private_at_the_target_for_every_pair(name, shape):
     assert sharpest > 0.85  # the test would see a coin that passes a fifth too often
 
 
-@pytest.mark.parametrize(("name", "shape"), CASES)
+@pytest.mark.parametrize(("name", "shape"), some(CASES, 4))
 def test_profiles_of_a_run_are_profiles(name, shape):
     """(P1) and (P2), and nowhere below the exact ones."""
     rows = rows_of(name, shape)
@@ -228,19 +228,15 @@ def too_often(profile, **given):
 
 @pytest.mark.parametrize("mutant", [without_refusals, not_widened, too_cheap, too_often])
 def test_a_wrong_coin_is_caught(mutant):
-    worst = 0.0
-    for name, shape in [("gnmax", "m2"), ("permute-and-flip", "m2"), ("confident", "m2")]:
-        rows = rows_of(name, shape)
-        for epsilon, delta in budgets(rows):
-            passing, refusing = chances(
-                rows.exact, epsilon=epsilon, delta=delta, eta=epsilon, coin=mutant
-            )
-            worst = max(
-                worst,
-                largest_gap(rows, passing, refusing, epsilon=epsilon) / delta,
-                refusals_apart(rows, refusing) / np.exp(epsilon),
-            )
-    assert worst > 1.1
+    def broken(rows, epsilon, delta):
+        passing, refusing = chances(
+            rows.exact, epsilon=epsilon, delta=delta, eta=epsilon, coin=mutant
+        )
+        gap = largest_gap(rows, passing, refusing, epsilon=epsilon) / delta
+        return max(gap, refusals_apart(rows, refusing) / np.exp(epsilon))
+
+    every = [rows_of(name, "m2") for name in ("gnmax", "permute-and-flip", "confident")]
+    assert any(broken(rows, *budget) > 1.1 for rows in every for budget in budgets(rows))
 
 
 def law_of_a_run(rows, *, epsilon, delta, eta):

@@ -16,6 +16,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost, estimated_epsilon
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from slices import some
 
 CONFIDENT = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 SMALL = ConfidentGNMax(20, 2, threshold=12.0, sigma1=4.0, sigma2=2.0)
@@ -53,10 +54,10 @@ def dense(spent, *, delta, draws):
     return max(float(total.min()), 0.0)
 
 
-@pytest.mark.parametrize(("name", "spent", "delta"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("case", some(CASES, 2), ids=lambda case: case[0])
 @pytest.mark.parametrize("draws", [False, True])
-def test_a_dense_search_over_orders_finds_nothing_better(name, spent, delta, draws):
-    plan = None
+def test_a_dense_search_over_orders_finds_nothing_better(case, draws):
+    (_, spent, delta), plan = case, None
     if draws:
         plan = ReleasePlan(ReleaseKind.UPPER, delta=delta, order=8.0, beta=0.02, sigma=8.0)
     found = data_independent_cost(spent, delta=delta, plan=plan)

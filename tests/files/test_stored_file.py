@@ -12,6 +12,7 @@ from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.files import destinations
 from pate_cli.files.transaction import Outputs
 from refusals import refusal
+from slices import some
 
 
 @pytest.fixture(params=["s3", "folders"])
@@ -87,7 +88,7 @@ def test_what_killed_runs_have_left_is_swept(store):
     assert "l.csv" in held()
 
 
-@pytest.mark.parametrize("fail", [ValueError("mine"), KeyboardInterrupt()])
+@pytest.mark.parametrize("fail", some([ValueError("mine"), KeyboardInterrupt()], 2))
 @pytest.mark.parametrize("force", [False, True])
 def test_nothing_is_left_of_what_fails(fail, force, store):
     address, held, put = store
@@ -130,7 +131,7 @@ def test_what_appears_during_the_run_stays(store):
     assert held() == {"l.csv": b"theirs"}
 
 
-@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("force", some([False, True], 2))
 def test_a_later_output_that_fails_takes_the_earlier_back(force, store, tmp_path, monkeypatch):
     address, held, put = store
     if force:

@@ -20,6 +20,7 @@ from pate_cli.labels import labels as labels_module
 from pate_cli.labels.forms import form_of
 from pate_cli.labels.labels import LabelFormat, Labels, LabelWriter, concatenate, write_labels
 from refusals import refusal
+from slices import tries
 
 NAMED = LabelSet(3, names=("mild", 'a "b", c', "süß"))
 PLAIN = LabelSet(3)
@@ -131,7 +132,7 @@ def test_who_said_it():
     assert table.answers == 1
 
 
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 @given(st.data())
 def test_the_same_bytes_however_the_rows_are_cut(data):
     label_set = data.draw(st.sampled_from([NAMED, PLAIN, SETS]))

@@ -416,7 +416,7 @@ def test_an_abandoned_file_never_looks_whole(label_format, end):
         with pytest.raises(ParameterError, match="was to hold 4 rows and got 3"):
             writer.close()
     del writer
-    gc.collect()
+    gc.collect(1)
     assert not file.closed
     data = file.getvalue()
     if label_format is LabelFormat.PARQUET:
@@ -438,7 +438,7 @@ def test_a_full_disk_is_told_in_the_words_of_the_system():
         with pytest.raises(OSError, match="full") as caught:
             write_labels(table_of(ROWS), Full(), label_format)
         assert caught.value.errno == errno.ENOSPC
-    gc.collect()
+    gc.collect(1)
 
 
 @pytest.mark.parametrize("label_format", list(LabelFormat))
@@ -471,7 +471,7 @@ def test_a_disk_that_fills_under_labels(tmp_path, monkeypatch, label_format):
 
     with pytest.raises(OutputError, match=text):
         write_all()
-    gc.collect()
+    gc.collect(1)
     assert not list(tmp_path.iterdir())
 
 

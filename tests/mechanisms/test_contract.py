@@ -66,6 +66,7 @@ from pate_cli.run.labelling import Drawing
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
+from slices import some
 
 ORDER = 2.2
 TEACHERS = {2: 8, 3: 6}
@@ -503,7 +504,7 @@ def has_states(mechanism, counts):
 
 
 @each(ScoredMechanism)
-@pytest.mark.parametrize("cap", [ROWS, 9])
+@pytest.mark.parametrize("cap", some([9, ROWS], 2))
 def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechanism, cap):
     counts, predictions = some_votes(mechanism)
     ids = np.array([f"query {place}" for place in range(ROWS)])
@@ -521,7 +522,8 @@ def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechani
     reference = tallies(np.arange(ROWS), [ROWS], 1)
     assert len(reference[1].cells) > 3
     shuffled = np.random.default_rng(3).permutation(ROWS)
-    for rows, sizes in itertools.product([np.arange(ROWS), shuffled, shuffled[::-1]], SPLITS):
+    ways = itertools.product([np.arange(ROWS), shuffled, shuffled[::-1]], SPLITS)
+    for rows, sizes in some(ways, 3):
         for tally, wanted in zip(tallies(rows, sizes, len(sizes)), reference, strict=True):
             same_tally(tally, wanted)
             assert tally.queries == ROWS
@@ -636,7 +638,7 @@ FALSE_ALARM = 1e-6 / (len(CASES) * 2 * 2 * 4 * 5 * 2 * 3)
 
 
 @each(Mechanism)
-@pytest.mark.parametrize("source", ["seed", "entropy", "by votes"])
+@pytest.mark.parametrize("source", some(["seed", "entropy", "by votes"], 2))
 def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     seeds = itertools.count(41)
 
@@ -646,9 +648,8 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     draws = 20_000 if source == "entropy" else 60_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
-    for counts, student in zip(
-        HISTOGRAMS[mechanism.classes], STUDENTS[mechanism.classes], strict=True
-    ):
+    every = zip(HISTOGRAMS[mechanism.classes], STUDENTS[mechanism.classes], strict=True)
+    for counts, student in some(every, 3):
         rows = np.tile(np.array(counts), (draws, 1))
         if source == "by votes":
             rows = SparseCounts.of(rows)

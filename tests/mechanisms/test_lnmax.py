@@ -83,7 +83,7 @@ def test_two_classes_cost_less_than_the_general_bound():
             (100, LNMax(250, 10, laplace_scale=20.0, teachers_per_record=2), "gaussian-dp"),
             (1, LNMax(250, 10, laplace_scale=20.0, teachers_per_record=2), "pure-dp"),
         ],
-        2,
+        3,
     ),
 )
 def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechanism, method):
@@ -108,7 +108,7 @@ def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechan
 
 
 def test_rounds_of_different_pure_mechanisms_and_of_gaussian_ones_compose():
-    one, other = LNMax(50, 3, laplace_scale=0.5), LNMax(50, 3, laplace_scale=50.0)
+    one, other = LNMax(50, 2, laplace_scale=0.5), LNMax(50, 2, laplace_scale=50.0)
     both = data_independent_cost(
         [Spending(one, 1, 1), Spending(other, 1, 1)], delta=1e-9, plan=None
     )

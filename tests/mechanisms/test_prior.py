@@ -123,7 +123,7 @@ def guessed(*case):
 
 
 def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
-    cases = list(itertools.product(names, classes, weights, k))
+    cases = some(itertools.product(names, classes, weights, k), 5 if len(k) > 1 else 1)
     return pytest.mark.parametrize(
         "nodes",
         [guessed(*case) for case in cases],
@@ -182,8 +182,8 @@ PROFILES = [
 
 @pytest.mark.parametrize(
     ("bound", "case"),
-    some([(bound, case) for bound, *case in PROFILES], 3),
-    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 3),
+    some([(bound, case) for bound, *case in PROFILES], 7),
+    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 7),
 )
 def test_profiles_have_both_properties(bound, case):
     nodes = guessed(*case)

@@ -16,6 +16,7 @@ from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
+from slices import some
 
 
 def lowest_epsilon(one, other, delta):
@@ -93,7 +94,7 @@ def audit_stability(mechanism, pair, noise, runs=120_000):
 
 
 @pytest.mark.parametrize("pair", [FLIPPED, MIDDLE, SEVERAL], ids=["flipped", "middle", "several"])
-@pytest.mark.parametrize("delta", [0.01, 0.3])
+@pytest.mark.parametrize("delta", some([0.01, 0.3], 2))
 def test_stability_keeps_its_promise(pair, delta):
     found, promised = audit_stability(
         Stability(20, 2, query_epsilon=1.0, query_delta=delta),
@@ -172,20 +173,23 @@ class Epochs:
 
 ONE_EPOCH = Epochs(1, 3.0, rows=8, above=1, last=0)
 TWO_EPOCHS = Epochs(2, 1.0, rows=2, above=1, last=-1)
+EPOCHS = {"one": ONE_EPOCH, "two": TWO_EPOCHS}
+BROKEN = {
+    "a third of the noise": (ONE_EPOCH, Quieter),
+    "no threshold noise": (ONE_EPOCH, FixedThreshold),
+    "a third of the noise, two epochs": (TWO_EPOCHS, Quieter),
+}
 
 
-@pytest.mark.parametrize("epochs", [ONE_EPOCH, TWO_EPOCHS], ids=["one", "two"])
-def test_sparse_vector_keeps_its_promise(epochs):
-    found, promised = epochs.audit(RunKey.from_seed(104).rows(0, 1))
+@pytest.mark.parametrize("name", some(EPOCHS, 2))
+def test_sparse_vector_keeps_its_promise(name):
+    found, promised = EPOCHS[name].audit(RunKey.from_seed(104).rows(0, 1))
     assert 0.2 * promised < found <= promised
 
 
-@pytest.mark.parametrize(
-    ("epochs", "noise"),
-    [(ONE_EPOCH, Quieter), (ONE_EPOCH, FixedThreshold), (TWO_EPOCHS, Quieter)],
-    ids=["a third of the noise", "no threshold noise", "a third of the noise, two epochs"],
-)
-def test_broken_sparse_vector_is_caught(epochs, noise):
+@pytest.mark.parametrize("name", some(BROKEN, 2))
+def test_broken_sparse_vector_is_caught(name):
+    epochs, noise = BROKEN[name]
     found, promised = epochs.audit(drawn(noise, 105))
     assert found > promised
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from slices import tries
 
 NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"
 
@@ -25,7 +26,7 @@ NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1
     st.floats(0.0, 50.0),
     st.integers(0, 2**40),
 )
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 def test_every_recipe_gives_histograms(
     teachers, classes, queries, agreement, spread, confusion, imbalance, seed
 ):

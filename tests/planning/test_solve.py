@@ -10,9 +10,11 @@ import pytest
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.mechanisms.amounts import Amount
+from pate_cli.planning import solve as solving
 from pate_cli.planning.ensembles import Agreement
 from pate_cli.planning.question import Question
 from pate_cli.planning.solve import POINTS, points, solve
+from slices import EVERY, some
 
 SMALL = {"classes": 3, "queries": 60, "range": Agreement(0.8, 0.8)}
 
@@ -104,7 +106,9 @@ def test_teachers_with_weights_and_a_prior():
     assert "70 teachers of 80 votes" in found.headline()
 
 
-def test_no_number_of_teachers_answers_them_all():
+def test_no_number_of_teachers_answers_them_all(monkeypatch):
+    if not EVERY:
+        monkeypatch.setitem(solving._RANGE, "teachers", (3.0, 1600.0))
     with pytest.raises(UnreachableError, match="60 answers are out of reach"):
         solve(Question(classes=3, queries=60, answers=60, epsilon=0.5))
 
@@ -128,7 +132,8 @@ def test_questions_that_are_none(given, error, line):
         Question(**{"classes": 3, **given})
 
 
-def test_points_of_a_picture(answers):
+def test_points_of_a_picture():
+    answers = solve(Question(teachers=50, epsilon=2.0, **(SMALL | {"classes": 2})))
     told = []
     found = points(answers, told.append)
     assert len(found) == len(told) == POINTS
@@ -138,7 +143,7 @@ def test_points_of_a_picture(answers):
     assert carried[-1] > 4 * carried[0]
 
 
-@pytest.mark.parametrize("teachers", [1, 3, 7, 20_000])
+@pytest.mark.parametrize("teachers", some([1, 3, 7, 20_000], 2))
 def test_any_number_of_teachers(teachers):
     found = solve(Question(classes=2, teachers=teachers, epsilon=5.0, queries=5))
     assert 1 <= found.queries <= 5

@@ -24,6 +24,7 @@ from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
 from pate_cli.run.passes import CountsPasses
 from runs import cut
+from slices import some
 
 COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)
 DELTA = 1e-5
@@ -35,7 +36,9 @@ def compared(mechanism, answers, *, size=17):
     return compare_scored(cut(COUNTS, size), mechanism, answers=answers, delta=DELTA)
 
 
-@pytest.mark.parametrize(("answers", "size"), [(0.3, 17), (5.0, 1), (20.5, 9), (39.9, 200)])
+@pytest.mark.parametrize(
+    ("answers", "size"), some([(0.3, 17), (5.0, 1), (20.5, 9), (39.9, 200)], 2)
+)
 def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
     found = compared(CONFIDENT, answers, size=size)
     chance = ndtr((COUNTS.max(axis=1) - 20.0) / 6.0)
@@ -52,7 +55,7 @@ def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
     assert bound.epsilon <= found.data_independent <= bound.epsilon + 1.01e-4
 
 
-@pytest.mark.parametrize("mechanism", ARGMAX, ids=lambda one: one.name)
+@pytest.mark.parametrize("mechanism", some(ARGMAX, 2), ids=lambda one: one.name)
 def test_an_argmax_answers_every_row(mechanism):
     found = compared(mechanism, 12.4)
     assert (found.queries, found.expected_answers) == (13, 13.0)
@@ -109,7 +112,7 @@ STABLE = {
 
 
 @pytest.mark.parametrize("name", STABLE)
-@pytest.mark.parametrize("answers", [1.0, 10.0, 50.0])
+@pytest.mark.parametrize("answers", some([1.0, 10.0, 50.0], 2))
 def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answers):
     build = STABLE[name]
     found = compare_composed(cut(COUNTS, 9), build, answers=answers, delta=0.2)

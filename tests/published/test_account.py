@@ -21,6 +21,7 @@ from pate_cli.published.account import (
 )
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
+from slices import some
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=40)
 SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=40)
@@ -50,7 +51,7 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+@pytest.mark.parametrize("mechanism", some(MECHANISMS, 2), ids=lambda one: one.name)
 def test_batches_add_up_to_the_published_sums(mechanism, order):
     whole, parts = account(mechanism, [40], order), account(mechanism, [1, 22, 17], order)
     assert (whole.queries, parts.queries) == (40, 40)

@@ -11,6 +11,7 @@ from pate_cli import published
 from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.published.gnmax import rdp_of_log_q
 from pate_cli.published.plateau import log_q_at, margin_at
+from slices import some
 
 
 def differences_never_fall(sigma, classes, order):
@@ -25,7 +26,7 @@ def differences_never_fall(sigma, classes, order):
     return bool((np.diff(growth) >= -1e-8 * growth[1:]).all())
 
 
-@pytest.mark.parametrize("sigma", [2.0, 5.0, 20.0, 40.0, 100.0, 200.0])
+@pytest.mark.parametrize("sigma", some([2.0, 5.0, 20.0, 40.0, 100.0, 200.0], 3))
 @pytest.mark.parametrize("classes", [2, 10, 150])
 def test_verdict_is_that_of_dense_differencing(sigma, classes):
     orders = [1.5, 2.0, 7.5, 14.0, 20.5, 50.0, 100.0]

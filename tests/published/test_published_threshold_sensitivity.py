@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli import published
+from slices import tries
 
 
 def cost(scores, settings_):
@@ -19,7 +20,7 @@ def cost(scores, settings_):
     )[0]
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(
     scores=st.lists(st.integers(0, 40), min_size=1, max_size=5),
     threshold=st.sampled_from([-3.0, 12.5, 20.0, 31.7, 55.0]),

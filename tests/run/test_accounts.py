@@ -22,6 +22,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.run.accounts import TargetAccount
 from pate_cli.run.passes import CountsPasses
 from refusals import refusal
+from slices import some
 
 GNMAX = GNMax(40, 2, sigma2=10.0)
 # Nearly all pass the test, which costs next to nothing.
@@ -85,7 +86,7 @@ TIES = [Ties(GNMAX, 36), Ties(CONFIDENT, 36)]
 
 
 @pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
-@pytest.mark.parametrize("bound", list(Bound))
+@pytest.mark.parametrize("bound", some(list(Bound), 2))
 def test_what_all_votes_cost_at_most_is_no_less_than_they_do(ties, bound, asked):
     """Where ties stand, the ceiling is what is charged; with half of it they would pass."""
     assert ties.apart(PLAN.epsilon) > 25.0 * PLAN.delta
@@ -97,7 +98,7 @@ def test_what_all_votes_cost_at_most_is_no_less_than_they_do(ties, bound, asked)
 
 
 @pytest.mark.parametrize("ties", TIES, ids=lambda ties: ties.mechanism.name)
-@pytest.mark.parametrize("max_answers", [None, 15])
+@pytest.mark.parametrize("max_answers", some([None, 15], 2))
 def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, max_answers, asked):
     drawn(ties.mechanism, ties.files[0], max_answers=max_answers)
     answers = ties.rows if max_answers is None else max_answers

@@ -37,6 +37,7 @@ from pate_cli.votes import VoteBatch, open_votes
 from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import aggregated, same_tally
+from slices import some
 from tasks import where
 
 ROWS, TEACHERS, CLASSES = 240, 60, 3
@@ -146,7 +147,7 @@ def same_run(one, other):
 @pytest.mark.parametrize(
     ("key", "name", "cap"), [("key", "parts", 11), ("seed", "whole.parquet", ROWS)]
 )
-@by_name(MECHANISMS)
+@by_name(some(MECHANISMS, 2))
 def test_workers_and_ranges_change_no_bit_of_a_run(
     mechanism, key, name, cap, folder, small, engines
 ):
@@ -183,12 +184,12 @@ def test_workers_change_no_bit_of_the_chance_of_a_refusal(
     chances = []
     monkeypatch.setattr(Noise, "comes_up", lambda _self, chance: chances.append(chance))
     plan = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1)
-    few = 70
+    few = 40
     # The states of an argmax alone take less long.
     alone = GNMax(TEACHERS, CLASSES, sigma2=CONFIDENT.sigma2)
     mechanism = CONFIDENT if bound is Bound.TWO_TAIL else alone
     account = TargetAccount(mechanism, plan, bound=bound, queries=few, max_answers=few)
-    small(31)
+    small(17)
     with open_votes(folder / "whole.parquet") as file:
         for engine in (HERE, engines[-1]):
             account.test(FilePasses(file, few, engine), KEYS["key"])
@@ -219,14 +220,15 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small, e
 # ---------------------------------------------------------------- ranges
 
 
-@by_name(SCORED)
+@by_name(some(SCORED, 2))
 def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
     grid = mechanism.cost_table(5.0).grid
     look = OnCounts(TallyCells(grid))
     ids = np.array([f"q{row}" for row in range(ROWS)])
     bound = mechanism.for_rows(ids, 0)
     wanted = bound.tally(COUNTS, grid)
-    for rows, batch_rows in ((1, None), (7, 3), (50, 50), (1000, 11), (1000, None)):
+    ways = ((1, None), (50, 50), (7, 3), (1000, None), (1000, 11))
+    for rows, batch_rows in some(ways, 2):
         small(rows)
         for name in ("whole.parquet", "parts"):
             with open_votes(folder / name, batch_rows=batch_rows) as file:
@@ -235,7 +237,7 @@ def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
 
 
 @pytest.mark.parametrize("rows", [1, 13, 1000])
-@pytest.mark.parametrize("queries", [1, 36, 101, ROWS])
+@pytest.mark.parametrize("queries", some([1, 36, 101, ROWS], 3))
 def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder, small):
     small(rows)
 

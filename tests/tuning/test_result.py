@@ -15,6 +15,7 @@ from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.tuning import Goal, Grid, Search, rule_of_thumb
+from slices import some
 
 KEYS = [
     "schema_version",
@@ -39,7 +40,7 @@ def _options(command):
     return votes, dict(zip(words[::2], words[1::2], strict=True))
 
 
-@pytest.mark.parametrize("release", [ReleaseKind.UNBIASED, ReleaseKind.NONE])
+@pytest.mark.parametrize("release", some([ReleaseKind.UNBIASED, ReleaseKind.NONE], 2))
 def test_a_winner_as_json_and_as_a_line(drawn, release):
     goal = Goal(answers=15.0, delta=1e-4, release=release, min_agreement=0.5)
     tuned = Search(drawn(4), Grid((24.0,), (10.0, 24.0), (6.0,)), goal).run()

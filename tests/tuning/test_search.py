@@ -24,6 +24,7 @@ from pate_cli.run.accounts import TightAccount
 from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import aggregated
+from slices import EVERY, some, whole
 
 DELTA = 1e-5
 
@@ -115,6 +116,7 @@ def test_rows_and_caps_are_those_of_brute_force(drawn):
     assert winner.expected.answers >= 0.98 * best
 
 
+@whole
 def test_a_climb_ends_where_pricing_every_setting_does(drawn):
     goal = Goal(answers=20.0, min_agreement=0.8)
     # Of 36 settings a search prices a part; as two grids of 18 they are priced whole.
@@ -157,7 +159,7 @@ def _random(drawn, seed):
     return sample, grid, float(random.uniform(2.0, 7.0))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(range(4), 2))
 def test_a_data_independent_target_is_always_met(drawn, seed):
     sample, grid, target = _random(drawn, seed)
     goal = Goal(target_epsilon=target, release=ReleaseKind.NONE, min_agreement=0.0)
@@ -171,9 +173,10 @@ def test_a_data_independent_target_is_always_met(drawn, seed):
 
 
 def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
-    # A draw is above mean + 2 sd with probability 0.0228: all four are with less than 3e-7.
-    missed = 0
-    for seed in range(10, 14):
+    # A draw is above mean + 2 sd with probability 0.0228: both are with less than 6e-4, all four
+    # with less than 3e-7.
+    missed, seeds = 0, range(10, 14 if EVERY else 12)
+    for seed in seeds:
         sample, grid, target = _random(drawn, seed)
         kind = ReleaseKind.UPPER if seed % 2 else ReleaseKind.UNBIASED
         winner = _winner(sample, grid, Goal(target_epsilon=target, release=kind, min_agreement=0.0))
@@ -182,7 +185,7 @@ def test_a_sanitized_target_is_met_as_a_run_meets_it(drawn):
         done = _aggregate(sample, winner, seed)
         missed += done.report.epsilon > target
         _same_moments(winner, done.ledger)
-    assert missed <= 3
+    assert missed < len(seeds)
 
 
 def _same_moments(winner, ledger):
@@ -225,7 +228,7 @@ def test_a_goal_and_its_constraints(drawn):
     assert both.expected.answers >= 10.0
 
 
-@pytest.mark.parametrize("release", [ReleaseKind.UPPER, ReleaseKind.NONE])
+@pytest.mark.parametrize("release", some([ReleaseKind.NONE, ReleaseKind.UPPER], 2))
 def test_the_front_has_nothing_beaten(drawn, grid, release):
     sample = drawn(4, queries=50)
     tuned = Search(sample, grid, Goal(min_agreement=0.5, release=release)).run()
@@ -241,7 +244,7 @@ def test_the_front_has_nothing_beaten(drawn, grid, release):
     assert tuned.floor <= 1.02 * tuned.pareto[0].epsilon
 
 
-@pytest.mark.parametrize("kind", [ReleaseKind.UPPER, ReleaseKind.NONE])
+@pytest.mark.parametrize("kind", some([ReleaseKind.NONE, ReleaseKind.UPPER], 2))
 def test_what_is_out_of_reach_names_the_floor(drawn, kind):
     sample, grid = drawn(4), Grid((32.0,), (20.0, 32.0), (7.0,))
     low = Goal(target_epsilon=0.05, release=kind, min_agreement=0.0)
@@ -352,20 +355,21 @@ def _prospect(sample, winner, bound):
     )
 
 
-@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
+@pytest.mark.parametrize("bound", some([Bound.CONDITIONAL, Bound.TWO_TAIL], 2))
 def test_a_target_is_searched_with_the_bound_of_the_run(drawn, bound):
-    sample, grid = drawn(4, classes=2), Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
+    sample = drawn(4, classes=2, queries=50)
+    grid = Grid((28.0, 36.0), (16.0,), (6.0,), untested=True)
 
     def winner(**goal):
         wanted = Goal(release=ReleaseKind.TARGET, bound=bound, min_agreement=0.8, **goal)
         return _winner(sample, grid, wanted)
 
-    cheapest = winner(answers=25.0)
+    cheapest = winner(answers=15.0)
     assert (cheapest.exact, cheapest.bound) == (True, bound)
     fared = _prospect(sample, cheapest, bound)
     assert fared.smallest_epsilon[LIKELY] <= cheapest.epsilon * 1.002
     assert fared.pass_probability >= LIKELY
-    assert cheapest.expected.answers >= 25.0
+    assert cheapest.expected.answers >= 15.0
     most = winner(target_epsilon=2.0)
     assert most.epsilon == 2.0
     fared = _prospect(sample, most, bound)

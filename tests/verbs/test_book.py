@@ -32,6 +32,7 @@ from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import TargetAccount
 from pate_cli.verbs.book import Book, Places
 from pate_cli.votes.beside.student import StudentPredictions
+from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -181,10 +182,11 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
     # Once noted, it is not touched again: some places will do.
     late = [place for place in places if place[0] == walk.NOTED]
     places = [place for place in places if place[0] != walk.NOTED][::2] + late[::5]
+    places = some(places, 5)
     assert list(survey(walk, outcome, places)) == []
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", some(ENDS, 2))
 def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
     tested = TargetAccount.test
 

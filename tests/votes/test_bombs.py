@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import itertools
 import json
 import zipfile
 
@@ -39,6 +40,7 @@ from pate_cli.votes.sources.arrow_guard import unpacked_sizes
 from pate_cli.votes.sources.formats import SourceFile
 from pate_cli.votes.sources.parquet_guard import chunks_of, entries_of
 from pate_cli.votes.sources.text import RowCounter
+from slices import some
 
 WIDE = (
     f"has more than {MOST_COLUMNS} columns; store the votes of a row in one list column, or in an "
@@ -486,8 +488,7 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("packed", "name"), some(itertools.product([False, True], LINES), 2))
 def test_rows_beyond_those_asked_are_not_converted(name, packed, tmp_path, monkeypatch):
     """The last one is no vote; who asks for fewer rows never comes to it."""
     monkeypatch.setattr(copies, "LONG_ENOUGH", 1 << 12)

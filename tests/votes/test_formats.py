@@ -26,6 +26,7 @@ from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import delimited, json_documents, json_lines
 from refusals import refusal as refused
+from slices import some, tries
 
 PACKERS = {
     "": lambda data: data,
@@ -84,7 +85,7 @@ SHAPES = ["wide", "ids", "teachers", "long", "lists", "labels", "categories"]
 SUFFIXES = [".csv", ".tsv", ".semicolon", ".jsonl", ".arrow", ".feather", ".stream"]
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", some(SUFFIXES, 3))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_format_gives_what_parquet_gives(shape, suffix, tables, read, tmp_path, monkeypatch):
     if suffix in (".csv", ".tsv", ".semicolon") and shape in ("lists", "labels", "categories"):
@@ -103,7 +104,9 @@ def test_every_format_gives_what_parquet_gives(shape, suffix, tables, read, tmp_
 
 
 @pytest.mark.parametrize("packing", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".feather", ".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize(
+    "suffix", some([".csv", ".jsonl", ".feather", ".parquet", ".npy", ".npz"], 3)
+)
 def test_what_is_packed_is_unpacked(packing, suffix, tables, histograms, drain, tmp_path):
     if suffix in (".npy", ".npz"):
         content = as_bytes(lambda file: (np.save, np.savez)[suffix == ".npz"](file, histograms))
@@ -170,7 +173,9 @@ def test_copies_of_killed_runs_are_swept(tmp_path, monkeypatch):
     block=st.sampled_from([1 << 6, 1 << 12]),
 )
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=tries(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_types_are_those_of_all_values(cells, block, tmp_path, monkeypatch):
     """Where the odd value stands makes no difference, nor where a block ends."""
@@ -425,7 +430,9 @@ def fill(folder, suffix, tables, packing=""):
 
 @pytest.mark.parametrize(
     ("suffix", "packing"),
-    [(".parquet", ""), (".csv", ""), (".jsonl", ".gz"), (".feather", ""), (".tsv", ".zst")],
+    some(
+        [(".parquet", ""), (".csv", ""), (".jsonl", ".gz"), (".feather", ""), (".tsv", ".zst")], 2
+    ),
 )
 def test_partitioned_folders(suffix, packing, tables, drain, histograms, tmp_path):
     folder = tmp_path / "d"

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from pate_cli.core.errors import VoteError
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.layouts.infer import Evidence, infer
+from slices import tries
 
 RNG = np.random.default_rng(11)
 COUNTS = RNG.multinomial(250, np.ones(10) / 10, size=64)
@@ -112,7 +113,7 @@ small = hnp.arrays(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(labels=small, told=st.booleans(), flip=st.booleans())
 def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip):
     """Labels of four classes with the true number of teachers, or none, told."""
@@ -123,7 +124,7 @@ def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip)
     assert guess(matrix, teachers=teachers, classes=4) in (None, right)
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(
     classes=st.integers(2, 6),
     teachers=st.integers(1, 12),

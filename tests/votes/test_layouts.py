@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pate_cli.votes import Layout, open_votes
+from slices import tries
 
 CLASSES = 5
 
@@ -28,7 +29,7 @@ label_matrices = hnp.arrays(
 DTYPES = ["<i1", "<u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f8", ">f4"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(
     labels=label_matrices,
     dtype=st.sampled_from(DTYPES),
@@ -94,7 +95,7 @@ def parquet_tables(labels, ids, types):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(
     labels=label_matrices,
     integer=st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float64()]),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pate_cli.votes import Layout, open_votes
+from slices import tries
 
 CLASSES = 3
 GONE = -1
@@ -82,7 +83,7 @@ def ballots(labels, ids, kind, nothing):
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(
     labels=votes_with_gaps,
     data=st.data(),
@@ -117,7 +118,7 @@ def marked(labels, mark):
     return labels if mark == GONE else np.where(labels == GONE, np.nan, labels)
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(labels=votes_with_gaps, mark=st.sampled_from([GONE, np.nan]), spare=st.integers(0, 2))
 def test_minus_one_and_nan_are_no_vote(read, labels, mark, spare):
     queries, width = labels.shape
@@ -151,7 +152,7 @@ def test_other_numbers_are_refused_all_the_same(bad, npy, refusal):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(labels=votes_with_gaps, data=st.data(), spare=st.integers(0, 2), texts=st.booleans())
 def test_a_teacher_less_changes_nothing_but_votes(seen, labels, data, spare, texts):
     queries, width = labels.shape

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes import open_votes
 from pate_cli.votes.ranges import PIECES_OF_A_GROUP, Stretch, cut, spans
+from slices import tries
 
 stretches = st.lists(
     st.one_of(
@@ -62,7 +63,7 @@ def test_ranges_cover_every_row_once_and_cut_where_it_is_cheap(files, rows, limi
         assert all(x + y > rows for x, y in pairwise(sizes)) or len(sizes) < len(inside)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(
     sizes=st.lists(st.integers(0, 12), min_size=1, max_size=4).filter(any),
     group=st.integers(1, 7),

@@ -15,6 +15,7 @@ import pytest
 
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import arrow_files, json_documents
+from slices import some
 
 QUERIES, TEACHERS, CLASSES = 12, 20, 3
 TEXT = pa.string()
@@ -150,7 +151,7 @@ def check(source, drain, **options):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("write", [as_file, as_stream, as_parquet, None])
+@pytest.mark.parametrize("write", some([as_file, as_stream, as_parquet, None], 3))
 @pytest.mark.parametrize("case", ARROW)
 def test_every_arrow_type(case, write, drain, tmp_path):
     table, options = ARROW[case]
@@ -217,7 +218,7 @@ POLARS = {
 }
 
 
-@pytest.mark.parametrize("case", POLARS)
+@pytest.mark.parametrize("case", some(POLARS, 3))
 def test_what_polars_writes(case, drain, tmp_path):
     write, options = POLARS[case]
     write(tmp_path / "v")
@@ -365,7 +366,7 @@ DUCKDB = {
 }
 
 
-@pytest.mark.parametrize("case", DUCKDB)
+@pytest.mark.parametrize("case", some(DUCKDB, 3))
 def test_what_duckdb_writes(case, drain, tmp_path):
     duckdb = pytest.importorskip("duckdb")
     query, form, options = DUCKDB[case]

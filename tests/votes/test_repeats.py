@@ -17,6 +17,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes, repeats
 from pate_cli.votes.repeats import first_repeat
 from pate_cli.votes.sources import table_matrix
+from slices import some, tries
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 60)
 texts = st.text(max_size=3) | st.sampled_from(["a", "b", "", "é", "a\0"])
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(
     ids=st.lists(numbers, min_size=1, max_size=60) | st.lists(texts, min_size=1, max_size=60),
     unique=st.booleans(),
@@ -84,7 +85,7 @@ def votes(ids):
     return {"query_id": ids, "class_0": [1] * len(ids), "class_1": [2] * len(ids)}
 
 
-@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("text", some([False, True], 2))
 @pytest.mark.usefixtures("small")
 def test_repeats_far_apart_and_over_parts(text, parquet, refusal, made, tmp_path):
     ids = np.random.default_rng(1).permutation(3000).tolist()

@@ -21,6 +21,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
     worst_scores,
 )
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
+from slices import some, tries
 
 
 def one(counts, sigma, **options):
@@ -66,15 +67,18 @@ def test_printed_figures(head, z):
 
 @pytest.mark.parametrize(
     ("counts", "sigma"),
-    [
-        ((60, 0, 0, 0, 0), 2.0),  # gaps of 30 σ
-        ((100, 0, 0, 0, 0), 2.0),  # of 50 σ
-        ((120, 0, 0), 2.0),  # of 60 σ: below the usual floor
-        ((90, 10, 5, 0), 1.5),  # several wide gaps
-        ((46, 45, 0), 0.9),
-        ((3, 2, 2, 1), 0.1),
-        ((7, 6, 5, 5, 5, 1), 3.0),
-    ],
+    some(
+        [
+            ((60, 0, 0, 0, 0), 2.0),  # gaps of 30 σ
+            ((100, 0, 0, 0, 0), 2.0),  # of 50 σ
+            ((120, 0, 0), 2.0),  # of 60 σ: below the usual floor
+            ((90, 10, 5, 0), 1.5),  # several wide gaps
+            ((46, 45, 0), 0.9),
+            ((3, 2, 2, 1), 0.1),
+            ((7, 6, 5, 5, 5, 1), 3.0),
+        ],
+        2,
+    ),
 )
 def test_wide_gaps_against_multiple_precision(counts, sigma):
     found = one(counts, sigma, floor=-60.0)
@@ -102,7 +106,7 @@ def test_all_classes_tied(classes):
 
 @pytest.mark.parametrize(
     ("tied", "others", "gap"),
-    [(150, 50, 2), (400, 600, 2), (7000, 3000, 10), (4999, 5001, 20), (9999, 1, 20)],
+    some([(150, 50, 2), (400, 600, 2), (7000, 3000, 10), (4999, 5001, 20), (9999, 1, 20)], 2),
 )
 def test_many_classes_near_the_top(tied, others, gap):
     # As many as a mechanism may have: with twice as many, rounding alone is 1e-9 off.
@@ -137,15 +141,18 @@ def score_of_many(counts, classes, sigma):
 
 @pytest.mark.parametrize(
     ("counts", "classes", "sigma"),
-    [
-        ((250,), 1 << 24, 40.0),
-        ((250,), 200_000, 70.0),
-        ((125, 125), 1_000_000, 100.0),
-        ((100, 60, 40, 30, 10, 5, 5), 20_000, 40.0),
-        ((30, *[1] * 220), 1 << 24, 300.0),
-        ((40, *[39] * 5, 2), 11_000, 9.0),
-        ((1,) * 50_000, 1_000_000, 2.0),
-    ],
+    some(
+        [
+            ((250,), 1 << 24, 40.0),
+            ((250,), 200_000, 70.0),
+            ((125, 125), 1_000_000, 100.0),
+            ((100, 60, 40, 30, 10, 5, 5), 20_000, 40.0),
+            ((30, *[1] * 220), 1 << 24, 300.0),
+            ((40, *[39] * 5, 2), 11_000, 9.0),
+            ((1,) * 50_000, 1_000_000, 2.0),
+        ],
+        2,
+    ),
 )
 def test_many_classes_without_votes_against_multiple_precision(counts, classes, sigma):
     votes = SparseCounts(np.arange(len(counts))[None], np.array([counts]), classes)
@@ -154,7 +161,7 @@ def test_many_classes_without_votes_against_multiple_precision(counts, classes, 
     assert found == pytest.approx(wanted, abs=1e-11)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(
     counts=st.lists(st.integers(0, 30), min_size=2, max_size=9),
     more=st.integers(0, 400),
@@ -203,7 +210,7 @@ def test_the_capped_union_bound_is_no_score():
     assert one(before, sigma) <= capped_union_score(before, sigma)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(
     counts=st.lists(st.integers(0, 80), min_size=2, max_size=7),
     sigma=st.floats(0.5, 60.0),

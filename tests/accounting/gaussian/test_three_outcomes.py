@@ -18,13 +18,14 @@ from pate_cli.accounting.gaussian.three_outcomes import (
     moved_vote,
     rounded_up,
 )
+from slices import tries
 
 
 def moment(p, q, order):
     return np.expm1((order - 1.0) * renyi(p.T, q.T, order))
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(
     st.floats(-7.0, 7.0),
     st.floats(-7.0, 7.0),
@@ -49,7 +50,7 @@ def test_nothing_within_a_cell_exceeds_its_bound(x, y, noise, order):
             assert over <= max(inside[0], inside[-1]) * 1.02 + 1e-4 * most
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(
     st.lists(
         st.tuples(

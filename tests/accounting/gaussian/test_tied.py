@@ -17,6 +17,7 @@ from pate_cli.accounting.gaussian import conditional, tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp, tied_seconds
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
+from slices import chosen, some
 
 
 def cost(histograms, *, distances=(0,), threshold, sigma1, argmax_cap=1e6, **query):
@@ -63,7 +64,7 @@ def excesses(teachers, classes, sigma, threshold, sigma1, order, missing):
     return float((exact / found[0, here]).max()), float((found[:-1, there] / found[1:, here]).max())
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+@pytest.mark.parametrize("graph", some(GRAPHS, 2), ids=str)
 def test_every_neighbour_of_every_state(graph):
     first, second = excesses(*graph)
     assert 0.9 <= first <= 1.0
@@ -102,7 +103,8 @@ def direct(counts, *, sigma, threshold, sigma1, order):
 
 
 @pytest.mark.parametrize(
-    "counts", [[27, 9, 3, 1], [16, 15, 5, 4], [12, 11, 11, 6], [40, 0, 0, 0], [13, 13, 13, 1]]
+    "counts",
+    some([[27, 9, 3, 1], [16, 15, 5, 4], [12, 11, 11, 6], [40, 0, 0, 0], [13, 13, 13, 1]], 2),
 )
 def test_neighbours_cost_what_the_definition_says(counts):
     query = {"sigma": 16.0, "threshold": 22.0, "sigma1": 6.0, "order": 6.0}
@@ -111,18 +113,20 @@ def test_neighbours_cost_what_the_definition_says(counts):
 
 
 def test_the_smallest_costs_of_the_real_votes(mnist_histograms):
-    """Sums that another program found, at three distances."""
+    """Sums that another program found."""
     histograms, rows = np.unique(mnist_histograms[:640], axis=0, return_counts=True)
+    sums = {0: 0.38143, 1: 0.38912, 4: 0.41364, 8: 0.44988}
+    distances = chosen(sums, {0})
     found = cost(
         histograms,
-        distances=(0, 1, 4, 8),
+        distances=distances,
         teachers=250,
         sigma=40.0,
         threshold=200.0,
         sigma1=150.0,
         order=15.0,
     )
-    np.testing.assert_allclose(found @ rows, [0.38143, 0.38912, 0.41364, 0.44988], rtol=2e-3)
+    np.testing.assert_allclose(found @ rows, [sums[at] for at in distances], rtol=2e-3)
 
 
 LONG = {"teachers": 120, "sigma": 20.0, "threshold": 80.0, "sigma1": 12.0, "order": 6.0}
@@ -199,7 +203,7 @@ class TestMutants:
             return replace(reach, **{f"{narrow}_low": own, f"{narrow}_high": own})
 
         monkeypatch.setattr(tied._Reach, "of", classmethod(still))
-        assert max(excesses(*graph)[1] for graph in GRAPHS[:5]) > 1.01
+        assert any(excesses(*graph)[1] > 1.01 for graph in GRAPHS[:5])
 
     def test_a_class_that_does_not_move(self, monkeypatch):
         monkeypatch.setattr(
@@ -231,15 +235,15 @@ class TestMutants:
 
 def test_what_is_left_out_cropped_and_held_changes_nothing(monkeypatch):
     rng = np.random.default_rng(5)
-    histograms = np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.4))) for _ in range(9)])
+    histograms = np.array([rng.multinomial(60, rng.dirichlet(np.full(5, 0.4))) for _ in range(5)])
     query = dict(LONG, teachers=60, sigma=7.0, threshold=40.0)
-    found = cost(histograms, distances=(0, 3, 7), **query)
+    found = cost(histograms, distances=(0, 2, 4), **query)
     monkeypatch.setattr(tied, "_above", lambda touched, _bound, _found: touched)
     monkeypatch.setattr(tied, "_HELD", 1)
     monkeypatch.setattr(tied, "_NUMBERS_AT_ONCE", 1)
     monkeypatch.setattr(tied, "_SPAN", 1)
-    monkeypatch.setattr(conditional, "_rows_at_once", lambda _classes: 4)
-    every = cost(histograms, distances=(0, 3, 7), **query)
+    monkeypatch.setattr(conditional, "_rows_at_once", lambda _classes: 2)
+    every = cost(histograms, distances=(0, 2, 4), **query)
     np.testing.assert_allclose(found, every, rtol=1e-12)
 
 

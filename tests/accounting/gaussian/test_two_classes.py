@@ -12,6 +12,7 @@ from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
+from slices import some
 
 
 def one(z, sigma, order):
@@ -27,12 +28,12 @@ def eighty_digits(z, sigma, order):
 
 
 def test_golden(tight):
-    for case in tight["gnmax_F"]:
+    for case in some(tight["gnmax_F"], 3):
         found, true = one(case["z"], case["sigma"], case["order"]), case["two_classes"]
         assert true * (1.0 - 1e-12) <= found <= true * (1.0 + 1e-5), case
 
 
-@pytest.mark.parametrize("z", [-9.0, -5.0, -2.0, -0.3, 0.0])
+@pytest.mark.parametrize("z", some([-9.0, -5.0, -2.0, -0.3, 0.0], 2))
 @pytest.mark.parametrize(("sigma", "order"), [(40.0, 14.0), (5.0, 3.0), (1.0, 1.2), (100.0, 60.0)])
 def test_a_coin_against_eighty_digits(z, sigma, order):
     true = eighty_digits(z, sigma, order)
@@ -55,7 +56,9 @@ def test_the_cost_of_a_coin_has_its_peak_away_from_a_tie():
     assert cost[-1] == pytest.approx(exact[peak], rel=1e-6)
 
 
-@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 40.0, 200.0])
+@pytest.mark.parametrize(
+    "sigma", some([0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 40.0, 200.0], 3)
+)
 def test_the_envelope_is_the_running_supremum(sigma):
     # Two equal humps a vote apart with a dip between: σ = 0.5, λ = 1.1 dips by a quarter.
     z = np.linspace(-45.0, 1.0, 9201)
@@ -79,7 +82,7 @@ def test_two_classes_never_cost_more_than_many():
 
 
 def test_every_neighbour_of_every_split_of_votes():
-    for teachers in (1, 2, 7, 30):
+    for teachers in some((1, 7, 2, 30), 2):
         for first in range(teachers + 1):
             counts = np.array([first, teachers - first])
             for sigma, order in ((1.5, 3.0), (4.0, 20.0), (10.0, 50.0)):

@@ -104,13 +104,16 @@ def test_no_real_scores_cost_more(sigma, order, moved_vote):
 
 @pytest.mark.parametrize(
     ("order", "value"),
-    [
-        (6.0, 0.0024014366607251645),
-        (8.0, 0.003203704316635309),
-        (10.0, 0.0040075519069850745),
-        (11.0, 0.0044102084569174775),
-        (14.0, 0.005621709540331351),
-    ],
+    some(
+        [
+            (6.0, 0.0024014366607251645),
+            (8.0, 0.003203704316635309),
+            (10.0, 0.0040075519069850745),
+            (11.0, 0.0044102084569174775),
+            (14.0, 0.005621709540331351),
+        ],
+        2,
+    ),
 )
 def test_known_suprema(order, value):
     # Found by another search, 1e-6 of itself added.
@@ -136,15 +139,18 @@ def grid_supremum(sigma, order, x, y):
 
 @pytest.mark.parametrize(
     ("sigma", "order"),
-    [
-        (0.5, 1.05),
-        (0.5, 8.0),
-        (1.0, 2.0),
-        (3.0, 30.0),
-        (40.0, 200.0),
-        (300.0, 14.0),
-        (2000.0, 1.05),
-    ],
+    some(
+        [
+            (0.5, 1.05),
+            (0.5, 8.0),
+            (1.0, 2.0),
+            (3.0, 30.0),
+            (40.0, 200.0),
+            (300.0, 14.0),
+            (2000.0, 1.05),
+        ],
+        2,
+    ),
 )
 def test_the_certificate_encloses_a_dense_grid(sigma, order):
     bound = w2(sigma, order)
@@ -178,7 +184,7 @@ def test_nothing_outside_the_triangle_costs_more(sigma, order, moved_vote):
             assert moved_vote(x, y, sigma, order) <= found
 
 
-@pytest.mark.parametrize("sigma", [1e-3, 0.03, 0.5, 2.0, 40.0, 2000.0, 1e5, 1e7])
+@pytest.mark.parametrize("sigma", some([1e-3, 0.03, 0.5, 2.0, 40.0, 2000.0, 1e5, 1e7], 2))
 def test_extreme_noise_and_orders(sigma):
     orders = np.array([1.0001, 1.05, 1.5, 14.0, 200.0])
     found = worst_argmax_rdp(sigma=sigma, classes=3, orders=orders)
@@ -236,7 +242,7 @@ def test_no_neighbours_of_any_small_histogram_cost_more(small_cases):
 
 
 def test_two_classes_are_the_exact_peak():
-    z = np.linspace(-12.0, 0.0, 200_001)
+    z = np.linspace(-4.0, 0.0, 20_001)
     for sigma, order in ((40.0, 50.0), (3.0, 8.0), (1.0, 1.3)):
         exact = float(worst_coin(z, np.sqrt(2) / sigma, order).max())
         found = w2(sigma, order, classes=2)

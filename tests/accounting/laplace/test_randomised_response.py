@@ -24,6 +24,7 @@ from pate_cli.accounting.laplace.two_classes import (
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
 from pate_cli.core.errors import ParameterError
 from pate_cli.published import laplace_rdp as published_rdp
+from slices import some
 
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])
 
@@ -53,7 +54,7 @@ def test_the_oracle_is_a_law_and_agrees_on_q(exact_laws):
 def test_no_neighbour_exceeds_the_bound_in_either_direction(exact_laws):
     closest = 0.0
     orders = ORDERS[1:5]
-    for counts, scale, law in exact_laws:
+    for counts, scale, law in some(exact_laws, 5):
         score = laplace_scores(counts[None], scale=scale)
         forward, reverse = laplace_max_rdp_directions(score, scale=scale, orders=orders)
         worst = worst_laplace_max_rdp(scale=scale, classes=len(counts), orders=orders)
@@ -106,7 +107,7 @@ def exact_bound(score, scale, order):
     return mpmath.log(forward) / (lam - 1), mpmath.log(reverse) / (lam - 1)
 
 
-@pytest.mark.parametrize("scale", [0.1, 0.5, 2.0, 20.0, 2000.0])
+@pytest.mark.parametrize("scale", some([0.1, 0.5, 2.0, 20.0, 2000.0], 2))
 def test_the_bound_is_its_formula_rounded_up_by_1e_9(scale):
     scores = np.array([-600.0, -100.0, -30.0, -5.0, -1.0, -0.1, 0.0, 0.01, 0.05, 0.3, 1.0, 3.0])
     with mpmath.workdps(600):
@@ -179,7 +180,7 @@ def test_three_outcomes_in_closed_form(x, y):
     assert found.sum() == pytest.approx(1.0, abs=1e-14)
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 20.0, 500.0])
+@pytest.mark.parametrize("scale", some([0.2, 1.0, 20.0, 500.0], 2))
 def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(scale):
     worst = worst_laplace_max_rdp(scale=scale, classes=10, orders=ORDERS)
     cap = randomised_response_rdp(epsilon=2.0 / scale, orders=ORDERS)
@@ -199,7 +200,8 @@ def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(sc
 
 
 @pytest.mark.parametrize(
-    ("scale", "order"), [(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)]
+    ("scale", "order"),
+    some([(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)], 2),
 )
 def test_the_worst_vote_at_little_noise_is_found_by_no_finer_grid(scale, order):
     """Peaks lie where exponentials meet the kinks, at unit scale, however far apart those are."""
@@ -224,7 +226,7 @@ def test_worst_votes_of_more_teachers_and_two_classes():
     assert np.all(two < cap)
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 4.0, 50.0])
+@pytest.mark.parametrize("scale", some([0.2, 1.0, 4.0, 50.0], 2))
 def test_the_two_class_cost_is_the_supremum_over_all_wider_gaps(scale):
     shift = 2.0 / scale
     gaps = np.linspace(60.0, 0.0, 12_001)

@@ -18,13 +18,24 @@ _PLAIN_NUMBERS: Final = {
     int: re.compile("-?[0-9]{1,15}"),
     float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?"),
 }
-# Half of the time that scipy.special takes to import goes into these: a library behind it takes
-# hold of every public name of numpy, of which it uses none of these. Few runs do.
-_PUT_OFF = ("char", "ctypeslib", "f2py", "ma", "random", "rec", "strings", "testing")
+# Most of the time that special functions take to import goes into these: what scipy has around
+# them, and a library behind that, which takes hold of every public name of numpy. Few runs look.
+_PUT_OFF: Final = {
+    "numpy": ("char", "ctypeslib", "f2py", "ma", "random", "rec", "strings", "testing"),
+    "scipy": ("special",),
+}
+_TRUE_ONE_COMES: Final = threading.RLock()
 
 
 class _PutOff(ModuleType):
-    """A part of a package in the place of the true one, which comes when it is looked into."""
+    """A part of a package in the place of the true one, which comes when it is looked into.
+
+    What lies in it can be imported alone.
+    """
+
+    def __init__(self, name: str, path: list[str]) -> None:
+        super().__init__(name)
+        self.__path__ = path
 
     def __getattr__(self, name: str) -> Any:
         package, _, part = self.__name__.rpartition(".")
@@ -36,20 +47,24 @@ class _PutOff(ModuleType):
         return getattr(module, name)
 
 
-_TRUE_ONE_COMES = threading.RLock()
-
-
 def put_off() -> None:
-    """Have parts of numpy imported when something is looked for in them, and not before.
+    """Have parts of packages imported when something is looked for in them, and not before.
 
     For a process of our own; a library would leave alone what others import.
     """
-    numpy = importlib.import_module("numpy")
-    for part in _PUT_OFF:
-        name = f"numpy.{part}"
-        if name not in sys.modules and importlib.util.find_spec(name) is not None:
-            sys.modules[name] = module = _PutOff(name)
-            setattr(numpy, part, module)
+    importlib.import_module("numpy")  # all commands need it, and it knows its parts
+    for package, parts in _PUT_OFF.items():
+        spec = importlib.util.find_spec(package)
+        homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
+        for part in parts:
+            name = f"{package}.{part}"
+            folders = [str(home / part) for home in homes if (home / part).is_dir()]
+            if name not in sys.modules and (
+                folders or any((home / f"{part}.py").is_file() for home in homes)
+            ):
+                sys.modules[name] = module = _PutOff(name, folders)
+                if package in sys.modules:
+                    setattr(sys.modules[package], part, module)
 
 
 def quickly(parameters: Iterable[Any], kinds: Mapping[str, Any]) -> list[Any]:

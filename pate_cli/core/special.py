@@ -1,6 +1,7 @@
 """The special functions of scipy, imported with the first value that is wanted of one.
 
-They take longer to import than numpy does, and half of the commands want none.
+They take longer to import than numpy does, and half of the commands want none. Those that are
+written in C are taken from where they are; what scipy has around them serves arrays of others.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _of_scipy(name: str) -> Callable[..., Any]:
+def _of(module: str, name: str) -> Callable[..., Any]:
     @functools.cache
     def found() -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(importlib.import_module("scipy.special"), name)
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
         return function
 
     def call(*values: Any, **options: Any) -> Any:
@@ -24,11 +25,13 @@ def _of_scipy(name: str) -> Callable[..., Any]:
     return call
 
 
-expit = _of_scipy("expit")
-gammaln = _of_scipy("gammaln")
-log_expit = _of_scipy("log_expit")
-log_ndtr = _of_scipy("log_ndtr")
-logsumexp = _of_scipy("logsumexp")
-ndtr = _of_scipy("ndtr")
-ndtri = _of_scipy("ndtri")
-ndtri_exp = _of_scipy("ndtri_exp")
+_in_c = functools.partial(_of, "scipy.special._ufuncs")
+
+expit = _in_c("expit")
+gammaln = _in_c("gammaln")
+log_expit = _in_c("log_expit")
+log_ndtr = _in_c("log_ndtr")
+logsumexp = _of("scipy.special", "logsumexp")
+ndtr = _in_c("ndtr")
+ndtri = _in_c("ndtri")
+ndtri_exp = _in_c("ndtri_exp")

@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
-from pate_cli.core.special import logsumexp
 
 LOG_ERROR = 1e-11
 """Allowance for the error of every log probability, and relative to its length of a gradient."""
@@ -201,7 +200,10 @@ def _logarithmic(
     curved += order * (2.0 * LOG_ERROR + radius * ball.off_gradient)
     logs = before.logs + c * (before.logs - after.logs) + curved
     corners = np.array(list(product((-1.0, 1.0), repeat=grad.shape[1])))
-    highest = logsumexp(logs + half * np.tensordot(corners, grad, axes=(1, 1)), axis=1)
+    exponents = logs + half * np.tensordot(corners, grad, axes=(1, 1))
+    peak = exponents.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # of an infinite peak it makes NaN, which is no bound
+        highest = peak[:, 0] + np.log(np.exp(exponents - peak).sum(axis=1))
     return np.expm1(highest.max(axis=0) + LOG_ERROR)
 
 

@@ -62,7 +62,7 @@ def test_threads_that_look_together_find_all_of_it(tmp_path, monkeypatch):
     (home / "part.py").write_text("import time\ntime.sleep(0.05)\nfound = [3]\n")
     monkeypatch.syspath_prepend(tmp_path)
     package = importlib.import_module("late_package")
-    package.part = part = start._PutOff("late_package.part")
+    package.part = part = start._PutOff("late_package.part", [])
     monkeypatch.setitem(sys.modules, part.__name__, part)
     monkeypatch.delitem(sys.modules, package.__name__)  # at the end of the test
     sys.modules[package.__name__] = package

@@ -54,11 +54,17 @@ def imported(name):
                     yield node.module
 
 
-ARROWS = {name: set(imported(name)) for name in MODULES}
-# The registry imports mechanisms by name.
-ARROWS["pate_cli.mechanisms"] |= {
-    f"pate_cli.mechanisms.{home.partition('.')[0]}" for home in CLASSES.values()
-}
+@functools.cache
+def arrows():
+    """What each module imports."""
+    found = {name: set(imported(name)) for name in MODULES}
+    # The registry imports mechanisms by name.
+    found["pate_cli.mechanisms"] |= {
+        f"pate_cli.mechanisms.{home.partition('.')[0]}" for home in CLASSES.values()
+    }
+    return found
+
+
 FACE = {"pate_cli", "pate_cli.__main__"}
 
 
@@ -74,7 +80,7 @@ def test_every_room_has_a_floor_and_every_floor_is_lived_in():
 
 def test_only_the_top_floor_looks_at_the_face():
     """The command line calls the library as everybody does."""
-    looking = {name for name, others in ARROWS.items() if "pate_cli" in others}
+    looking = {name for name, others in arrows().items() if "pate_cli" in others}
     assert {room(name) for name in looking - FACE} <= set(FLOORS[-1])
 
 
@@ -108,7 +114,7 @@ def test_no_two_classes_share_a_name():
 def test_imports_point_down(name):
     upward = {
         other
-        for other in ARROWS[name] - FACE
+        for other in arrows()[name] - FACE
         if room(other) != room(name) and HEIGHT[room(other)] >= HEIGHT[room(name)]
     }
     assert not upward, f"{name} imports from its own floor or above: {sorted(upward)}"
@@ -116,14 +122,14 @@ def test_imports_point_down(name):
 
 def test_no_circle():
     # The registry knows mechanisms, which know their base; no mechanism knows the registry.
-    graphlib.TopologicalSorter(ARROWS).prepare()
+    graphlib.TopologicalSorter(arrows()).prepare()
 
 
 def test_nothing_sound_knows_the_published_analysis():
     """Of the verbs one looks it up by its name for all others."""
     knowing = {
         name
-        for name, others in ARROWS.items()
+        for name, others in arrows().items()
         if name not in FACE and any(other.startswith("pate_cli.published") for other in others)
     }
     assert {room(name) for name in knowing} <= {"published", "verbs", "reproduction"}
@@ -148,7 +154,7 @@ def test_the_accountant_is_pure():
     """Functions of arrays: of the ground it knows what is neither a file, a clock nor a draw."""
     known = {
         other.removeprefix("pate_cli.")
-        for name, others in ARROWS.items()
+        for name, others in arrows().items()
         if name.startswith("pate_cli.accounting")
         for other in others
         if room(other) != "accounting"

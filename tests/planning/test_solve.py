@@ -14,7 +14,7 @@ from pate_cli.planning import solve as solving
 from pate_cli.planning.ensembles import Agreement
 from pate_cli.planning.question import Question
 from pate_cli.planning.solve import POINTS, points, solve
-from slices import EVERY, some
+from slices import EVERY, some, whole
 
 SMALL = {"classes": 3, "queries": 60, "range": Agreement(0.8, 0.8)}
 
@@ -132,6 +132,7 @@ def test_questions_that_are_none(given, error, line):
         Question(**{"classes": 3, **given})
 
 
+@whole
 def test_points_of_a_picture():
     answers = solve(Question(teachers=50, epsilon=2.0, **(SMALL | {"classes": 2})))
     told = []

@@ -166,6 +166,8 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
         raise _FaultError(f"{at or 'it'} must be {wanted}{or_null}")
 
     origin = get_origin(kind)
+    # numpy calls its arrays by an alias since Python has such.
+    origin = get_origin(getattr(origin, "__value__", None)) or origin
     if kind is Any:
         return data
     if origin is types.UnionType:

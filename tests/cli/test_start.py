@@ -40,19 +40,32 @@ def run_here(votes):
 
 def test_a_run_waits_for_nothing_that_it_does_not_use(run_here):
     words = ("--teachers", "40", "--delta", "1e-6", "--max-queries", "20", "-o", "l.csv")
-    dear = (*ASIDE, "scipy.sparse", "pandas", "pyarrow.dataset", "pydantic", "rich", "logging")
+    dear = (
+        *ASIDE,
+        "scipy.special",
+        "scipy.sparse",
+        "pandas",
+        "pyarrow.dataset",
+        "pydantic",
+        "rich",
+    )
     after = (
         "import pate_cli.cli.start as start\n"
         f"print(*(n for n in {dear} if type(sys.modules.get(n)).__name__ == 'module'))\n"
         "import numpy as np, numpy.ma.core\n"
         "from numpy.random import default_rng\n"
         "print(np.ma.masked_array([1, 2], [0, 1]).sum(), np.ma is numpy.ma, np.ma.core.masked)\n"
-        "print(default_rng(1).random() == np.random.default_rng(1).random(), np.random.__name__)"
+        "print(default_rng(1).random() == np.random.default_rng(1).random(), np.random.__name__)\n"
+        "import pate_cli.core.special as ours, scipy.special as theirs, scipy.stats\n"
+        "print(theirs.__name__, scipy.special is sys.modules['scipy.special'],\n"
+        "    theirs._ufuncs is scipy.special._ufuncs is sys.modules['scipy.special._ufuncs'],\n"
+        "    ours.log_ndtr(-9.0) == theirs.log_ndtr(-9.0), theirs.logsumexp([0.0]))"
     )
-    none, masked, drawn = run_here(*words, after=after)[-3:]
+    none, masked, drawn, special = run_here(*words, after=after)[-4:]
     assert none == ""
     assert masked == "1 True --"
     assert drawn == "True numpy.random"
+    assert special == "scipy.special True True True 0.0"
 
 
 def test_threads_that_look_together_find_all_of_it(tmp_path, monkeypatch):

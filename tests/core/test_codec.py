@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -155,3 +156,20 @@ def test_a_text_that_says_nothing_certain(text, fault):
 def test_a_text_that_does():
     assert parsed(f"[1, -2.5e-3, {-(2**63) + 1}]", REFUSED, most=99) == [1, -0.0025, -(2**63) + 1]
     assert parsed(str(2**200), REFUSED, most=99, largest=None) == 2**200
+
+
+def test_an_array_by_an_alias_of_numpys_is_one():
+    """What NDArray is where Python has aliases: newer numpy takes them."""
+
+    class Alias:
+        __value__ = np.ndarray[Any, np.dtype[np.float64]]
+        __class_getitem__ = classmethod(types.GenericAlias)
+
+    @dataclass(frozen=True, eq=False)
+    class Aliased:
+        curve: Floats
+
+    Aliased.__annotations__["curve"] = Alias[np.float64]
+    assert decoded(Aliased, {"curve": [1.0, 2.0]}, REFUSED).curve.tolist() == [1.0, 2.0]
+    with pytest.raises(LedgerError, match="curve must be a list of finite numbers"):
+        decoded(Aliased, {"curve": "1"}, REFUSED)

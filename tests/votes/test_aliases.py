@@ -57,7 +57,7 @@ def test_whole_numbers_are_their_digits_and_others_no_texts(tmp_path):
         ("a.json", '{"": "cat"}', ParameterError, "alias 0 is empty, or no text"),
         ("a.csv", "alias,name\ncat,dog\n", ParameterError, "'cat' stands for 'dog', and for 'cat"),
         ("a.json", '{"a": ["cat"]}', ParameterError, "'a' stands for ['cat'], which is none of"),
-        ("a.json", '{"a": "cat",\n}', VoteError, "a.json: line 2 is not as in a JSON object"),
+        ("a.json", '{"a": "cat",\n3}', VoteError, "a.json: line 2 is not as in a JSON object"),
         ("a.json", '{"a": ' + "[" * 99999, VoteError, "a.json: "),
         ("a.csv", "from,to\na,cat\n", VoteError, "the aliases are a table with the columns alias"),
         ("a.csv", "alias,name,b\na,cat,1\n", VoteError, "the aliases are a table with the columns"),

@@ -129,7 +129,10 @@ class LocalFolder:
             self._refuse_filled(self._target, force=force)
             self._swap(run, force=force)
         except OSError as error:
-            raise OutputError(f"{cause(self._name, error)}; nothing was released") from error
+            # On a disk that fails on and on it may have come into place, and not back.
+            stays = self._target.exists() and not self._staging(run).exists()
+            left = f"what went to {self._name} stays" if stays else "nothing was released"
+            raise OutputError(f"{cause(self._name, error)}; {left}") from error
         with contextlib.suppress(OSError):  # it is in place, and its owner's to open
             _open_up(self._target, *granted)
         with contextlib.suppress(OSError):  # in the way of nobody

@@ -16,6 +16,11 @@ def test_a_slice_of_histories():
     assert not {seed: fault for seed, fault in faults.items() if fault is not None}
 
 
+def test_a_folder_that_comes_into_place_and_not_back_is_told_of():
+    """The disk fails as the name is synced, and again as the folder is to be taken back."""
+    assert history.fault_of(66166) is None
+
+
 def test_a_history_is_its_seed():
     def told(seed):
         lines = []

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +51,15 @@ def cause(name: str, error: OSError) -> str:
     if isinstance(error, FileExistsError):
         return f"cannot write {name}: it appeared during the run; use `force` to replace it"
     return f"cannot write {name}: {error.strerror or error}"
+
+
+STAYS: Final = " stays"
+"""How a sentence ends that tells of something released."""
+
+
+def after(left: Sequence[str]) -> str:
+    """What a failure has left in place, by name."""
+    return f"what went to {', '.join(left)}{STAYS}" if left else "nothing was released"
 
 
 class Stream:

@@ -16,7 +16,7 @@ from typing import Final
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.destinations import cause, sync_folder
+from pate_cli.files.destinations import after, cause, sync_folder
 from pate_cli.files.draft import Draft, on_disk
 from pate_cli.files.inputs import Place, places_of_path, stored_place
 from pate_cli.files.owner import owned_name
@@ -131,7 +131,7 @@ class LocalFolder:
         except OSError as error:
             # On a disk that fails on and on it may have come into place, and not back.
             stays = self._target.exists() and not self._staging(run).exists()
-            left = f"what went to {self._name} stays" if stays else "nothing was released"
+            left = after([self._name] if stays else [])
             raise OutputError(f"{cause(self._name, error)}; {left}") from error
         with contextlib.suppress(OSError):  # it is in place, and its owner's to open
             _open_up(self._target, *granted)

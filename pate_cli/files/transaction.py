@@ -18,9 +18,11 @@ from typing import Protocol, Self, TypeAlias
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
+    STAYS,
     STDOUT,
     File,
     Stream,
+    after,
     cause,
     destination,
     sync_folder,
@@ -230,10 +232,12 @@ class Outputs:
                     raise
                 with undisturbed():
                     left = [file.name for file in files if not file.withdraw()]
-                    self._placed = bool(left)
+                reason = str(error).removesuffix(f"; {after([])}")
+                stays = reason.endswith(STAYS)  # the member, which says so itself
+                self._placed = stays or bool(left)
                 left += [stream.name for stream in self._sent if stream.sent]
-                reason = str(error).removesuffix(f"; {_after([])}")
-                raise type(error)(f"{reason}; {_after(left)}") from error
+                ending = "" if stays and not left else f"; {after(left)}"
+                raise type(error)(f"{reason}{ending}") from error
             self._placed, first = True, False
             del self._members[0]
 
@@ -251,7 +255,7 @@ class Outputs:
             if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 raise OutputError(_report(at.name, error, left)) from error
             if isinstance(error, UsageError):
-                raise UsageError(f"{error}; {_after(left)}") from error
+                raise UsageError(f"{error}; {after(left)}") from error
             raise
 
     def _finish(self, files: list[File | StoredFile], streams: list[Stream]) -> None:
@@ -294,8 +298,4 @@ class _BeingPlaced:
 
 
 def _report(name: str, error: OSError, left: list[str]) -> str:
-    return f"{cause(name, error)}; {_after(left)}"
-
-
-def _after(left: list[str]) -> str:
-    return f"what went to {', '.join(left)} stays" if left else "nothing was released"
+    return f"{cause(name, error)}; {after(left)}"

@@ -23,7 +23,6 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
-from pate_cli.mechanisms import gnmax
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
@@ -67,8 +66,7 @@ def _once(compute: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
 @pytest.fixture(autouse=True)
 def worst_cases_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What all votes cost at most, which most runs here ask of like mechanisms, is kept."""
-    for owner, name in ((ConfidentGNMax, "worst_rdp"), (gnmax, "two_class_rdp")):
-        monkeypatch.setattr(owner, name, _once(getattr(owner, name)))
+    monkeypatch.setattr(ConfidentGNMax, "worst_rdp", _once(ConfidentGNMax.worst_rdp))
 
 
 @pytest.fixture

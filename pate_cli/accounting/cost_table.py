@@ -28,6 +28,8 @@ from pate_cli.core.dataclass import dataclass
 _EVERY = slice(None)
 # Costs of cells at distances that are held at once.
 _MOST_COSTS = 4_000_000
+# Nodes that are priced at once, until their cost has reached its cap.
+_NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +239,13 @@ class ScoreTable(CostTable):
     Attributes:
         bound: F at scores [scores], nats; monotone but for the slack of a search, which the running
             maximum absorbs.
+        cap: what `bound` is nowhere above, asked for with the values, nats.
     """
 
     order: float
     grid: ScoreGrid
     bound: Callable[[Floats], Floats]
+    cap: Callable[[], float] = lambda: math.inf
 
     @property
     def lattice_rows(self) -> int:
@@ -256,7 +260,14 @@ class ScoreTable(CostTable):
     @cached_property
     def values(self) -> Floats:
         """F̃ at every node, [grid.size], nats."""
-        return np.maximum.accumulate(self.bound(self.grid.nodes()))
+        cap, nodes = self.cap(), self.grid.nodes()
+        values = np.full(nodes.size, cap)
+        for start in range(0, nodes.size, _NODES):
+            part = slice(start, start + _NODES)
+            values[part] = self.bound(nodes[part])
+            if values[part].max() >= cap:
+                break
+        return np.maximum.accumulate(values)
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """The values, once per row."""

@@ -21,13 +21,13 @@ _MOST_NODES = 4_000_000
 
 @dataclass(frozen=True)
 class Resolution:
-    """How fine a lattice is; any choice is sound, a coarse one is quicker and charges more.
+    """How fine a lattice is; any is sound but a quick one, a coarse one charges more.
 
     Attributes:
         step: largest step between nodes; rounding up costs about (step/2)·|d log F/dz|.
         block: largest width of the blocks that sensitivities at a distance are maxima over.
         per_sigma: blocks of plurality counts per σ1.
-        quick: leave out of the costs what makes them sharper and takes long.
+        quick: only about, for a choice: costs by a rough search, and nothing that takes long.
     """
 
     step: float

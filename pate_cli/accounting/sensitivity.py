@@ -52,7 +52,8 @@ def distances_for(beta: float, *, teachers: int) -> int:
 def sparse_distances(beta: float, *, teachers: int, most: int) -> Ints:
     """About so many of the distances 0 … D0, on a geometric scale: enough for a choice."""
     farthest = distances_for(beta, teachers=teachers)
-    return np.unique(np.geomspace(1.0, farthest + 1.0, most).astype(np.int64)) - 1
+    ascending = np.geomspace(1.0, farthest + 1.0, most).astype(np.int64)
+    return ascending[np.diff(ascending, prepend=0) > 0] - 1
 
 
 def local_sensitivity_blocks(

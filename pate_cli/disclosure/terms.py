@@ -31,6 +31,7 @@ from pate_cli.disclosure.worst_case import (
     DataIndependentCost,
     Spending,
     data_independent_cost,
+    prepare,
 )
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
@@ -146,8 +147,10 @@ class ScoredTerms(Terms):
     @cached_property
     def public(self) -> DataIndependent:
         """By Rényi costs and other routes; the labels alone have no draw to pay for."""
-        labels = everything = data_independent_cost(self.spent, delta=self.own_delta, plan=None)
         plan, prior, external = self.plan, self.prior, self.external
+        if plan is not None and plan.publishes_draw:
+            prepare(self.spent, plan=plan, prior=prior, external=external)
+        labels = everything = data_independent_cost(self.spent, delta=self.own_delta, plan=None)
         if prior or external.parts or (plan is not None and plan.publishes_draw):
             everything = data_independent_cost(
                 self.spent, delta=self.own_delta, plan=plan, prior=prior, external=external

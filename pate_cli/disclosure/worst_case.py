@@ -22,6 +22,7 @@ from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import best_order, conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.together import Curves
+from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import LARGEST_EPSILON
@@ -167,6 +168,21 @@ class WorstCurve:
         )
         charged.update(zip(new, np.broadcast_to(rdp, len(new)).tolist(), strict=True))
 
+    def likely(self, *, delta: float) -> Floats:
+        """The orders that it will look at first."""
+        centre = self._centre_if(self._usual_slope, conversion_cost(self._orders, delta=delta))
+        return self._orders[max(centre - 1, 0) : centre + 2]
+
+    def _centre_if(self, slope: float, conversion: Floats) -> int:
+        return int(np.argmin(self._orders * slope + self._beside + conversion))
+
+    @property
+    def _usual_slope(self) -> float:
+        return sum(
+            each.mechanism.usual_slope(queries=each.queries, answers=each.max_answers)
+            for each in self._spent
+        )
+
     def _centre(self, delta: float) -> int:
         """Where the best order is, which is charged, and its neighbours."""
         orders, beside, charged = self._orders, self._beside, self._charged
@@ -176,15 +192,11 @@ class WorstCurve:
             return charged[at] + float(beside[at] + conversion[at])
 
         def best_if(slope: float) -> int:
-            centre = int(np.argmin(orders * slope + beside + conversion))
+            centre = self._centre_if(slope, conversion)
             self._charge(centre - 1, centre, centre + 1)  # at once, which is quicker
             return centre
 
-        guess = sum(
-            each.mechanism.usual_slope(queries=each.queries, answers=each.max_answers)
-            for each in self._spent
-        )
-        centre = best_if(guess)
+        centre = best_if(self._usual_slope)
         beyond = [at for at in (centre - 1, centre + 1) if at in charged]
         if any(epsilon(at) < epsilon(centre) for at in beyond):
             centre = best_if(charged[centre] / float(orders[centre]))
@@ -196,6 +208,20 @@ class WorstCurve:
                     break
                 centre += step
         return centre
+
+
+def prepare(
+    spent: Sequence[Spending],
+    *,
+    plan: ReleasePlan,
+    prior: Sequence[Draw] = (),
+    external: External = _NONE,
+) -> None:
+    """Find at once what labels, labels with all else, and the charge of a plan will ask for."""
+    alone, together = WorstCurve(spent, ()), WorstCurve(spent, [*prior, plan.draw], external)
+    likely = [curve.likely(delta=plan.delta) for curve in (alone, together)]
+    for each in spent:
+        each.mechanism.prepare(np.concatenate([*likely, [plan.order]]))
 
 
 def data_independent_cost(

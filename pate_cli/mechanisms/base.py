@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -477,7 +477,7 @@ class OneScoreMechanism(ScoredMechanism):
         """F at scores [scores], nats: non-decreasing but for the slack of a search."""
 
     def quick_bound(self, scores: Floats, order: float) -> Floats:
-        """The same or more, sooner: for choices."""
+        """About the same, sooner: for choices."""
         return self.bound(scores, order)
 
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
@@ -502,16 +502,7 @@ class OneScoreMechanism(ScoredMechanism):
 
     def worst_answer(self, orders: Floats) -> Floats:
         """The same; what was asked for is kept, since it caps F in every table."""
-        missing = [order for order in orders.tolist() if order not in self._worst]
-        if missing:
-            found = self.worst_answers(np.array(missing)).tolist()
-            self._worst.update(zip(missing, found, strict=True))
-        return np.array([self._worst[order] for order in orders.tolist()])
-
-    @cached_property
-    def _worst(self) -> dict[float, float]:
-        """Costs of one answer for all votes at the orders that were asked for."""
-        return {}
+        return kept("answer", self, orders, self.worst_answers)
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
@@ -534,8 +525,14 @@ class OneScoreMechanism(ScoredMechanism):
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
         )
-        bound = self.quick_bound if resolution.quick else self.bound
-        return ScoreTable(order, grid, lambda scores: bound(scores, order))
+        if resolution.quick:
+            return ScoreTable(order, grid, lambda scores: self.quick_bound(scores, order))
+        return ScoreTable(
+            order,
+            grid,
+            lambda scores: self.bound(scores, order),
+            cap=lambda: float(self.worst_answer(np.array([order]))[0]),
+        )
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(0, k) for scores [queries, 1]."""
@@ -554,6 +551,21 @@ class OneScoreMechanism(ScoredMechanism):
         """k2 times the worst answer; every query is answered until the cap stops the run."""
         del queries
         return answers * self.worst_answer(orders)
+
+
+def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:
+    """A cost for all votes at some orders, found once for mechanisms of the same parameters."""
+    known = _costs_by_order(what, tuple(of.parameters().items()))
+    missing = [order for order in dict.fromkeys(orders.tolist()) if order not in known]
+    if missing:
+        known.update(zip(missing, cost(np.array(missing)).tolist(), strict=True))
+    return np.array([known[order] for order in orders.tolist()])
+
+
+@lru_cache(maxsize=256)
+def _costs_by_order(what: str, parameters: tuple[tuple[str, Any], ...]) -> dict[float, float]:
+    del what, parameters
+    return {}
 
 
 def noisy_argmax(counts: Histograms, noise: Floats) -> LabelArray:

@@ -42,6 +42,7 @@ from pate_cli.mechanisms.base import (
     RunShape,
     ScoredMechanism,
     Shares,
+    kept,
     no_progress,
     noisy_argmax,
     plurality,
@@ -468,19 +469,12 @@ class ConfidentGNMax(ScoredMechanism):
         and ρ bounds both directions from either. Where v is no count (interactive), some count is
         at least v.
         """
-        missing = np.array([order for order in orders.tolist() if order not in self._worst])
-        if missing.size:
-            for order, (moments, argmax_rdp) in zip(
-                missing.tolist(), self._worst_cells(missing), strict=True
-            ):
-                cap = self.teachers_per_record**2 * order / (2.0 * self.sigma1**2)
-                self._worst[order] = float(chain_rdp(moments, argmax_rdp, cap=cap).max())
-        return np.array([self._worst[order] for order in orders.tolist()])
+        return kept("query", self, orders, self._worst_queries)
 
-    @cached_property
-    def _worst(self) -> dict[float, float]:
-        """w12 at the orders that were asked for."""
-        return {}
+    def _worst_queries(self, orders: Floats) -> Floats:
+        caps = self.teachers_per_record**2 * orders / (2.0 * self.sigma1**2)
+        costs = zip(self._worst_cells(orders), caps.tolist(), strict=True)
+        return np.array([float(chain_rdp(*cells, cap=cap).max()) for cells, cap in costs])
 
     def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
         """The test's moments in every cell of v, and what the argmax costs there at most."""
@@ -531,8 +525,8 @@ class ConfidentGNMax(ScoredMechanism):
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """No votes make both the test and the argmax dear; about half is what remains."""
-        return super().usual_slope(queries=queries, answers=answers) / 2.0
+        """No votes make both the test and the argmax dear; this much of both is what remains."""
+        return 0.42 * super().usual_slope(queries=queries, answers=answers)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
         """μ² = k²(k1/σ1² + 2 k2/σ2²)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,19 +158,20 @@ class GNMax(OneScoreMechanism):
 
     def bound(self, scores: Floats, order: float) -> Floats:
         """F at scores, or what any votes cost if that is less."""
-        worst = self.worst_answer(np.array([order]))[0]
-        return np.minimum(self.quick_bound(scores, order), worst)
+        return self.bounds(scores, np.array([order]))[0]
 
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """F at several orders, which share most of the work."""
+        """F at several orders, which share most of the work: two-tail, exact for two classes."""
         worst = self.worst_answer(orders)
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
         return np.minimum(rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])
 
     def quick_bound(self, scores: Floats, order: float) -> Floats:
-        """F at scores: two-tail, exact for two classes."""
-        rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
-        return rdp(scores, sigma=self._sigma, orders=np.array([order]))[0]
+        """F alone, by a rough search."""
+        orders = np.array([order])
+        if self.classes == 2:
+            return two_class_rdp(scores, sigma=self._sigma, orders=orders)[0]
+        return two_tail_rdp(scores, sigma=self._sigma, orders=orders, rough=True)[0]
 
     def vote_states(self, counts: Histograms) -> Ints:
         """The histograms, classes in descending order of votes, [queries, classes]."""
@@ -244,13 +244,12 @@ class GNMax(OneScoreMechanism):
     def worst_answers(self, orders: Floats) -> Floats:
         """w2(λ); k votes that move together are one vote beside noise σ2/k."""
         together = self.votes_together
-        found = _worst_answers(
-            self._sigma if together else self.sigma2,
-            self.classes,
-            1 if together else self.teachers_per_record,
-            tuple(orders.tolist()),
+        return worst_argmax_rdp(
+            sigma=self._sigma if together else self.sigma2,
+            classes=self.classes,
+            orders=orders,
+            teachers_per_record=1 if together else self.teachers_per_record,
         )
-        return np.array(found)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """k2 histograms of L2 sensitivity k√2."""
@@ -261,17 +260,3 @@ class GNMax(OneScoreMechanism):
         """k√(2 k2)/σ2."""
         del queries
         return float(self.teachers_per_record * np.sqrt(2.0 * answers) / self.sigma2)
-
-
-# Mechanisms that differ in their threshold alone share it: a search makes many of them.
-@lru_cache(maxsize=256)
-def _worst_answers(
-    sigma: float, classes: int, teachers_per_record: int, orders: tuple[float, ...]
-) -> tuple[float, ...]:
-    found = worst_argmax_rdp(
-        sigma=sigma,
-        classes=classes,
-        orders=np.array(orders),
-        teachers_per_record=teachers_per_record,
-    )
-    return tuple(found.tolist())

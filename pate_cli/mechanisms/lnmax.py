@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,13 +123,12 @@ class LNMax(OneScoreMechanism):
     def worst_answers(self, orders: Floats) -> Floats:
         """The supremum over all votes; k that move together are one beside noise of scale b/k."""
         together = self.votes_together
-        found = _worst_answers(
-            self._scale if together else self.laplace_scale,
-            self.classes,
-            1 if together else self.teachers_per_record,
-            tuple(orders.tolist()),
+        return worst_laplace_max_rdp(
+            scale=self._scale if together else self.laplace_scale,
+            classes=self.classes,
+            orders=orders,
+            teachers_per_record=1 if together else self.teachers_per_record,
         )
-        return np.array(found)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
         """k2 answers, each ε0-DP."""
@@ -149,17 +147,3 @@ class LNMax(OneScoreMechanism):
         del queries
         one_count = self.teachers_per_record / self.laplace_scale
         return float(np.sqrt(8.0 * answers) * -ndtri_exp(-np.logaddexp(0.0, one_count)))
-
-
-# As in GNMax: pure, slow, and asked of many mechanisms.
-@lru_cache(maxsize=256)
-def _worst_answers(
-    scale: float, classes: int, teachers_per_record: int, orders: tuple[float, ...]
-) -> tuple[float, ...]:
-    found = worst_laplace_max_rdp(
-        scale=scale,
-        classes=classes,
-        orders=np.array(orders),
-        teachers_per_record=teachers_per_record,
-    )
-    return tuple(found.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost, estimated_epsilon
+from pate_cli.disclosure.worst_case import (
+    Spending,
+    data_independent_cost,
+    estimated_epsilon,
+    prepare,
+)
+from pate_cli.mechanisms import base
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from slices import some
@@ -134,3 +141,25 @@ def test_nothing_asked_costs_nothing():
     assert data_independent_cost([], delta=1e-5, plan=None).epsilon == 0.0
     quiet = [Spending(ARGMAX, 100, 0)]
     assert data_independent_cost(quiet, delta=1e-5, plan=None).epsilon == 0.0
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_what_was_asked_before_changes_nothing(classes):
+    """Costs of orders are kept; a report's fourth decimal may not hang on a process's past."""
+    spent = [Spending(ConfidentGNMax(150, classes, threshold=90.0, sigma1=70.0, sigma2=19.0), 9, 5)]
+
+    def found():
+        return data_independent_cost(spent, delta=1e-5, plan=PLAN), spent[0].mechanism.worst_rdp(
+            queries=9, answers=5, orders=np.array([PLAN.order])
+        )
+
+    base._costs_by_order.cache_clear()
+    (fresh, charged), kept = found(), found()
+    base._costs_by_order.cache_clear()
+    prepare(spent, plan=PLAN)
+    prepared, together = found()
+    assert kept == (fresh, charged)
+    assert prepared.epsilon == pytest.approx(fresh.epsilon, rel=1e-12)
+    np.testing.assert_allclose(together, charged, rtol=1e-12)
+    alike = replace(spent[0], mechanism=spent[0].mechanism.moving(1))
+    assert data_independent_cost([alike], delta=1e-5, plan=PLAN) == prepared

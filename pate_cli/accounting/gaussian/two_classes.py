@@ -84,8 +84,9 @@ def _peaks(*, mu: float, orders: Floats) -> Floats:
         return result
     able_orders = orders[able]
     lowest = min(_lowest(mu, float(order)) for order in able_orders)
-    # Both ends lie as far from the mirror's centre −μ/2; beyond, e^{−680} at most.
-    cells = int(np.ceil(2.0 * (-mu / 2.0 - lowest)))
+    # Both ends lie as far from the mirror's centre −μ/2; beyond, e^{−680} at most. As many cells on
+    # either side, so that no order moves those of another.
+    cells = 2 * int(np.ceil(-mu / 2.0 - lowest))
     centres = np.arange(cells, dtype=np.float64)[None] - (mu + cells - 1) / 2.0
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -350,6 +350,15 @@ def test_fewer_votes_moved_cost_no_more():
     assert np.all(two_tail_rdp(z, sigma=40.0, orders=orders) <= wide)
 
 
+def test_a_rough_search_is_near_enough_for_a_choice():
+    z, orders = np.linspace(-6.0, 1.3, 60), np.array([2.0, 10.0, 50.0])
+    for sigma in some((2.0, 10.0, 40.0, 100.0), 2):
+        full = two_tail_rdp(z, sigma=sigma, orders=orders)
+        rough = two_tail_rdp(z, sigma=sigma, orders=orders, rough=True)
+        assert np.all(rough <= full * (1.0 + 1e-8))
+        np.testing.assert_allclose(rough, full, rtol=1e-4)
+
+
 def test_shapes():
     grid = np.linspace(-4.0, 0.0, 6).reshape(2, 3)
     cost = two_tail_rdp(grid, sigma=9.0, orders=np.array([2.0, 3.0, 4.0, 5.0]))
@@ -431,9 +440,9 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
 
     monkeypatch.setattr(two_tails._Split, "of", shares)
     monkeypatch.setattr(two_tails, "_excess", kinked)
-    on_shares = two_tails._SHARES[None, :]
-    orders = np.array([3.0])
-    found = two_tails._maximise(np.zeros(1), on_shares, orders, 0.1, reverse=False)[0, 0]
+    search, orders = two_tails._FULL, np.array([3.0])
+    on_shares = search.shares[None, :]
+    found = two_tails._maximise(np.zeros(1), on_shares, search, orders, 0.1, reverse=False)[0, 0]
     assert peak * (1.0 - two_tails.RELATIVE_SLACK) < found < peak
     for bound in two_tail_rdp_directions(np.zeros(1), sigma=1.0, orders=np.array([3.0])):
         assert bound[0, 0] >= np.log1p(peak) / 2.0

@@ -254,7 +254,8 @@ def test_orders_together_or_alone():
     orders = np.array([1.1, 3.0, 9.5, 60.0, 300.0])
     together = worst_argmax_rdp(sigma=4.0, classes=5, orders=orders)
     alone = np.array([w2(4.0, float(order), classes=5) for order in orders])
-    np.testing.assert_allclose(together, alone, rtol=1.1e-4)
+    # What an order costs may not hang on what else was asked: it is kept, and printed.
+    np.testing.assert_allclose(together, alone, rtol=1e-13)
     assert np.all(np.diff(together) > 0.0)
     assert together[-1] == 300.0 / 16.0  # beyond the search: λ/σ²
 

@@ -169,9 +169,9 @@ class WorstCurve:
         charged.update(zip(new, np.broadcast_to(rdp, len(new)).tolist(), strict=True))
 
     def likely(self, *, delta: float) -> Floats:
-        """The orders that it will look at first."""
+        """The orders around the guess that it begins with."""
         centre = self._centre_if(self._usual_slope, conversion_cost(self._orders, delta=delta))
-        return self._orders[max(centre - 1, 0) : centre + 2]
+        return self._orders[max(centre - 2, 0) : centre + 3]
 
     def _centre_if(self, slope: float, conversion: Floats) -> int:
         return int(np.argmin(self._orders * slope + self._beside + conversion))

@@ -58,9 +58,10 @@ class Said:
         if ended:
             told |= set(self._me.outputs)
             yield from (f"{name} is as it was" for name in told - left)
-        # Where a disk goes on failing, what could not be taken back either may have the last word.
-        if nothing or told or not self._me.failing:
-            yield from (f"{name} changed" for name in left - told)
+        for name in left - told:
+            # Where a disk goes on failing, what was put aside may come back with the next run only.
+            if not self._me.failing or self._is(name) != _lies(None):
+                yield f"{name} changed"
 
     def _of_record(self, text: str) -> Iterator[str]:
         for epsilon, names in _ENTERED.findall(text):

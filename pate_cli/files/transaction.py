@@ -108,7 +108,8 @@ class Outputs:
         for stream in streams:
             stream.clean()
         for member in members:
-            member.discard()
+            with contextlib.suppress(OutputError):  # told is what went wrong before, and what stays
+                member.discard()
 
     def reserve(
         self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False

@@ -86,7 +86,11 @@ class Claim:
     def _made(self, mode: int) -> int:
         while True:
             # The mode holds from the first instant: a draft is never readable, however briefly.
-            descriptor = os.open(self.temporary, CREATE, mode)
+            try:
+                descriptor = os.open(self.temporary, CREATE, mode)
+            except FileExistsError:  # our own: a disk that failed has not let go of the last one
+                self.temporary.unlink(missing_ok=True)
+                continue
             try:
                 _lock(descriptor, wait=True)
                 self._release()

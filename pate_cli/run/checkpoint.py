@@ -90,8 +90,8 @@ class Checkpoint:
         """What is kept of a pass over the votes."""
         return Pieces(self, number)
 
-    def end(self) -> None:
-        """Forget the run: it has ended, and all that it promised is in place.
+    def end(self, *, refused: bool = False) -> None:
+        """Forget the run: it has ended, and what it promised is in place or, if `refused`, is not.
 
         OutputError where something cannot be removed; the key is the last to go.
         """
@@ -110,7 +110,8 @@ class Checkpoint:
         except OSError as error:
             raise OutputError(
                 f"cannot remove {public_name(self.folder)}: {error.strerror or error}; the run has "
-                "ended and its labels stand, so remove what is left, which is secret"
+                f"ended and its labels {'are refused' if refused else 'stand'}, so remove what is "
+                "left, which is secret"
             ) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import CeilingError, UnreachableError, UsageError
+from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
@@ -109,12 +109,16 @@ def aggregate(
             passed = tested is None or tested.test(request.passes, key, progress)
             spent = None if passed else book.settle(Outcome.REFUSED)
         if tested is not None and not passed:
-            if resumed is not None:
-                resumed.end()
-            raise tested.refusal(
+            refusal = tested.refusal(
                 private=key.private, facts=request.file.facts, run=key.run_id, began=began,
                 spent=spent,
             )  # fmt: skip
+            try:
+                if resumed is not None:
+                    resumed.end(refused=True)
+            except OutputError as error:  # what the coin cost is said and published all the same
+                refusal.add_note(str(error))
+            raise refusal
         with book.standing(until_read=tested is None):
             settled = run(
                 request.passes,

@@ -69,7 +69,7 @@ class Refused:
         raise OutputError("cannot write labels/: No space left on device; nothing was released")
 
     def discard(self):
-        pass
+        raise OutputError("cannot write labels/: Input/output error")
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
+import stat
 import warnings
 from pathlib import Path
 
 import pytest
 
 from ended import ended_owner
+from pate_cli.core.errors import OutputError
 from pate_cli.files import unfinished
 from pate_cli.files.owner import owned_name
 from pate_cli.files.transaction import Outputs
@@ -151,6 +154,32 @@ def test_the_last_name_of_an_old_file_stays_with_its_draft(tmp_path, monkeypatch
 
 
 # ---------------------------------------------------------------- folders
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_draft_that_a_failing_disk_keeps_is_nobody_s_output(tmp_path, monkeypatch, again):
+    """What was made to see whether it can be stays; nothing appeared under the name itself."""
+
+    def fail(self, *, missing_ok=False):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", fail)
+        out = Outputs()
+        out.reserve(tmp_path / "a")
+        assert len(hidden(tmp_path)) == 1
+        if again:
+            with pytest.raises(OutputError) as refused:
+                out.write(tmp_path / "a", b"new")
+    if again:
+        shown = f"cannot write {tmp_path / 'a'}: {os.strerror(errno.EIO)}; nothing was released"
+        assert str(refused.value) == shown
+        return
+    with out:
+        out.write(tmp_path / "a", b"new")
+        (name,) = hidden(tmp_path)
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.fixture

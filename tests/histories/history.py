@@ -21,6 +21,7 @@ import numpy as np
 import pate_cli as pate
 from histories import prices
 from histories.disk import FileNode, FolderNode
+from histories.said import Said
 from histories.system import Killed, Process, System, replaced
 from histories.watch import Watch, run_of
 from kills.promises import BrokenError, check_record
@@ -279,6 +280,7 @@ class History:
     def _alone(self, process: Process, act: Callable[[], Any]) -> tuple[str, Any]:
         """Do it in a process of its own: how that ended, and what it gave."""
         with self.system.running(process):
+            said = Said(self.system)
             try:
                 done = act()
             except Killed:
@@ -286,6 +288,7 @@ class History:
                 return "died", None
             except PateError as error:
                 self.told(f"  {process.doing}: {type(error).__name__}: {error}")
+                said.check(error)
                 return "refused", error
             else:
                 return ("done", done) if process.alive else ("died", None)
@@ -363,10 +366,9 @@ class History:
         if alone and self.chance.random() < 0.7:
             self._close()  # as long as a session is open no other run is entered
         process = self._process(f"{line.kind} to {line.output}", self._records(line))
-        process.question = line.question
+        process.question, process.outputs = line.question, () if shared else line.outputs
         if alone and line.checkpoint is not None:
             process.resumes = self._resumed(line)
-        before = {name: self._found(name) for name in line.outputs}
         self.told(f"  {process.number} is {line}")
         how, got = self._alone(process, lambda: self._aggregated(line))
         if self.system.broken is not None:
@@ -374,7 +376,7 @@ class History:
         if how == "done" and not shared:
             self._check_done(line, got)
         elif how == "refused" and not shared:
-            self._check_refused(line, got, before, failing=process.failing)
+            self._check_refused(line, got)
         if line.votes == "bad.npy" and process.run is not None:  # perhaps it died in doing so
             self.watch.struck_out(process.run)
 
@@ -409,13 +411,6 @@ class History:
         secret = json.loads(node.data)["secret"]
         return frozenset({RunKey(bytes.fromhex(secret)).run_id})
 
-    def _found(self, name: str) -> Any:
-        """What lies under a name, with all that is in it."""
-        node = self.system.node(name)
-        if isinstance(node, FolderNode):
-            return {each: self._found(f"{name}/{each}") for each in node.names}
-        return None if node is None else node.data
-
     def _check_done(self, line: Line, done: Any) -> None:
         """All of it is in place, and stays there without power."""
         report = self._stays(line.report)
@@ -446,23 +441,10 @@ class History:
             raise BrokenError(f"{name} is promised, and might not be there without power")
         return node.data
 
-    def _check_refused(
-        self, line: Line, error: PateError, before: dict[str, Any], *, failing: bool
-    ) -> None:
-        """Nothing was published that is not told of.
-
-        Where a disk goes on failing, what could not be taken back either may have the last word.
-        """
-        changed = [name for name, data in before.items() if self._found(name) != data]
-        if isinstance(error, RefusedError):
-            report = self._stays(line.report)
-            if run_of(report) != error.report.run:
-                raise BrokenError(f"{line.report} is of another run than was refused")
-            changed.remove(line.report)
-        elif "stays" in str(error) or "has ended and its labels stand" in str(error):
-            return
-        if changed and ("nothing was released" in str(error) or not failing):
-            raise BrokenError(f"{', '.join(changed)} changed, and it says: {error}")
+    def _check_refused(self, line: Line, error: PateError) -> None:
+        """Of a run whose labels were refused there is a report."""
+        if isinstance(error, RefusedError) and run_of(self._stays(line.report)) != error.report.run:
+            raise BrokenError(f"{line.report} is of another run than was refused")
 
     # --- releases ----------------------------------------------------------------------------
 
@@ -493,6 +475,7 @@ class History:
         rounds = tuple(one["id"] for one in json.loads(node.data)["rounds"])
         self.released += 1
         place = f"released{self.released}.json"
+        process.outputs = (place,)
         again = self.chance.random() < 0.4
 
         def released() -> str:

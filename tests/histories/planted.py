@@ -81,6 +81,18 @@ def _given_up_lines() -> list[Place]:
     return [(Journal, "_start", started)]
 
 
+def _stays_and_was_not_released() -> list[Place]:
+    after = transaction.after
+    return [
+        (transaction, "after", lambda left: f"{after(left)}; {after([])}" if left else after(left))
+    ]
+
+
+def _stays_untold() -> list[Place]:
+    after = transaction.after
+    return [(transaction, "after", lambda left: after([]))]
+
+
 def _nothing_comes_back() -> list[Place]:
     return [(File, "withdraw", lambda self: True)]
 
@@ -314,6 +326,8 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "names that a killed process left": _names_of_the_dead,
     "entries that a killed process left": _entries_of_the_dead,
     "lines that a failed sync gave up": _given_up_lines,
+    "what stays is also not released": _stays_and_was_not_released,
+    "what stays is not told of": _stays_untold,
     "nothing is taken back": _nothing_comes_back,
     "the strike after the coin": _strike_after_the_coin,
     "the debit after the labels": _debit_after_the_labels,

@@ -40,6 +40,7 @@ class Process:
         number: by which others know it.
         doing: what it was started for.
         records: where what it spends must be noted.
+        outputs: what it alone is to put in place.
         until_kill: the step at which it dies, counted down; None for none.
         until_fault: likewise one that fails.
         question: what it asks under its key.
@@ -50,6 +51,7 @@ class Process:
     number: int
     doing: str
     records: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     question: Any = None
     resumes: frozenset[str] | None = None
     until_kill: int | None = None

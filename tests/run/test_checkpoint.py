@@ -548,13 +548,29 @@ def test_an_end_that_fails_half_way_publishes_nothing_else(votes, here, monkeypa
     assert not (here / "kept").exists()
 
 
-def test_a_refusal_ends_it(votes, here):
+def refused(votes):
     line = [*words(votes, "plain"), "--target-epsilon", "2", "--max-queries", str(ROWS)]
     line += ["--bound", "two-tail"]
-    line += ["--spend", "spent.json"]
-    done = CliRunner().invoke(app, line)
+    return CliRunner().invoke(app, [*line, "--spend", "spent.json"])
+
+
+def test_a_refusal_ends_it(votes, here):
+    done = refused(votes)
     assert done.exit_code == 8, done.output
     assert not (here / "kept").exists()
+    assert set(in_place(here)) == {"report.json", "spent.json"}
+
+
+def test_a_refusal_is_told_though_its_end_fails(votes, here, monkeypatch):
+    def fail(self):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rmdir", fail)
+        done = refused(votes)
+    assert done.exit_code == 8, done.output
+    assert "none are released" in done.stderr
+    assert "the run has ended and its labels are refused, so remove what is left" in done.stderr
     assert set(in_place(here)) == {"report.json", "spent.json"}
 
 

@@ -1,0 +1,110 @@
+"""What a command says when it fails, beside what lies there: none of it may be false."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from histories.disk import FolderNode, Node
+from histories.system import System
+from kills.promises import BrokenError
+from pate_cli.core.errors import PateError
+from pate_cli.disclosure.report import RefusedError
+from pate_cli.files.journal import lines_of, parts_of
+
+_NOTHING: Final = re.compile(r"nothing was released|none are released")
+_STAYS: Final = re.compile(r"what went to (.+?) stays")
+_ENDED: Final = "its labels stand"
+_ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?) and counts")
+_NOT_ENTERED: Final = "the record of what was spent lies there"
+_NOT_ASKED: Final = re.compile(r"cannot write (\S+): [^;]+; nothing was asked")
+_APPEARED: Final = re.compile(r"cannot write (\S+): it appeared during the run")
+_THERE: Final = re.compile(
+    r"\S+(?= exists already| is in use)|(?<=cannot remove )[^\s:]+|(?<=the checkpoint in )\S+"
+)
+_Lies = tuple[Node | None, Any]
+
+
+class Said:
+    """What lay there before a command of the process that runs, for when that fails."""
+
+    def __init__(self, system: System) -> None:
+        self._system, self._me = system, system.me
+        self._alone = system._turns is None  # else others may change what is not its own
+        self._resumed = system.me.resumes or set()
+        self._before = {path: _lies(node) for path, node in system._under("", system.tree)}
+
+    def check(self, error: PateError) -> None:
+        """BrokenError where anything it says is not so."""
+        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        text = text.replace(f"{self._system.root}/", "")
+        left = {name for name in self._me.outputs if self._changed(name)}
+        if isinstance(error, RefusedError):  # of which its report tells
+            left = {name for name in left if not name.endswith(".report.json")}
+        wrong = [*self._of_outputs(text, left), *self._of_record(text), *self._of_names(text)]
+        if wrong:
+            raise BrokenError(f"{', '.join(sorted(wrong))}, and it says: {text}")
+
+    def _of_outputs(self, text: str, left: set[str]) -> Iterator[str]:
+        told = {name.rstrip("/") for names in _STAYS.findall(text) for name in names.split(", ")}
+        nothing, ended = len(_NOTHING.findall(text)), _ENDED in text
+        if nothing + bool(told) + ended > 1:
+            yield "not all of this can be so"
+        for name in told if self._alone else told & set(self._me.outputs):
+            if not self._changed(name):
+                yield f"{name} is as it was"
+        if ended:
+            told |= set(self._me.outputs)
+            yield from (f"{name} is as it was" for name in told - left)
+        for name in left - told:
+            # Where a disk goes on failing, what was put aside may come back with the next run only.
+            if not self._me.failing or self._is(name) != _lies(None):
+                yield f"{name} changed"
+
+    def _of_record(self, text: str) -> Iterator[str]:
+        for epsilon, names in _ENTERED.findall(text):
+            for name in names.split(" and "):
+                known = set(_runs(self._was(name)) if self._alone else ()) - self._resumed
+                costs = [cost for run, cost in _runs(self._is(name)).items() if run not in known]
+                if epsilon not in costs:
+                    yield f"{name} does not tell of it"
+        if self._alone and _NOT_ENTERED in text and _NOTHING.search(text):
+            yield from (f"{name} changed" for name in self._me.records if self._changed(name))
+        for name in _NOT_ASKED.findall(text):
+            if _lines(self._is(name)) != _lines(self._was(name)):
+                yield f"{name} tells of more"
+
+    def _of_names(self, text: str) -> Iterator[str]:
+        if self._alone:
+            missing = (name for name in _THERE.findall(text) if self._is(name) == _lies(None))
+            yield from (f"there is no {name}" for name in missing)
+            # Nobody else could have made it.
+            yield from (f"{name} did not" for name in _APPEARED.findall(text))
+
+    def _was(self, name: str) -> _Lies:
+        return self._before.get(name, _lies(None))
+
+    def _is(self, name: str) -> _Lies:
+        return _lies(self._system.node(name))
+
+    def _changed(self, name: str) -> bool:
+        return self._is(name) != self._was(name)
+
+
+def _lies(node: Node | None) -> _Lies:
+    """A file or folder, and all that is in it."""
+    if isinstance(node, FolderNode):
+        return node, {name: _lies(each) for name, each in node.names.items()}
+    return node, b"" if node is None else node.data
+
+
+def _runs(record: _Lies) -> dict[str, str]:
+    """What runs of a record cost, as messages have it, by name."""
+    runs = json.loads(parts_of(record[1])[0] or '{"runs": []}')["runs"]
+    return {run["id"]: f"{run['epsilon']:g}" if "epsilon" in run else "" for run in runs}
+
+
+def _lines(record: _Lies) -> list[dict[str, Any]]:
+    return list(lines_of(parts_of(record[1])[1]))

@@ -88,6 +88,8 @@ def release(
             **kept.keywords,
             **parameters.keywords,
         )
+        if done.report.sanitized.epsilon is not None and done.report.spent is not None:
+            out.note(lambda error: error.add_note("what was drawn stays in the record and counts"))
         report.write(out, report_path, done.report)
     total, spent = done.ledger, done.report.spent
     if total is not None and total.draws:

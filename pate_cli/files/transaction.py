@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
 
@@ -74,6 +74,7 @@ class Outputs:
         self._placed = False
         self._sent: list[Stream] = []
         self._members: list[Member] = []
+        self._notes: list[Callable[[BaseException], None]] = []
         self._protected = Inputs()
         self._read = current()
         self._read.guard(self._refuse_read)
@@ -87,10 +88,24 @@ class Outputs:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self._commit()
-        else:
-            self.discard()
+        try:
+            if kind is None:
+                self._commit()
+            else:
+                self.discard()
+        except BaseException as failure:
+            self._note(failure)
+            raise
+        if error is not None:
+            self._note(error)
+
+    def note(self, note: Callable[[BaseException], None]) -> None:
+        """Have it add to whatever ends the block from now on, if that is an error."""
+        self._notes.append(note)
+
+    def _note(self, error: BaseException) -> None:
+        for note in self._notes:
+            note(error)
 
     @property
     def released(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
 from os import PathLike, fspath
@@ -226,6 +226,11 @@ class Publication:
     def written(self) -> LabelFile | None:
         """Those that were written."""
         return None if isinstance(self._sink, InMemory) else self._sink.written
+
+    def note(self, note: Callable[[BaseException], None]) -> None:
+        """As Outputs: what is to be said if all that is put in place from now on fails."""
+        if self._out is not None:
+            self._out.note(note)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
         """Put the rest beside them."""

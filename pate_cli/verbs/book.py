@@ -246,11 +246,17 @@ class Book:
             yield
         except VoteError as error:
             if not until_read or not self._withdrawn():
-                self._note(error)
+                self.note(error)
             raise
         except BaseException as error:
-            self._note(error)
+            self.note(error)
             raise
+
+    def note(self, error: BaseException) -> None:
+        """Add to an error that the run counts, and what."""
+        if self._places.paths and self._run is not None:
+            epsilon = "" if self._run.cost is None else f" at epsilon {self._run.cost:g}"
+            error.add_note(f"the run{epsilon} stays in {self._places.shown} and counts")
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
         """Note the outcome; what all runs cost together, None without a record.
@@ -258,17 +264,22 @@ class Book:
         Raises:
             OutputError: the record cannot be written, and the run is pending in it.
         """
-        if self._run is not None:
-            self._run = replace(self._run, outcome=outcome, answers=answers)
+        pending = self._run
+        if pending is not None:
+            self._run = replace(pending, outcome=outcome, answers=answers)
         if not self._places.paths:
             return None
-        with self._record() as earlier:
-            total = self._total(earlier)
-            record = earlier
-            if self._run is not None:
-                self._run = _after(self._run, total)
-                record = earlier.with_run(self._run)
-                self._write(record)
+        try:
+            with self._record() as earlier:
+                total = self._total(earlier)
+                record = earlier
+                if self._run is not None:
+                    self._run = _after(self._run, total)
+                    record = earlier.with_run(self._run)
+                    self._write(record)
+        except BaseException:
+            self._run = pending
+            raise
         return Spent.of(record.runs, total)
 
     def account(self) -> SpendRecord:
@@ -294,11 +305,6 @@ class Book:
                     path.unlink(missing_ok=True)
             return True
         return False
-
-    def _note(self, error: BaseException) -> None:
-        if self._places.paths and self._run is not None:
-            epsilon = "" if self._run.epsilon is None else f" at epsilon {self._run.epsilon:g}"
-            error.add_note(f"the run{epsilon} stays in {self._places.shown} and counts")
 
     def _total(self, record: SpendRecord) -> Total:
         """Of the runs of the record and this one; outcomes that change no cost change nothing."""

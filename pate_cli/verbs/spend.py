@@ -109,6 +109,7 @@ def aggregate(
             passed = tested is None or tested.test(request.passes, key, progress)
             spent = None if passed else book.settle(Outcome.REFUSED)
         if tested is not None and not passed:
+            place.note(book.note)
             refusal = tested.refusal(
                 private=key.private, facts=request.file.facts, run=key.run_id, began=began,
                 spent=spent,
@@ -133,6 +134,7 @@ def aggregate(
                 facts=request.file.facts,
             )
             spent = book.settle(Outcome.LABELLED, answers=settled.report.answers)
+        place.note(book.note)
         report = replace(_named(settled.report, key, began), labels=place.written, spent=spent)
         report, ledger = worded(report), settled.ledger
         if ledger is not None:

@@ -44,6 +44,8 @@ class Said:
         if isinstance(error, RefusedError):  # of which its report tells
             left = {name for name in left if not name.endswith(".report.json")}
         wrong = [*self._of_outputs(text, left), *self._of_record(text), *self._of_names(text)]
+        if not isinstance(error, RefusedError):
+            wrong += self._of_what_counts(text)
         if wrong:
             raise BrokenError(f"{', '.join(sorted(wrong))}, and it says: {text}")
 
@@ -76,6 +78,14 @@ class Said:
             if _lines(self._is(name)) != _lines(self._was(name)):
                 yield f"{name} tells of more"
 
+    def _of_what_counts(self, text: str) -> Iterator[str]:
+        """A run that was entered is told of; not by who saves what a release gave."""
+        if self._alone and self._me.doing != "release" and not _ENTERED.search(text):
+            for name in self._me.records:
+                new = set(_runs(self._is(name))) - set(_runs(self._was(name)))
+                if new and not (_NOT_ENTERED in text and f"what went to {name} stays" in text):
+                    yield f"{name} tells of a run"
+
     def _of_names(self, text: str) -> Iterator[str]:
         if self._alone:
             missing = (name for name in _THERE.findall(text) if self._is(name) == _lies(None))
@@ -103,7 +113,12 @@ def _lies(node: Node | None) -> _Lies:
 def _runs(record: _Lies) -> dict[str, str]:
     """What runs of a record cost, as messages have it, by name."""
     runs = json.loads(parts_of(record[1])[0] or '{"runs": []}')["runs"]
-    return {run["id"]: f"{run['epsilon']:g}" if "epsilon" in run else "" for run in runs}
+    return {run["id"]: _cost(run) for run in runs}
+
+
+def _cost(run: dict[str, Any]) -> str:
+    cost = run.get("refusal_epsilon" if run["outcome"] == "refused" else "epsilon")
+    return "" if cost is None else f"{cost:g}"
 
 
 def _lines(record: _Lies) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.matching import Matching, plain_texts
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.mapped import Mapped
 from pate_cli.votes.sources.unchanged import Mark, changed, refuse_changed
 from pate_cli.votes.unnamed import Said
 
@@ -210,10 +211,17 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class HeldArray:
-    """An array in memory."""
+    """An array in memory, or in a file that is mapped there."""
 
     array: NDArray[Any] = field(repr=False)
+    name: str
+    mapped: Mapped | None
     portable: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, array: NDArray[Any], name: str) -> HeldArray:
+        """It; `name` is what messages call it."""
+        return cls(np.asarray(array), name, Mapped.under(array))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -226,8 +234,13 @@ class HeldArray:
         return self.array.dtype
 
     def rows(self, axis: int, first: int, stop: int) -> NDArray[Any]:
-        """What stands at first ≤ i < stop of a side, as it lies there."""
-        return self.array[first:stop] if axis == 0 else self.array[:, first:stop]
+        """What stands at first ≤ i < stop of a side, as it lies there, or a copy of a file's.
+
+        Raises:
+            VoteError: the file is shorter by now.
+        """
+        part = self.array[first:stop] if axis == 0 else self.array[:, first:stop]
+        return part if self.mapped is None else self.mapped.copied(part, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +376,7 @@ def held_array(
             "as nulls in a table"
         )
     _check_array(array.shape, array.dtype, name, layout, texts=matching is not None)
-    return _sided(name, HeldArray(np.asarray(array)), layout, matching)
+    return _sided(name, HeldArray.of(array, name), layout, matching)
 
 
 def _sided(

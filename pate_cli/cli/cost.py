@@ -24,6 +24,7 @@ from pate_cli.cli.options import (
 from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
+from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
 
 
@@ -44,6 +45,14 @@ class QuestionOptions:
             "--per-query", help="Also write one row per query (.parquet, .csv, .jsonl; mode 0600)."
         ),
     ] = None
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            "--escape-formulas",
+            help="In CSV of --per-query, put ' before ids that a spreadsheet would take for "
+            "formulas: those that begin with =, +, -, @, a tab or a carriage return.",
+        ),
+    ] = False
     compare: Annotated[
         bool,
         typer.Option(
@@ -73,6 +82,8 @@ class QuestionOptions:
             raise UsageError(f"give --order or --orders {self.orders}, not both")
         if self.compare and self.per_query is not None:
             raise UsageError("--per-query does not go with --compare, which describes no queries")
+        if self.escape_formulas and self.per_query is None:
+            raise UsageError("--escape-formulas goes with --per-query FILE")
         if self.accuracy != (self.truth is not None):
             raise UsageError("--accuracy and --truth FILE go together")
         if not self.accuracy:
@@ -140,7 +151,9 @@ def cost(
     with output.outputs() as out:
         view.reserve(out)
         if question.per_query is not None:
-            LabelFormat.from_path(question.per_query)  # refused before any work is done
+            kind = LabelFormat.from_path(question.per_query)  # refused before any work is done
+            if question.escape_formulas:
+                refuse_escapes(kind)
             out.reserve(question.per_query, mode=0o600)
         with reading.open(votes, output, any_name=not choice.listed) as file:
             output.note_votes(file, reading.rows(file))
@@ -180,7 +193,9 @@ def cost(
                 **target.keywords,
             )
             if question.per_query is not None:
-                out.write(question.per_query, found.encode(question.per_query))
+                escaped = question.escape_formulas
+                rows = found.encode(question.per_query, escape_formulas=escaped)
+                out.write(question.per_query, rows)
             view.draw(
                 out,
                 lambda: plots.cost_figure(

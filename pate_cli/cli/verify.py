@@ -30,16 +30,16 @@ def verify(
         ),
     ] = None,
     prior: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--prior",
             metavar="FILE",
-            help="The guesses of its prior, to be checked by their hash.",
+            help="The guesses of its prior, to be checked by their hash; once for each of several.",
             show_default=False,
         ),
     ] = None,
     pool: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--pool",
             metavar="FILE",

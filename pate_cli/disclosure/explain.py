@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
+from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, shown
@@ -97,12 +98,16 @@ class Explanation(Result):
             )
         )
 
-    def write(self, file: ByteSink, path: str | PathLike[str]) -> None:
+    def write(
+        self, file: ByteSink, path: str | PathLike[str], *, escape_formulas: bool = False
+    ) -> None:
         """Write the content of a file named `path`; of .html it is the page."""
-        if PurePath(path).suffix.lower() in _PAGES:
-            file.write(self.to_html().encode())
-        else:
-            super().write(file, path)
+        if PurePath(path).suffix.lower() not in _PAGES:
+            super().write(file, path, escape_formulas=escape_formulas)
+            return
+        if escape_formulas:
+            refuse_escapes("HTML")
+        file.write(self.to_html().encode())
 
     def preview(self) -> Iterator[tuple[object, ...]]:
         """All of it: it is read, not looked at."""

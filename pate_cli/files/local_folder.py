@@ -22,7 +22,7 @@ from pate_cli.files.inputs import Place, places_of_path, stored_place
 from pate_cli.files.owner import owned_name
 from pate_cli.files.part_names import MARKER, refuse_filled
 from pate_cli.files.undisturbed import undisturbed
-from pate_cli.files.unfinished import CREATE, PRIVATE, hidden_folders, sweep
+from pate_cli.files.unfinished import CREATE, PRIVATE, hidden_folders, put_aside, sweep
 
 _PART_MODE: Final = 0o644
 
@@ -151,11 +151,11 @@ class LocalFolder:
 
     def _settle_aside(self, run: str) -> None:
         """What a killed commit of the same run had put aside comes back, or is of no use."""
-        aside = self._aside(run)
-        if aside.exists() and not self._target.exists():
-            aside.rename(self._target)
-        elif aside.exists():
-            shutil.rmtree(aside)
+        for aside in put_aside(self._target, run):
+            if self._target.exists():
+                shutil.rmtree(aside)
+            else:
+                aside.rename(self._target)
 
     def _swap(self, run: str, *, force: bool) -> None:
         """What is there goes aside and comes back if the new folder cannot take its place."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
+from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
 from pate_cli.files.draft import ByteSink
@@ -72,7 +73,13 @@ class Result(ABC):
             types_mapper=lambda kind: whole if is_integer(kind) else None
         )
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        escape_formulas: bool = False,
+    ) -> None:
         """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.
 
         Args:
@@ -80,28 +87,34 @@ class Result(ABC):
                 of a store.
             force: replace what is there, whatever it is: a result that may be published does not
                 know which files it was made from, as the command line does.
+            escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: another suffix.
+            UsageError: another suffix, or `escape_formulas` without CSV.
         """
         with Outputs(force=force) as out:
             out.reserve(path, mode=0o600 if self.secret else 0o644)
             with out.open(path) as file:
-                self.write(file, public_name(os.fspath(path)))
+                self.write(file, public_name(os.fspath(path)), escape_formulas=escape_formulas)
 
-    def encode(self, path: str | os.PathLike[str]) -> bytes:
-        """The content of a file of this name."""
+    def encode(self, path: str | os.PathLike[str], *, escape_formulas: bool = False) -> bytes:
+        """The content of a file of this name; see `save`."""
         file = io.BytesIO()
-        self.write(file, path)
+        self.write(file, path, escape_formulas=escape_formulas)
         return file.getvalue()
 
-    def write(self, file: ByteSink, path: str | os.PathLike[str]) -> None:
-        """Write the content of a file named `path` to the binary file object `file`."""
+    def write(
+        self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
+    ) -> None:
+        """Write the content of a file named `path` to the binary file object `file`; see `save`."""
         if PurePath(path).suffix.lower() == ".json":
+            if escape_formulas:
+                refuse_escapes("JSON")
             file.write(self.to_json().encode())
         else:
-            file.write(encode_columns(self.columns(), LabelFormat.from_path(os.fspath(path))))
+            kind = LabelFormat.from_path(os.fspath(path))
+            file.write(encode_columns(self.columns(), kind, escape_formulas=escape_formulas))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
@@ -132,6 +145,13 @@ def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
     }
 
 
+def _without_formulas(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind not in "UO":
+        return column
+    cells = [as_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
+    return np.array(cells, dtype=object)
+
+
 def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
     """A pyarrow.Table, with null for NaN."""
     import pyarrow as pa
@@ -141,12 +161,22 @@ def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
     )
 
 
-def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelFormat) -> bytes:
+def encode_columns(
+    columns: Mapping[str, NDArray[Any]],
+    table_format: LabelFormat,
+    *,
+    escape_formulas: bool = False,
+) -> bytes:
     """A file with one row per entry; every column has the same length, a NaN is missing.
 
+    `escape_formulas` as in `Result.save`.
+
     Raises:
-        UsageError: a format that cannot hold named columns.
+        UsageError: a format that cannot hold named columns, or holds no formulas to escape.
     """
+    if escape_formulas:
+        refuse_escapes(table_format)
+        columns = {name: _without_formulas(column) for name, column in columns.items()}
     if table_format is LabelFormat.NPY:
         raise UsageError("a table with named columns cannot be NPY; use .parquet, .csv or .jsonl")
     table = _arrow(columns)

@@ -44,7 +44,7 @@ class StoredFile:
         return {stored_place(self._filesystem.type_name, self._path)}
 
     def check(self, *, force: bool) -> None:
-        """Refuse now, before any private work, whatever would fail later."""
+        """Refuse now, before any private work, whatever would fail later; it only looks."""
         try:
             with _one_line_errors():
                 found = self._kind()
@@ -54,8 +54,13 @@ class StoredFile:
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
         if found != "NotFound" and not force:
             raise OutputError(f"{self.name} exists already; use `force` to replace it")
+
+    def try_out(self) -> None:
+        """Write beside it, as nothing else tells of rights; what is deleted may leave an empty key.
+
+        OutputError when nothing can be written.
+        """
         try:
-            # Rights are asked in the only way that tells.
             with _one_line_errors():
                 self._put([])
                 self._sweep()

@@ -127,11 +127,18 @@ class Outputs:
                 member.discard()
 
     def reserve(
-        self, path: str | os.PathLike[str], mode: int = 0o644, *, replace: bool = False
+        self,
+        path: str | os.PathLike[str],
+        mode: int = 0o644,
+        *,
+        replace: bool = False,
+        tried: bool = True,
     ) -> None:
         """Promise an output, with the permissions `mode` less the umask if it becomes a file.
 
         `replace` allows this one to exist, whatever `force` says, as a record that grows must.
+        `tried`: whether a store is written to at once, which may leave an empty key there; else
+        `try_out` does it.
         `-` is standard output; an address is a file on a store, which takes no output that is its
         owner's alone. OutputError when it exists and `force` is off, is a folder, or lies in a
         folder that is missing or not writable; UsageError when it is reserved already, or secret,
@@ -152,6 +159,8 @@ class Outputs:
             self._files[name] = output
         try:
             output.check(force=self._force or replace)
+            if tried and isinstance(output, StoredFile):
+                output.try_out()
         except OutputError:
             self._files.pop(name, None)
             self._streams.pop(name, None)
@@ -159,6 +168,15 @@ class Outputs:
         self._targets.add(target)
         if replace:
             self._replaced.add(output.name)
+
+    def try_out(self) -> None:
+        """Write to stores and take that back, where promising could only look.
+
+        OutputError where nothing can be written.
+        """
+        for file in self._files.values():
+            if isinstance(file, StoredFile):
+                file.try_out()
 
     def protect(self, path: str | os.PathLike[str], what: str) -> None:
         """Refuse any output to this file; `what` completes "the output is ...".

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
+from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.label_set import UNDECIDED, LabelSet
 from pate_cli.core.words import LabelFormat, LabelsAs
 
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def json_ids(ids: list[Any]) -> list[str]:
@@ -48,14 +48,6 @@ def text_ids(ids: list[Any]) -> Iterable[str]:
 def text_field(text: str) -> str:
     """One field that is no formula."""
     return csv_field(as_text(text))
-
-
-def as_text(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would take for a formula.
-
-    [OWASP, "CSV Injection"]
-    """
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @dataclass(frozen=True)
@@ -265,11 +257,8 @@ def check_form(
 
     And for formulas that are `escaped` in any other format, which has none.
     """
-    if escaped and label_format is not LabelFormat.CSV:
-        raise UsageError(
-            f"`escape_formulas` is for CSV, which spreadsheets read; leave it out with "
-            f"{label_format}"
-        )
+    if escaped:
+        refuse_escapes(label_format)
     if label_set is None and labels_as is not None:
         raise UsageError("`labels_as` goes with several labels a query; these have one")
     if label_format is LabelFormat.CSV and labels_as is LabelsAs.LISTS:

@@ -212,9 +212,12 @@ class Labels(Result):
         schema = _schema(self.metadata, self.label_names, form, whole=_whole(self))
         return _arrow([_rows(self, form)], schema, self.label_names, form)
 
-    def write(self, file: ByteSink, path: str | os.PathLike[str]) -> None:
+    def write(
+        self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
+    ) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
-        write_labels(self, file, LabelFormat.from_path(os.fspath(path)))
+        kind = LabelFormat.from_path(os.fspath(path))
+        write_labels(self, file, kind, escape_formulas=escape_formulas)
 
     @property
     def releasable(self) -> bool:
@@ -249,7 +252,12 @@ def concatenate(tables: Iterable[Labels]) -> Labels:
 
 
 def write_labels(
-    table: Labels, file: ByteSink, label_format: LabelFormat, labels_as: LabelsAs | None = None
+    table: Labels,
+    file: ByteSink,
+    label_format: LabelFormat,
+    labels_as: LabelsAs | None = None,
+    *,
+    escape_formulas: bool = False,
 ) -> None:
     """Write all of `table` to a binary file object; see `LabelWriter`."""
     with LabelWriter(
@@ -260,6 +268,7 @@ def write_labels(
         label_names=table.label_names,
         label_set=table.label_set,
         labels_as=labels_as,
+        escape_formulas=escape_formulas,
     ) as writer:
         writer.write(table)
 

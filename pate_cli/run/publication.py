@@ -137,11 +137,11 @@ class Destination:
         if self.ledger is not None:
             out.reserve(self.ledger, mode=0o600, replace=to_look)
         if self.folder is None:
-            out.reserve(self.labels, replace=to_look)
+            out.reserve(self.labels, replace=to_look, tried=False)
         else:
             self.folder.check(force=self.force or to_look)
         if keeps_report and self.report is not None:
-            out.reserve(self.report)
+            out.reserve(self.report, tried=False)
         return Publication(self, out)
 
 
@@ -193,7 +193,9 @@ class Publication:
             self._to.folder.refuse_read(file.read)
 
     def try_out(self) -> None:
-        """OutputError where labels could not be written; the last look before anything is paid."""
+        """OutputError where nothing could be written; the last look before anything is paid."""
+        if self._out is not None:
+            self._out.try_out()
         if self._to is not None and self._to.folder is not None:
             self._to.folder.try_out()
 

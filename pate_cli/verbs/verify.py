@@ -15,12 +15,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from itertools import zip_longest
 from os import PathLike, fspath
-from typing import Any, Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +66,7 @@ from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, 
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
@@ -79,6 +81,7 @@ from pate_cli.votes.facts import PoolFacts, PriorFacts
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 
+_Beside: TypeAlias = Prior | Pool | str | PathLike[str]
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
@@ -179,8 +182,8 @@ def verify(
     report: Report | str | PathLike[str] | bytes,
     labels: str | PathLike[str] | None = None,
     *,
-    prior: Prior | str | PathLike[str] | None = None,
-    pool: Pool | str | PathLike[str] | None = None,
+    prior: Prior | str | PathLike[str] | Sequence[Prior | str | PathLike[str]] | None = None,
+    pool: Pool | str | PathLike[str] | Sequence[Pool | str | PathLike[str]] | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
     """Check a report from outside: its schema, its numbers from its own parameters, its labels.
@@ -196,8 +199,8 @@ def verify(
         report: what to check, its file by path or address ("-" is standard input), or the content
             of one.
         labels: the file or folder of labels that it came with, by path or address.
-        prior: the guesses that voted, too, or their file.
-        pool: the clusters that were asked, or their file.
+        prior: the guesses that voted, too, or their file; of rounds with several a list of them.
+        pool: the clusters that were asked, or their file; likewise.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
             installed, if left out.
 
@@ -205,10 +208,11 @@ def verify(
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
         UsageError: the library is asked for and not installed; labels, a prior or a pool that come
-            by a pipe, for they are read more than once.
+            by a pipe, for they are read more than once; one in several files, which have no hash.
         VoteError: the labels, the prior or the pool cannot be read.
     """
-    for given in (labels, prior, pool):
+    priors, pools = _several(prior), _several(pool)
+    for given in (labels, *priors, *pools):
         if isinstance(given, str | PathLike) and has_no_name(fspath(given)):
             raise UsageError(
                 f"{public_name(given)}: is a pipe, and what goes with a report is read more than "
@@ -224,8 +228,8 @@ def verify(
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)
     checks += _labels(read.report, labels)
-    checks += _beside(read.report, "prior", prior)
-    checks += _beside(read.report, "pool", pool)
+    checks += _beside(read.report, "prior", priors)
+    checks += _beside(read.report, "pool", pools)
     checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(tuple(checks))
 
@@ -862,20 +866,45 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
 # --- the prior and the pool -----------------------------------------------------------------------
 
 
-def _beside(
-    report: Report, name: str, given: Prior | Pool | str | PathLike[str] | None
-) -> Iterator[Check]:
+def _several(given: _Beside | Sequence[_Beside] | None) -> Sequence[_Beside]:
+    if given is None:
+        return ()
+    if isinstance(given, Prior | Pool | str | PathLike):
+        return (given,)
+    return given
+
+
+def _beside(report: Report, name: str, given: Sequence[_Beside]) -> Iterator[Check]:
     """Whether what is public beside the votes is what the report names, by its hash."""
     known = {done[name]["sha256"] for done in report.rounds if name in done}
-    if given is None:
-        if known:
-            yield Check(f"{name} by hash", SKIPPED, "its file was not given")
-        return
-    found = given.sha256 if isinstance(given, Prior | Pool) else digest_of(given).sha256
-    other = ""
-    if found not in known:
-        other = f", the report names {' and '.join(sorted(known)) or 'none'}"
-    yield Check(f"{name} by hash", FAILED if other else OK, f"SHA-256 {found}{other}")
+    if not given and known:
+        yield Check(f"{name} by hash", SKIPPED, "its file was not given")
+    found = [
+        each.sha256 if isinstance(each, Prior | Pool) else _hash_of(each, name) for each in given
+    ]
+    for each in found:
+        other = ""
+        if each not in known:
+            other = f", the report names {' and '.join(sorted(known)) or 'none'}"
+        yield Check(f"{name} by hash", FAILED if other else OK, f"SHA-256 {each}{other}")
+    left = sorted(known.difference(found))
+    if left and known.intersection(found):
+        told = f"not given: SHA-256 {' and '.join(left)}; give `{name}` once for each"
+        yield Check(f"{name} of other rounds", SKIPPED, told)
+
+
+def _hash_of(path: str | PathLike[str], name: str) -> str:
+    try:
+        return digest_of(path).sha256
+    except VoteError as error:
+        shown = public_name(path)
+        folder = not PurePosixPath(shown).suffix if is_address(shown) else Path(path).is_dir()
+        if folder or re.search(r"[*?\[]", shown):
+            raise UsageError(
+                f"{shown}: is no one file, and a run knows what it read of several by a hash of "
+                f"its own; from Python give a {name.title()} of what they hold"
+            ) from error
+        raise
 
 
 # --- another library -----------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def open_votes(
     of rows, or what else has `__array__`. Or a VoteFile that is open already: it is handed on as it
     is, and stays open.
 
-    In a table true and false are classes 1 and 0, or with names of classes the words `true` and
+    As labels true and false are classes 1 and 0, or with names of classes the words `true` and
     `false`.
 
     layout: what rows mean; None infers it from the numbers only where nothing else is possible

@@ -7,8 +7,10 @@ import json
 import re
 import stat
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -220,6 +222,25 @@ def test_a_row_per_query_adds_up_to_the_totals(priced, counts, folder, suffix, a
     assert sum(row["cost"] for row in rows) == pytest.approx(found["rdp"][best], rel=1e-9)
     for row in rows:
         assert row["cost"] == pytest.approx(row["cost_threshold"] + row["cost_argmax"], rel=1e-12)
+
+
+def test_ids_that_are_formulas_in_a_table_of_costs(pate, refused, tmp_path):
+    ids = ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "\tx", "cat", '=1,"2"']
+    counts = {"class_0": [30] * 7, "class_1": [10] * 7}
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"query_id": ids, **counts}), path)
+    words = ["cost", path, "--layout", "counts", "--mechanism", "gnmax", "--sigma2", 5]
+    safe = [one if one == "cat" else f"'{one}" for one in ids]
+    for flags, shown in (([], ids), (["--escape-formulas"], safe)):
+        done = pate(*words, "--per-query", "rows.csv", "--force", *flags)
+        assert done.exit_code == 0, done.stderr
+        with Path("rows.csv").open(newline="") as file:
+            assert [row["query_id"] for row in csv.DictReader(file)] == shown
+    said = "pate: --escape-formulas goes with --per-query FILE"
+    assert refused(pate(*words, "--escape-formulas"), 2).startswith(said)
+    other = pate(*words, "--per-query", "rows.parquet", "--escape-formulas")
+    said = "pate: --escape-formulas is for CSV, which spreadsheets read; leave it out with parquet"
+    assert refused(other, 2) == said
 
 
 def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, folder, leftovers):

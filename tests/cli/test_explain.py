@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pate_cli as pate_library
@@ -236,6 +237,55 @@ def test_guesses_are_checked_by_their_hash(pate, guessed):
     code, seen = outcome("--prior", "guesses.npy")
     assert code == 10
     assert "\nFAILED: prior by hash: SHA-256 " in seen
+
+
+def test_guesses_of_several_rounds_are_each_checked(pate):
+    """And none of two files is passed over in silence."""
+    np.save("v.npy", np.tile([[70, 30]], (60, 1)))
+    for number in "ab":
+        np.save(f"{number}.npy", np.full(60, "ab".index(number)))
+        words = ["--mechanism", "gnmax", "--sigma2", 40, "--max-epsilon", 500, "--layout", "counts"]
+        words += ["--prior", f"{number}.npy", "--prior-weight", 10, "-o", f"{number}.csv"]
+        words += ["--ledger", f"{number}.json", "--no-record"]
+        assert pate("aggregate", "v.npy", *words).exit_code == 0
+    done = pate("release", "a.json", "b.json", "--report", "both.json")
+    assert done.exit_code == 0, done.stderr
+
+    def outcome(*files):
+        words = [word for file in files for word in ("--prior", file)]
+        told = pate("verify", "both.json", "--without-dp-accounting", "--table", *words)
+        lines = told.stdout.splitlines()
+        told_of = [line.partition(" SHA-256")[0] for line in lines if ": prior " in line]
+        return told.exit_code, [line for line in told_of if not line.startswith("verdict")]
+
+    right, wrong = "ok: prior by hash:", "FAILED: prior by hash:"
+    left = "passed over: prior of other rounds: not given:"
+    code, seen = outcome("a.npy", "b.npy")
+    assert (code, seen) == (11, [right, right])
+    code, seen = outcome("b.npy")
+    assert (code, seen) == (11, [right, left])
+    code, seen = outcome("v.npy", "b.npy")
+    assert (code, seen) == (10, [wrong, right, left])
+
+
+def test_guesses_in_several_files_have_no_hash_of_a_file(pate, refused):
+    np.save("v.npy", np.tile([[70, 30]], (60, 1)))
+    guesses = np.arange(60) % 2
+    Path("g").mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(60), 2)):
+        table = pa.table({"query_id": rows, "label": guesses[rows]})
+        pq.write_table(table, f"g/{number}.parquet")
+    words = ["--mechanism", "gnmax", "--sigma2", 40, "--max-epsilon", 500, "--layout", "counts"]
+    words += ["--prior", "g", "--prior-weight", 10, "-o", "l.csv", "--report", "l.report.json"]
+    assert pate("aggregate", "v.npy", *words).exit_code == 0
+    for given in ("g", "g/", "g/*.parquet"):
+        assert refused(pate("verify", "l.report.json", "--prior", given), 2) == (
+            f"pate: {given}: is no one file, and a run knows what it read of several by a hash of "
+            "its own; from Python give a Prior of what they hold"
+        )
+    guessed = pate_library.Prior(guesses)
+    found = pate_library.verify("l.report.json", prior=guessed, with_dp_accounting=False)
+    assert "prior by hash" in {check.name for check in found.checks if check.outcome == "ok"}
 
 
 HOSPITALS = {"groups": ("city",) * 10 + ("country",) * 10, "weights": (2,) * 10 + (1,) * 10}

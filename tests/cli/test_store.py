@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
+from pate_cli.files.stored_file import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
 from pate_cli.votes import open_votes
@@ -135,14 +136,36 @@ def test_votes_on_a_store_are_never_replaced(votes, labels, said, store, pate):
 
     before = sizes()
     keys = listed(address)
-    words = ["-o", address(labels), "--report", "r.json", "--force", *NOISE]
+    words = ["-o", address(labels), "--report", address("new/r.json"), "--force", *NOISE]
     done = pate("aggregate", address(votes), *words)
     assert done.exit_code == 2, done.stderr
     assert said in done.stderr
     assert "sesame" not in done.stderr
     assert sizes() == before
-    if labels == "more":  # a file is tried out in a folder of its own, which leaves an empty key
-        assert listed(address) == keys
+    assert listed(address) == keys
+
+
+@pytest.mark.parametrize("words", [["--max-epsilon", 0.01], ["--dry-run"], ["--classes", 7]])
+def test_whoever_is_refused_leaves_no_empty_key(words, store, pate):
+    address, *_ = store
+    keys = listed(address)
+    done = pate("aggregate", address("votes"), "-o", address("new/l.csv"), *NOISE, *words)
+    assert (done.exit_code == 0) == (words == ["--dry-run"]), done.stderr
+    assert listed(address) == keys
+
+
+def test_a_store_that_takes_nothing_is_known_before_anything_is_paid(store, pate, monkeypatch):
+    def refuse(*_):
+        raise OSError("AWS Error ACCESS_DENIED")
+
+    address, _, bucket, parts = store
+    monkeypatch.setattr(StoredFile, "_put", refuse)
+    words = ["-o", address("new/l.csv"), "--report", "r.json", "--max-epsilon", 500, *NOISE[:-2]]
+    done = pate("aggregate", parts, *words)
+    assert done.exit_code == 6
+    said = f"cannot write s3://{bucket}/new/l.csv: it cannot be reached: AWS Error ACCESS_DENIED"
+    assert said in done.stderr
+    assert not list(parts.parent.rglob("*.spent.json"))
 
 
 @pytest.mark.parametrize("flag", ["--ledger", "--plot", "--checkpoint"])

@@ -19,8 +19,9 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import fs
 
-from ended import ended_owner
+from ended import ended_owner, killed
 from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
+from pate_cli.files import local_folder
 from pate_cli.files import part_folder as part_folder_module
 from pate_cli.files.owner import owned_name
 from pate_cli.files.part_folder import Part, PartFolder
@@ -602,12 +603,55 @@ def test_what_a_killed_commit_put_aside_comes_back(disk):
     disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
     before = disk.visible()
     staged(disk.folder, [b"new"])
-    Path(disk.path).rename(
-        Path(disk.path).with_name(f".pate-replaced-out-{RUN}.tmp")
-    )  # killed here
+    Path(disk.path).rename(hidden_folders(Path(disk.path), RUN)[1])  # killed here
     disk.folder.abort(RUN)
     assert disk.visible() == before
     assert len(disk.all()) == 2
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_what_a_killed_process_of_a_run_put_aside_is_not_left_to_that_run(disk, step, goes_on):
+    """Others may go on with the run; but what it replaces was this process's to put back."""
+    disk.folder.commit(OTHER, staged(disk.folder, [b"old"], OTHER))
+    parts = staged(disk.folder, [b"new"])
+
+    def die(real):
+        def taken(*given, **rest):
+            if die.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            die.left -= 1
+            return real(*given, **rest)
+
+        return taken
+
+    def step_by_step():
+        die.left = step
+        place = local_folder.LocalFolder(disk.path)
+        local_folder.shutil.rmtree = die(local_folder.shutil.rmtree)
+        Path.rename = die(Path.rename)
+        place.place(RUN, [], b"{}", force=True)
+
+    killed(step_by_step)
+    disk.folder.check(force=True)
+    content = b"new" if step == 2 else b"old"
+    assert disk.visible()["part-00000.csv"] == content
+    names = {path.name.partition("out")[0] for path in Path(disk.path).parent.iterdir()}
+    assert names == ({""} if step == 2 else {"", ".pate-unfinished-"})
+    if goes_on:
+        if step == 2:
+            parts = staged(disk.folder, [b"new"])
+        disk.folder.commit(RUN, parts, force=True)
+        assert disk.visible()["part-00000.csv"] == b"new"
+        assert [path.name for path in Path(disk.path).parent.iterdir()] == ["out"]
+
+
+def test_what_a_living_process_of_a_run_has_put_aside_stays(disk):
+    disk.folder.commit(OTHER, staged(disk.folder, [b"new"], OTHER))
+    aside = hidden_folders(Path(disk.path), RUN)[1]
+    aside.mkdir()
+    disk.folder.check(force=True)
+    assert aside.exists()
 
 
 def test_a_folder_filled_while_it_is_replaced_comes_back(disk, monkeypatch):

@@ -7,12 +7,11 @@ import fcntl
 import os
 import signal
 import stat
-import warnings
 from pathlib import Path
 
 import pytest
 
-from ended import ended_owner
+from ended import ended_owner, killed
 from pate_cli.core.errors import OutputError
 from pate_cli.files import unfinished
 from pate_cli.files.owner import owned_name
@@ -22,20 +21,6 @@ from pate_cli.files.unfinished import Claim, hidden_folders, sweep
 
 def hidden(folder):
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
-
-
-def killed(step):
-    """A process that takes a step and is then killed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process = os.fork()
-    if not process:
-        try:
-            step()
-            os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(70)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
 
 
 def staged(folder, name="a", *, force=False):

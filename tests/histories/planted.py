@@ -20,6 +20,7 @@ from pate_cli.files.journal import Journal
 from pate_cli.files.transaction import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint, Pieces
+from pate_cli.run.publication import Publication
 from pate_cli.verbs import book, spend
 from pate_cli.verbs.book import Book
 from pate_cli.verbs.session import Session
@@ -91,6 +92,10 @@ def _stays_and_was_not_released() -> list[Place]:
 def _stays_untold() -> list[Place]:
     after = transaction.after
     return [(transaction, "after", lambda left: after([]))]
+
+
+def _paid_for_untold() -> list[Place]:
+    return [(Publication, "note", _nothing)]
 
 
 def _nothing_comes_back() -> list[Place]:
@@ -328,6 +333,7 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "lines that a failed sync gave up": _given_up_lines,
     "what stays is also not released": _stays_and_was_not_released,
     "what stays is not told of": _stays_untold,
+    "what is paid for is not told of": _paid_for_untold,
     "nothing is taken back": _nothing_comes_back,
     "the strike after the coin": _strike_after_the_coin,
     "the debit after the labels": _debit_after_the_labels,

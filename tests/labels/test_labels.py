@@ -588,6 +588,16 @@ def test_ids_and_names_that_are_formulas(escaped):
     assert [row[1] for row in rows] == [*map(shown, names), ""]
 
 
+def test_labels_saved_without_formulas(tmp_path):
+    table = Labels(np.array(["=1+1", "cat"]), np.array([0, -1]), np.array([0, 2], dtype=np.uint8))
+    table.save(tmp_path / "l.csv", escape_formulas=True)
+    told = (tmp_path / "l.csv").read_bytes()
+    assert told == b"query_id,label,source\n'=1+1,0,teachers\ncat,,none\n"
+    with pytest.raises(UsageError, match="`escape_formulas` is for CSV"):
+        table.save(tmp_path / "l.jsonl", escape_formulas=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["l.csv"]
+
+
 def test_numbers_are_no_formulas():
     table = Labels(np.array([-1, 2]), np.array([0, 1]), np.array([0, 0], dtype=np.uint8))
     file = io.BytesIO()

@@ -291,12 +291,32 @@ def test_a_folder_that_is_not_finished(left, parquet, refusal, tmp_path):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"x")
     name = left.split("/")[1 if left.startswith("day=1") else 0]
-    for source in (tmp_path / "parts", (tmp_path / "parts").as_uri()):
+    folder = tmp_path / "parts"
+    globs = ["*/part-?.parquet", "day=1/*.parquet", "**/*.parquet"]
+    for source in (folder, folder.as_uri(), *(folder / glob for glob in globs)):
         said = refusal(source)
         assert said.endswith(
             f": is not finished: it holds {name!r}; wait for whoever writes it, or remove that if "
             "nobody does"
         )
+
+
+def test_a_glob_looks_no_further_than_its_files_lie(parquet, drain, refusal, tmp_path):
+    (tmp_path / "all" / "parts").mkdir(parents=True)
+    parquet(TWO, "all/parts/day=1/part-0.parquet")
+    (tmp_path / "all" / "other.csv.tmp").write_bytes(b"")
+    (tmp_path / "all" / "other" / "_temporary").mkdir(parents=True)
+    for glob in ("**/*.parquet", "*/day=1/*.parquet", "parts/day=*/*"):
+        assert drain(tmp_path / "all" / glob).shape == (2, 2)
+    (tmp_path / "all" / "parts" / "_temporary").mkdir()
+    said = refusal(tmp_path / "all" / "parts" / "day=*" / "*")
+    assert said.startswith("all/parts: is not finished: it holds '_temporary'; ")
+    said = refusal((tmp_path / "all" / "parts").as_uri() + "/day=*/*")
+    assert said.endswith(
+        "/all/parts: is not finished: it holds '_temporary'; wait for whoever "
+        "writes it, or remove that if nobody does"
+    )
+    assert drain(tmp_path / "all" / "parts" / "day=1" / "*").shape == (2, 2)
 
 
 def test_what_finished_writers_leave(parquet, drain, tmp_path):
@@ -305,7 +325,8 @@ def test_what_finished_writers_leave(parquet, drain, tmp_path):
     left += ["._SUCCESS.crc", ".part-00000-7f.c000.snappy.parquet.crc", ".DS_Store"]
     for name in left:
         (tmp_path / "parts" / name).write_bytes(b"")
-    assert drain(tmp_path / "parts").shape == (2, 2)
+    for source in ("parts", "parts/*.parquet"):
+        assert drain(tmp_path / source).shape == (2, 2)
 
 
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie"])
@@ -313,8 +334,9 @@ def test_a_table_with_a_log(log, parquet, refusal, tmp_path):
     """Its folder holds files of earlier versions, too."""
     parquet(TWO, "parts/part-0.parquet")
     (tmp_path / "parts" / log).mkdir()
-    said = refusal(tmp_path / "parts")
-    assert f": holds {log!r}, which says which of its files count; write the table as " in said
+    for source in ("parts", "parts/*.parquet"):
+        said = refusal(tmp_path / source)
+        assert f": holds {log!r}, which says which of its files count; write the table as " in said
 
 
 @pytest.mark.parametrize(

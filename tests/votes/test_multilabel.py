@@ -205,7 +205,8 @@ REFUSED = [
     (
         YES.astype(bool),
         COUNTS | TOLD,
-        "the array holds true/false values; votes are stored as integers",
+        "the array holds true/false values; under layout multilabel-counts votes are numbers; "
+        "convert it first, as by astype('uint8')",
     ),
     (
         BOTH[:, :, :1],

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pate_cli.votes import Layout, open_votes
@@ -17,7 +18,7 @@ from pate_cli.votes import Layout, open_votes
         (np.array(3), "the array has shape (); votes need two dimensions"),
         (np.zeros((0, 10), dtype=int), "the array has no rows (shape (0, 10))"),
         (np.zeros((10, 0), dtype=int), "the array has no columns (shape (10, 0))"),
-        (np.zeros((2, 2), dtype=bool), "the array holds true/false values; votes are stored as"),
+        (np.zeros((2, 2), dtype=bool), "the array holds true/false values"),
         (np.zeros((2, 2), dtype=complex), "the array holds complex numbers"),
         (np.array([["a", "b"]]), "the array holds strings"),
         (np.array([["2026-01-01"]], dtype="M8[D]"), "the array holds dates"),
@@ -93,6 +94,70 @@ def test_a_label_matrix_the_wrong_way_round(npy, refusal):
     )
     assert refusal(tall, layout=Layout.LABELS, teachers=3) == (
         "v.npy: as labels it has 4 teachers, more than `teachers` 3"
+    )
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    ("layout", "options", "shape"),
+    [
+        ("labels", {}, (30, 5)),
+        ("labels-by-teacher", {}, (5, 30)),
+        (None, {"teachers": 5}, (30, 5)),
+        (None, {"teachers": 5}, (5, 30)),
+        ("labels", {"label_names": ["false", "true"]}, (30, 5)),
+        ("labels-by-teacher", {"label_names": ["false", "true"]}, (5, 30)),
+        ("labels", {"classes": 4}, (30, 5)),
+        ("labels", {"label_names": ["true", "unknown", "false"]}, (30, 5)),
+    ],
+)
+def test_true_and_false_are_the_labels_that_they_are_in_a_table(
+    layout, options, shape, held, npy, tmp_path
+):
+    votes = np.random.default_rng(4).random(shape) < 0.4
+    by_query = votes if shape[0] == 30 else votes.T
+    table = pa.table({f"teacher_{j}": column for j, column in enumerate(by_query.T)})
+    source = votes if held else npy(votes)
+    with (
+        open_votes(source, layout=layout, **options) as array,
+        open_votes(table, layout="labels", **options) as wanted,
+    ):
+        assert (array.classes, array.teachers) == (wanted.classes, wanted.teachers)
+        for found, told in zip(array.batches(), wanted.batches(), strict=True):
+            np.testing.assert_array_equal(found.counts, told.counts)
+
+
+def test_names_that_nobody_listed_may_be_true_and_false(npy):
+    votes = np.array([[True, False, True], [False, False, False]] * 4)
+    read = []
+    for source in (npy(votes), np.where(votes, "true", "false")):
+        with open_votes(source, layout="labels", any_name=True) as file:
+            (batch,) = file.batches()
+            names = [file.vocabulary.title(place) for place in batch.counts.labels[0].tolist()]
+            read.append((names, batch.counts.labels.tolist(), batch.counts.counts.tolist()))
+    assert sorted(read[0][0]) == ["false", "true"]
+    assert read[0] == read[1]
+
+
+def test_true_is_whatever_is_not_nothing(npy):
+    """Another byte than 0 and 1 in a file of truths is no class of its own."""
+    path = npy(np.array([[True, False]] * 4))
+    path.write_bytes(path.read_bytes().replace(b"\1\0" * 4, b"\7\0" * 4))
+    with open_votes(path, layout="labels") as file:
+        np.testing.assert_array_equal(next(file.batches()).counts, [[1, 1]] * 4)
+
+
+def test_truths_that_are_no_labels(npy, refusal):
+    votes = np.zeros((6, 4), dtype=bool)
+    said = "v.npy: the array holds true/false values"
+    assert refusal(npy(votes)) == (
+        f"{said}, and who is a row cannot be told; say `layout` labels|labels-by-teacher"
+    )
+    assert refusal(npy(votes), layout="counts") == (
+        f"{said}; counts are integers; if they are labels, say `layout` labels|labels-by-teacher"
+    )
+    assert refusal(npy(np.zeros((6, 4, 3), dtype=bool)), layout="scores") == (
+        f"{said}; under layout scores votes are numbers; convert it first, as by astype('uint8')"
     )
 
 

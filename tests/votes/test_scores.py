@@ -122,7 +122,8 @@ REFUSED = [
     (
         np.zeros((9, 5, 2), dtype=bool),
         {},
-        "the array holds true/false values; votes are stored as integers",
+        "the array holds true/false values; under layout scores votes are numbers; "
+        "convert it first, as by astype('uint8')",
     ),
     (
         np.zeros((9, 5, 2), dtype=complex),

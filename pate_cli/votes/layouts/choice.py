@@ -48,7 +48,10 @@ def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:
     if isinstance(array, NpyMatrix):
         if layout in (Layout.LONG, Layout.SPARSE):
             raise VoteError(f"{name}: layout {layout} is for tables (Parquet, CSV, JSONL, Arrow)")
-        layout = layout or (_by_shape(array, reading) if array.texts else _inferred(array, reading))
+        if array.truths and reading.classes is None:
+            reading = replace(reading, classes=2)
+        words = array.texts or array.truths
+        layout = layout or (_by_shape(array, reading) if words else _inferred(array, reading))
         if array.texts and layout is Layout.COUNTS:
             raise VoteError(f"{name}: the array holds strings; counts are integers")
         turned = array.transposed() if layout is Layout.LABELS_BY_TEACHER else array
@@ -114,14 +117,15 @@ def _of_matrix(matrix: NpyMatrix | TableMatrix, reading: Reading, layout: Layout
     return LabelsLayout.file(matrix, reading, layout)
 
 
-def _by_shape(texts: NpyMatrix, reading: Reading) -> Layout:
-    """The layout of an array of texts, which are labels: who is a row must be known."""
-    if reading.teachers not in (texts.width, texts.rows) or texts.width == texts.rows:
+def _by_shape(words: NpyMatrix, reading: Reading) -> Layout:
+    """The layout of an array of texts or truths, which are labels: who is a row must be known."""
+    if reading.teachers not in (words.width, words.rows) or words.width == words.rows:
+        what = "strings" if words.source.dtype.kind == "U" else "true/false values"
         raise VoteError(
-            f"{texts.where.name}: the array holds strings, and who is a row cannot be told; say "
+            f"{words.where.name}: the array holds {what}, and who is a row cannot be told; say "
             f"`layout` {Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
         )
-    return Layout.LABELS if reading.teachers == texts.width else Layout.LABELS_BY_TEACHER
+    return Layout.LABELS if reading.teachers == words.width else Layout.LABELS_BY_TEACHER
 
 
 def _inferred(matrix: Matrix, reading: Reading) -> Layout:

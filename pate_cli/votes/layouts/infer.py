@@ -17,7 +17,8 @@ labels  Column names may say so; then only the shape and the flags are asked: th
         exceeding `teachers`. (Unequal totals rule nothing out: counts may lack votes.)
         Every label must be below `classes`, or, if that is not told, below the number of teachers,
         and no total may be common to half the rows: a wrong `teachers` must not turn counts over.
-        Texts are never counts, so columns or lists of them are labels, of whatever shape.
+        Texts are never counts, so columns or lists of them are labels, of whatever shape. Nor are
+        true and false in an array: `teachers` then says who is a row, as it does of texts.
 labels-by-teacher  The same with `teachers` the number of rows and not of columns.
 
 Square matrices, one teacher, unanimous files, tiny files, rows with gaps and label files without

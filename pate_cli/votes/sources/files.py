@@ -12,6 +12,7 @@ import fnmatch
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -337,11 +338,13 @@ def _matching(source: str, inside_files: Collection[str]) -> list[SourceFile]:
     pieces = Path(source).parts
     wild = next(place for place, piece in enumerate(pieces) if _GLOB.search(piece))
     base = Path(*pieces[:wild])
-    places = sorted(set(_matched(pieces[wild:], (), _entries_of(base))))
+    entries = cache(_entries_of(base))
+    places = sorted(set(_matched(pieces[wild:], (), entries)))
     found = [path for path in (base.joinpath(*at) for at in places) if path.is_file()]
     if not found:
         raise VoteError(f"{public_name(source)}: no file matches")
     _refuse_partitions(public_name(source), places, inside_files)
+    _refuse_unfinished_around(places, entries, lambda at: public_name(base.joinpath(*at)))
     return [_local_part(path) for path in found]
 
 
@@ -402,6 +405,20 @@ def _refuse_unfinished(source: str, names: Sequence[str]) -> None:
             )
 
 
+def _refuse_unfinished_around(
+    places: Iterable[_Place], entries: _Entries, shown: Callable[[_Place], str]
+) -> None:
+    """VoteError where files of a glob lie in such a folder, or in partitions of one."""
+    looked: set[_Place] = set()
+    for *inside, _ in places:
+        folder = tuple(inside)
+        while folder not in looked:
+            looked.add(folder)
+            _refuse_unfinished(shown(folder), [name for name, _ in entries(folder)])
+            if folder and _PARTITION.fullmatch(folder[-1]):
+                folder = folder[:-1]
+
+
 def _hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
@@ -421,6 +438,7 @@ def _behind(uri: str, name: str, inside_files: Collection[str]) -> tuple[bool, l
     filesystem, path = filesystem_of(base + mark + query)
     inside, shown = path.rstrip("/"), public_name(base).rstrip("/")
 
+    @cache
     def entries(at: _Place) -> list[tuple[str, bool]]:
         return listing(filesystem, "/".join((inside, *at)))
 
@@ -429,6 +447,7 @@ def _behind(uri: str, name: str, inside_files: Collection[str]) -> tuple[bool, l
         if not places:
             raise VoteError(f"{name}: no file matches")
         _refuse_partitions(name, places, inside_files)
+        _refuse_unfinished_around(places, entries, lambda at: "/".join((shown, *at)))
     else:
         kind = filesystem.get_file_info(path).type.name
         if kind == "NotFound":

@@ -25,6 +25,7 @@ from pate_cli.votes.checks import Ids, Where, whole_labels, whole_numbers
 from pate_cli.votes.matching import Matching, plain_texts
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.mapped import Mapped
 from pate_cli.votes.sources.unchanged import Mark, changed, refuse_changed
 from pate_cli.votes.unnamed import Said
 
@@ -210,10 +211,17 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class HeldArray:
-    """An array in memory."""
+    """An array in memory, or in a file that is mapped there."""
 
     array: NDArray[Any] = field(repr=False)
+    name: str
+    mapped: Mapped | None
     portable: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, array: NDArray[Any], name: str) -> HeldArray:
+        """It; `name` is what messages call it."""
+        return cls(np.asarray(array), name, Mapped.under(array))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -226,8 +234,13 @@ class HeldArray:
         return self.array.dtype
 
     def rows(self, axis: int, first: int, stop: int) -> NDArray[Any]:
-        """What stands at first ≤ i < stop of a side, as it lies there."""
-        return self.array[first:stop] if axis == 0 else self.array[:, first:stop]
+        """What stands at first ≤ i < stop of a side, as it lies there, or a copy of a file's.
+
+        Raises:
+            VoteError: the file is shorter by now.
+        """
+        part = self.array[first:stop] if axis == 0 else self.array[:, first:stop]
+        return part if self.mapped is None else self.mapped.copied(part, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,8 +279,17 @@ class NpyMatrix(_Array):
 
     @property
     def texts(self) -> bool:
-        """Whether it holds texts."""
-        return self.source.dtype.kind == "U"
+        """Whether it holds texts: true and false are, where classes have names."""
+        return self.source.dtype.kind == "U" or (self.matching is not None and self._of_truths)
+
+    @property
+    def truths(self) -> bool:
+        """Whether it holds true and false, and these are classes 1 and 0."""
+        return self.matching is None and self._of_truths
+
+    @property
+    def _of_truths(self) -> bool:
+        return self.source.dtype.kind == "b"
 
     @property
     def width(self) -> int:
@@ -302,6 +324,9 @@ class NpyMatrix(_Array):
     def _pieces(self, size: int, start: int, stop: int) -> Iterator[tuple[int, NDArray[Any]]]:
         for first in range(start, stop, size):
             rows = self.source.rows(1 if self.turned else 0, first, min(first + size, stop))
+            if self._of_truths:
+                true = rows.view(np.uint8) != 0  # whatever a file has there
+                rows = true.view(np.uint8) if self.truths else np.where(true, "true", "false")
             yield first, rows.T if self.turned else rows
 
 
@@ -363,7 +388,7 @@ def held_array(
             "as nulls in a table"
         )
     _check_array(array.shape, array.dtype, name, layout, texts=matching is not None)
-    return _sided(name, HeldArray(np.asarray(array)), layout, matching)
+    return _sided(name, HeldArray.of(array, name), layout, matching)
 
 
 def _sided(
@@ -393,10 +418,9 @@ def _check_array(
         )
     if dtype.kind == "U" and not texts:
         raise VoteError(f"{name}: the array holds strings; if they are votes, give `label_names`")
-    kinds = "iuf" if layout is not None and layout.never_inferred else "iufU"
-    if layout in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER):
-        kinds = "iufb"
-    if dtype.kind not in kinds:
+    if dtype.kind == "b" and layout not in (Layout.MULTILABEL, Layout.MULTILABEL_BY_TEACHER):
+        _check_truths(name, layout)
+    if dtype.kind not in ("iufb" if layout is not None and layout.never_inferred else "iufbU"):
         kind = _KINDS.get(dtype.kind, str(dtype))
         raise VoteError(f"{name}: the array holds {kind}; votes are stored as integers")
     if layout in _SIDES:
@@ -415,6 +439,20 @@ def _check_array(
         raise VoteError(f"{name}: the array has no columns (shape {shape})")
     if 0 in shape:
         raise VoteError(f"{name}: the array has an empty side (shape {shape})")
+
+
+def _check_truths(name: str, layout: Layout | None) -> None:
+    """VoteError for true and false under a layout of numbers."""
+    if layout is Layout.COUNTS:
+        raise VoteError(
+            f"{name}: the array holds {_KINDS['b']}; counts are integers; if they are labels, say "
+            f"`layout` {Layout.LABELS}|{Layout.LABELS_BY_TEACHER}"
+        )
+    if layout is not None and layout.never_inferred:
+        raise VoteError(
+            f"{name}: the array holds {_KINDS['b']}; under layout {layout} votes are numbers; "
+            "convert it first, as by astype('uint8')"
+        )
 
 
 def _check_size(size: int, header: _Header, name: str) -> None:

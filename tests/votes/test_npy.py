@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from pate_cli.core.errors import VoteError
 from pate_cli.votes import Layout, open_votes
+
+OPEN = Path("/proc/self/fd")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +53,16 @@ def test_a_truncated_header(keep, npy, refusal):
     path = npy(np.ones((3, 4), dtype=np.int64))
     path.write_bytes(path.read_bytes()[:keep])
     assert refusal(path) == "v.npy: the NPY header is truncated or damaged"
+
+
+@pytest.mark.skipif(not OPEN.is_dir(), reason="no list of open files")
+def test_a_file_that_is_refused_is_closed(npy):
+    path = npy(np.ones((3, 4), dtype=np.int64))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(VoteError) as caught, open_votes(path):
+        pass
+    held = {os.path.realpath(file) for file in OPEN.iterdir()}
+    assert str(path) not in held, caught.value  # whose frames are kept
 
 
 def test_truncated_or_doubled_data(npy, refusal):

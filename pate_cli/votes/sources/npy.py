@@ -94,13 +94,17 @@ class _OpenArray:
             raise NotOpenedError(f"{name}: no such file or folder") from None
         except OSError as error:
             raise NotOpenedError(f"{name}: cannot be read: {error.strerror}") from error
-        with self._told():
-            self.mark = Mark.of(os.fstat(self._file.fileno()))
-            if expected is not None and not expected.agrees(self.mark):
-                changed(name)
-            self.header = _header(self._file, name)
-        _check_array(self.header.shape, self.header.dtype, name, layout, texts=texts)
-        _check_size(self.mark.size, self.header, name)
+        try:
+            with self._told():
+                self.mark = Mark.of(os.fstat(self._file.fileno()))
+                if expected is not None and not expected.agrees(self.mark):
+                    changed(name)
+                self.header = _header(self._file, name)
+            _check_array(self.header.shape, self.header.dtype, name, layout, texts=texts)
+            _check_size(self.mark.size, self.header, name)
+        except BaseException:  # an error keeps its frames, and those the file
+            self._file.close()
+            raise
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):

@@ -253,9 +253,15 @@ class Book:
             raise
 
     def note(self, error: BaseException) -> None:
-        """Add to an error that the run counts, and what."""
-        if self._places.paths and self._run is not None:
-            epsilon = "" if self._run.cost is None else f" at epsilon {self._run.cost:g}"
+        """Add to an error that the run counts, and what, if it does."""
+        if not self._places.paths or self._run is None:
+            return
+        run: Run | None = self._run
+        # What failed may have been a change of the record, which took place or did not.
+        with contextlib.suppress(OSError, OutputError, LedgerError):
+            run = self._places.read().known(self._run.id)
+        if run is not None:
+            epsilon = "" if run.cost is None else f" at epsilon {run.cost:g}"
             error.add_note(f"the run{epsilon} stays in {self._places.shown} and counts")
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
@@ -264,22 +270,17 @@ class Book:
         Raises:
             OutputError: the record cannot be written, and the run is pending in it.
         """
-        pending = self._run
-        if pending is not None:
-            self._run = replace(pending, outcome=outcome, answers=answers)
+        if self._run is not None:
+            self._run = replace(self._run, outcome=outcome, answers=answers)
         if not self._places.paths:
             return None
-        try:
-            with self._record() as earlier:
-                total = self._total(earlier)
-                record = earlier
-                if self._run is not None:
-                    self._run = _after(self._run, total)
-                    record = earlier.with_run(self._run)
-                    self._write(record)
-        except BaseException:
-            self._run = pending
-            raise
+        with self._record() as earlier:
+            total = self._total(earlier)
+            record = earlier
+            if self._run is not None:
+                self._run = _after(self._run, total)
+                record = earlier.with_run(self._run)
+                self._write(record)
         return Spent.of(record.runs, total)
 
     def account(self) -> SpendRecord:

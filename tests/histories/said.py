@@ -80,7 +80,8 @@ class Said:
 
     def _of_what_counts(self, text: str) -> Iterator[str]:
         """A run that was entered is told of; not by who saves what a release gave."""
-        if self._alone and self._me.doing != "release" and not _ENTERED.search(text):
+        told = _ENTERED.search(text) or _ENDED in text
+        if self._alone and self._me.doing != "release" and not told:
             for name in self._me.records:
                 new = set(_runs(self._is(name))) - set(_runs(self._was(name)))
                 if new and not (_NOT_ENTERED in text and f"what went to {name} stays" in text):

@@ -37,6 +37,7 @@ from pate_cli.files.inputs import note, watched
 from pate_cli.files.journal import content_with_lines, parts_of, refuse_held
 from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
+from pate_cli.files.unfinished import sweep
 
 _ROUND_OFF: Final = 1e-9  # sums of targets are sums of decimals
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -303,6 +304,7 @@ class Book:
                 self._write(rest)
             else:  # a file that is refused leaves nothing beside it
                 for path in self._places.paths:
+                    sweep(path.parent)  # while its other names can be told to be no more than that
                     path.unlink(missing_ok=True)
             return True
         return False

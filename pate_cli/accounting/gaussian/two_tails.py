@@ -44,7 +44,8 @@ _ROUNDING = 8.0 * 2.0**-52
 # data-independent λ/σ² (Proposition 8) is returned instead.
 _MAX_EXPONENT = 600.0
 _MIN_LOG_STAY = np.log(1e-12)
-# Its exponential is 0 beside any such offset.
+# Logarithms of terms stop here, where e^_MAX_EXPONENT times the term is 0 already: −∞ would make
+# the bound on its round-off NaN.
 _LEAST_LOG = -1e4
 _CHUNK = 1024
 

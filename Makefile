@@ -7,7 +7,7 @@ RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.tests
 LINTS  := $(VENV)/.lints
 # What is compiled is kept, whatever the environment says: many tests start Python anew.
-PYTEST  = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --quiet -n 3 --dist worksteal tests
+PYTEST  = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: setup demo test lint docs

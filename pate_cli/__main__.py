@@ -15,6 +15,9 @@ def main() -> None:
     with stoppable(), interruptible(SystemExit):
         # Importing leaves little to collect; to look for it all the while takes a twelfth of a run.
         gc.set_threshold(100_000)
+        # Nor do threads that numpy starts for large matrices: ours are small, and a run that wants
+        # more processors has ways of its own.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         # It takes a moment, in which a signal may come.
         from pate_cli.cli.app import app
 

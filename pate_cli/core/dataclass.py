@@ -1,8 +1,9 @@
 """Dataclasses that are finished when they are needed.
 
 The standard library writes and compiles six methods of each: a fifth of the time of a short run,
-half of whose classes have no part in it. All that is different here is when that is done: before
-the first instance, or when somebody asks for the fields or the signature.
+half of whose classes have no part in it. Here that is done before the first instance, or when
+somebody asks for the fields or the signature; and only `__init__` is compiled, where functions with
+the names of the fields do for the others. `__dataclass_params__` says so; a class behaves the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
+import reprlib
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ else:
         """`dataclasses.dataclass`, but for when."""
         if cls is None:
             return functools.partial(dataclass, **options)
-        made = dataclasses.dataclass(**options)
+        made = functools.partial(_made, **options)
         if cls.__new__ is not object.__new__ and not hasattr(cls.__new__, "finishes"):
             return made(cls)
         _defer(cls, made)
@@ -30,6 +34,71 @@ else:
 
 _ASKED_FOR: Final = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 _ONE_BY_ONE: Final = threading.RLock()
+
+
+def _made(cls: Any, *, frozen: bool = False, eq: bool = True, **options: Any) -> Any:
+    """What `dataclasses.dataclass` makes of a class, but for what is compiled."""
+    own, shows = vars(cls).copy(), options.pop("repr", True)
+    made: Any = dataclasses.dataclass(frozen=False, eq=False, repr=False, **options)(cls)
+    fields = dataclasses.fields(made)
+    if shows and "__repr__" not in own:
+        made.__repr__ = _shown([field.name for field in fields if field.repr])
+    if eq and "__eq__" not in own:
+        made.__eq__ = _equal(_values([field.name for field in fields if field.compare]))
+    # Python itself writes a `__hash__` of None beside an `__eq__` of the class's own.
+    if eq and ("__hash__" not in own or (own["__hash__"] is None and "__eq__" in own)):
+        hashed = [
+            each.name for each in fields if (each.compare if each.hash is None else each.hash)
+        ]
+        made.__hash__ = _hashed(_values(hashed)) if frozen else None
+    if frozen:
+        _freeze(made, {field.name for field in fields})
+    return made
+
+
+def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda instance: tuple(getattr(instance, name) for name in names)
+
+
+def _shown(names: list[str]) -> Callable[[Any], str]:
+    @reprlib.recursive_repr()
+    def shown(self: Any) -> str:
+        values = (f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    return shown
+
+
+def _equal(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, object], Any]:
+    def equal(self: Any, other: object) -> Any:
+        return values(self) == values(other) if type(other) is type(self) else NotImplemented
+
+    return equal
+
+
+def _hashed(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
+    return lambda self: hash(values(self))
+
+
+def _freeze(cls: Any, names: set[str]) -> None:
+    """Every field may be set once, by `__init__`, and nothing else at all."""
+
+    def set_once(self: Any, name: str, value: object) -> None:
+        if name in names and name not in vars(self):
+            object.__setattr__(self, name, value)
+        elif name in names or type(self) is cls:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        else:
+            super(cls, self).__setattr__(name, value)
+
+    def keep(self: Any, name: str) -> None:
+        if name in names or type(self) is cls:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    cls.__setattr__, cls.__delattr__ = set_once, keep
 
 
 def _defer(cls: Any, made: Any) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import is_flat, listing, reachable
+from pate_cli.files.destinations import after
 from pate_cli.files.draft import Draft, Held
 from pate_cli.files.inputs import Place, stored_place
 from pate_cli.files.owner import is_gone
@@ -21,6 +22,7 @@ from pate_cli.files.undisturbed import undisturbed
 _STAGING: Final = "_pate-unfinished-"
 _PROBE: Final = f"{_STAGING}probe"
 _AT_ONCE: Final = 16  # requests under way; each spends its time waiting
+_Found = TypeVar("_Found")
 
 
 class StoredFolder:
@@ -99,12 +101,12 @@ class StoredFolder:
                 _for_all(lambda name: move(f"{self._staging(run)}/{name}", f"{path}/{name}"), names)
                 self._put(f"{path}/{MARKER}", [marker])
         except BaseException as error:
+            left = "what it held is gone" if gone else after([])
             if placing:
                 with undisturbed():
-                    self._withdraw(MARKER)
-                    _for_all(self._withdraw, names)
+                    if not all([self._withdrawn(MARKER), *_for_all(self._withdrawn, names)]):
+                        left = after([self._name])
             if isinstance(error, OutputError):
-                left = "what it held is gone" if gone else "nothing was released"
                 raise OutputError(f"{error}; {left}") from error
             raise
         with undisturbed(), contextlib.suppress(OSError):  # hidden from readers
@@ -149,9 +151,14 @@ class StoredFolder:
     def _remove(self, name: str) -> None:
         self._filesystem.delete_file(f"{self._path}/{name}")
 
-    def _withdraw(self, name: str) -> None:
-        with contextlib.suppress(OSError):
-            self._remove(name)
+    def _withdrawn(self, name: str) -> bool:
+        """Whether it is there no more."""
+        try:
+            with reachable(self._name, OutputError), contextlib.suppress(FileNotFoundError):
+                self._remove(name)
+        except OutputError:
+            return False
+        return True
 
     def _put(self, path: str, chunks: Iterable[bytes]) -> None:
         with self._filesystem.open_output_stream(path) as stream:
@@ -162,9 +169,9 @@ class StoredFolder:
         return f"{self._path}/{_STAGING}{run}"
 
 
-def _for_all(step: Callable[[str], None], names: Iterable[str]) -> None:
+def _for_all(step: Callable[[str], _Found], names: Iterable[str]) -> list[_Found]:
     """Take a step for every name, many at once."""
     from concurrent.futures import ThreadPoolExecutor  # long to import, and few write to a store
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(step, names))
+        return list(pool.map(step, names))

@@ -7,6 +7,7 @@ import pickle
 import threading
 from collections.abc import Sized
 from dataclasses import FrozenInstanceError, field
+from functools import partial
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_it_is_what_the_standard_library_makes(pair):
         dataclasses.is_dataclass,
         inspect.signature,
         lambda cls: cls.__match_args__,
-        lambda cls: cls.__dataclass_params__,
+        lambda cls: hasattr(cls, "__dataclass_params__"),
     ],
 )
 def test_whoever_asks_before_the_first_instance_is_told(pair, look):
@@ -105,6 +106,88 @@ def test_whoever_asks_before_the_first_instance_is_told(pair, look):
     assert [each.name for each in dataclasses.fields(ours)] == [
         each.name for each in dataclasses.fields(theirs)
     ]
+
+
+def odd_classes(make):
+    """Fields that are hashed, compared or shown apart, and methods of a class's own."""
+
+    @make(frozen=True)
+    class Apart:
+        votes: int
+        seen: list = field(default_factory=list, hash=False)
+        rows: int = field(default=3, compare=False, repr=False)
+
+    @make(frozen=True)
+    class Own(Apart):
+        more: int = 0
+
+        def __eq__(self, other):
+            return True
+
+        def __repr__(self):
+            return "own"
+
+        def __hash__(self):
+            return 7
+
+    @make(frozen=True)
+    class OwnEquality:
+        votes: int
+
+        def __eq__(self, other):
+            return self.votes % 2 == other.votes % 2
+
+    @make()
+    class Loose:
+        votes: int = 0
+
+    @make(frozen=True)
+    class Bare:
+        pass
+
+    @make(frozen=True, eq=False)
+    class Same(Apart):
+        other: int = 1
+
+    class Plain(Apart):
+        pass
+
+    return Apart, Own, OwnEquality, Loose, Bare, Same, Plain
+
+
+def outcome(act):
+    try:
+        return act()
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        repr,
+        hash,
+        lambda one: one == one.__class__(*vars(one).values()),
+        lambda one: one == copy.copy(one),
+        lambda one: one != "something else",
+        lambda one: setattr(one, "votes", 9) or vars(one),
+        lambda one: setattr(one, "new", 9) or vars(one),
+        lambda one: delattr(one, "votes"),
+        lambda one: delattr(one, "nothing"),
+        lambda one: type(one).__hash__ is None,
+        lambda one: dataclasses.replace(one, votes=1) == one,
+        lambda one: one == type(one)(2, rows=5),
+        lambda one: one == type(one)(2, other=5),
+        lambda one: hash(one) == hash(type(one)(2, [1])),
+    ],
+)
+def test_methods_do_what_compiled_ones_would(look):
+    for ours, theirs in zip(
+        odd_classes(dataclass), odd_classes(dataclasses.dataclass), strict=True
+    ):
+        arguments = (2,) if dataclasses.fields(theirs) else ()
+        said, meant = (outcome(partial(look, cls(*arguments))) for cls in (ours, theirs))
+        assert str(said) == str(meant), theirs
 
 
 @dataclass(frozen=True)

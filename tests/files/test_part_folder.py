@@ -570,6 +570,25 @@ def test_a_store_that_fails_during_the_commit(s3, monkeypatch, force, method, af
     assert set(s3.visible()) == {"part-00000.csv", "part-00001.csv", MARKER}
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_what_a_store_does_not_give_back_is_told_of(folders, monkeypatch, force):
+    """The marker cannot be written, and the labels that are in place cannot be removed."""
+    if force:
+        folders.folder.commit(OTHER, staged(folders.folder, [b"old"], OTHER))
+    parts = staged(folders.folder, [b"a", b"b"])
+    store, path = part_folder_module.filesystem_of("")
+    read_only = Failing(Failing(store, "open_output_stream", 0), "delete_file", 2 if force else 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(part_folder_module, "filesystem_of", lambda uri: (read_only, path))
+        with pytest.raises(OutputError) as caught:
+            folders.folder.commit(RUN, parts, force=force)
+    name = folders.folder.name
+    assert str(caught.value) == (
+        f"{name}: cannot be reached: AWS Error SLOW_DOWN; what went to {name} stays"
+    )
+    assert set(folders.visible()) == {"part-00000.csv", "part-00001.csv"}
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "bad disk"), KeyboardInterrupt()])
 @pytest.mark.parametrize(("force", "step"), [(False, 1), (True, 1), (True, 2)])
 def test_a_rename_that_fails_is_undone(disk, monkeypatch, error, step, force):

@@ -32,7 +32,7 @@ a convex function of d, largest at a corner of the cell. The smallest of the thr
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,9 +157,10 @@ def _hessian_error(ball: _Ball, shift: float) -> Floats:
     return LOG_ERROR * off + off_both + off_hessian * (chi + chi_1)
 
 
-def _parts(
-    before: Outcomes, after: Outcomes, order: float | Floats
-) -> tuple[Floats, Floats, Floats]:
+_Parts: TypeAlias = tuple[Floats, Floats, Floats]
+
+
+def _parts(before: Outcomes, after: Outcomes, order: float | Floats) -> _Parts:
     """P χ, P χ' and P χ'' at the centres."""
     c = order - 1.0
     up, down = np.exp(c * (before.logs - after.logs) + before.logs), np.exp(after.logs)
@@ -167,14 +168,14 @@ def _parts(
     return terms, c * (up - down), c * (c * up + down)
 
 
-def _gradient(before: Outcomes, after: Outcomes, order: float | Floats) -> Floats:
-    terms, terms_1, _ = _parts(before, after, order)
+def _gradient(before: Outcomes, after: Outcomes, parts: _Parts) -> Floats:
+    terms, terms_1, _ = parts
     grad, grad_r = before.gradients, before.gradients - after.gradients
     return np.asarray(np.sum(terms[:, None] * grad + terms_1[:, None] * grad_r, axis=0))
 
 
-def _hessian(before: Outcomes, after: Outcomes, order: float | Floats) -> Floats:
-    terms, terms_1, terms_2 = (part[:, None, None] for part in _parts(before, after, order))
+def _hessian(before: Outcomes, after: Outcomes, parts: _Parts) -> Floats:
+    terms, terms_1, terms_2 = (part[:, None, None] for part in parts)
     grad, grad_r = before.gradients, before.gradients - after.gradients
     cross = _outer(grad, grad_r)
     result = terms * (_outer(grad, grad) + before.hessians) + terms_2 * _outer(grad_r, grad_r)
@@ -224,10 +225,11 @@ def cell_bounds(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         ball = _ball(before, after, shift=shift, half=half, order=order)
-        value = excess_moment(before.logs, after.logs, order=order).sum(axis=0)
+        parts = _parts(before, after, order)
+        value = parts[0].sum(axis=0)
         first = ball.chi.sum(axis=0)
-        third = value + half * np.abs(_gradient(before, after, order)).sum(axis=0)
-        third += ball.radius**2 / 2.0 * _upward(_hessian(before, after, order))
+        third = value + half * np.abs(_gradient(before, after, parts)).sum(axis=0)
+        third += ball.radius**2 / 2.0 * _upward(_hessian(before, after, parts))
         rest = LOG_ERROR * (2.0 * ball.chi_1 + 4.0 * ball.chi)
         rest += ball.radius * _gradient_error(ball)
         rest += ball.radius**2 / 2.0 * _hessian_error(ball, shift)

@@ -20,6 +20,8 @@ This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Lea
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from pate_cli.core.arrays import Floats
@@ -48,6 +50,7 @@ _MIN_LOG_STAY = np.log(1e-12)
 # the bound on its round-off NaN.
 _LEAST_LOG = -1e4
 _CHUNK = 1024
+_REVERSE = (False, True)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,10 @@ class _Split:
             log_keep_moved = np.log1p(-np.minimum(moved, 1.0))
             return cls(z1, z2, log_ndtr(-z), log_keep_moved, moved_error / np.exp(log_keep_moved))
 
+    def part(self, some: slice) -> _Split:
+        """Those of some of the scores."""
+        return _Split(*(values[some] for values in vars(self).values()))
+
 
 def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
     """J − 1 at one split of the losing mass, or a little more; +inf where float64 cannot carry it.
@@ -128,26 +135,35 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 
 
 def _maximise(
-    z: Floats, on_shares: _Split, search: _SplitSearch, orders: Floats, mu: float, *, reverse: bool
+    z: Floats, on_shares: _Split, search: _SplitSearch, orders: Floats, mu: float
 ) -> Floats:
-    """max over q1 of J − 1, [orders, scores], of scores that are split by all shares already."""
+    """max over q1 of J − 1, [directions, orders, scores], of scores split by all shares already."""
     shares = search.shares
-    best, found = np.empty((orders.size, z.size), dtype=np.int64), np.empty((orders.size, z.size))
-    for row, order in enumerate(orders.tolist()):
-        on_grid = _excess(on_shares, order, mu, reverse=reverse)
-        best[row] = np.argmax(on_grid, axis=1)
-        found[row] = on_grid[np.arange(z.size), best[row]]
+    best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
+    found = np.empty(best.shape)
+    for side, row in np.ndindex(*best.shape[:2]):
+        on_grid = _excess(on_shares, orders[row], mu, reverse=_REVERSE[side])
+        best[side, row] = np.argmax(on_grid, axis=1)
+        found[side, row] = on_grid[np.arange(z.size), best[side, row]]
     # The infinite ends are exact already; inside, search the two cells around the best node.
     inside = np.nonzero((best > 0) & (best < shares.size - 1))
-    rows, columns = inside
+    sides, rows, columns = inside
     if rows.size == 0:
         return found
     some, inner, order_of = z[columns], np.clip(best[inside], 2, shares.size - 3), orders[rows]
+    ends = np.searchsorted(sides, range(len(_REVERSE) + 1))
+    parts = [slice(*pair) for pair in pairwise(ends.tolist())]
     log_q = log_ndtr(some)
     low, high = shares[inner - 1], shares[inner + 1]
 
     def at(share: Floats) -> Floats:
-        return _excess(_Split.of(some, log_q, share, mu), order_of, mu, reverse=reverse)
+        split = _Split.of(some, log_q, share, mu)
+        return np.concatenate(
+            [
+                _excess(split.part(part), order_of[part], mu, reverse=reverse)
+                for part, reverse in zip(parts, _REVERSE, strict=True)
+            ]
+        )
 
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = at(left), at(right)
@@ -196,11 +212,10 @@ def two_tail_rdp_directions(
         part = slice(start, start + _CHUNK)
         some = flat[part]
         on_shares = _Split.of(some[:, None], log_ndtr(some)[:, None], search.shares[None, :], mu)
-        for side, reverse in enumerate((False, True)):
-            excess = _maximise(some, on_shares, search, orders[tame], mu, reverse=reverse)
-            # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
-            bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
-            result[side, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
+        excess = _maximise(some, on_shares, search, orders[tame], mu)
+        # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
+        bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
+        result[:, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
     shape = (orders.size, *scores.shape)
     return result[0].reshape(shape), result[1].reshape(shape)
 

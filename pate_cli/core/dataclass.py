@@ -2,8 +2,8 @@
 
 The standard library writes and compiles six methods of each: a fifth of the time of a short run,
 half of whose classes have no part in it. Here that is done before the first instance, or when
-somebody asks for the fields or the signature; and only `__init__` is compiled, where functions with
-the names of the fields do for the others. `__dataclass_params__` says so; a class behaves the same.
+somebody asks for the fields or the signature; and three of them are functions with the names of the
+fields, not compiled, which `__dataclass_params__` alone can tell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ONE_BY_ONE: Final = threading.RLock()
 def _made(cls: Any, *, frozen: bool = False, eq: bool = True, **options: Any) -> Any:
     """What `dataclasses.dataclass` makes of a class, but for what is compiled."""
     own, shows = vars(cls).copy(), options.pop("repr", True)
-    made: Any = dataclasses.dataclass(frozen=False, eq=False, repr=False, **options)(cls)
+    made: Any = dataclasses.dataclass(frozen=frozen, eq=False, repr=False, **options)(cls)
     fields = dataclasses.fields(made)
     if shows and "__repr__" not in own:
         made.__repr__ = _shown([field.name for field in fields if field.repr])
@@ -51,8 +51,6 @@ def _made(cls: Any, *, frozen: bool = False, eq: bool = True, **options: Any) ->
             each.name for each in fields if (each.compare if each.hash is None else each.hash)
         ]
         made.__hash__ = _hashed(_values(hashed)) if frozen else None
-    if frozen:
-        _freeze(made, {field.name for field in fields})
     return made
 
 
@@ -80,25 +78,6 @@ def _equal(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any, object], 
 
 def _hashed(values: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
     return lambda self: hash(values(self))
-
-
-def _freeze(cls: Any, names: set[str]) -> None:
-    """Every field may be set once, by `__init__`, and nothing else at all."""
-
-    def set_once(self: Any, name: str, value: object) -> None:
-        if name in names and name not in vars(self):
-            object.__setattr__(self, name, value)
-        elif name in names or type(self) is cls:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        else:
-            super(cls, self).__setattr__(name, value)
-
-    def keep(self: Any, name: str) -> None:
-        if name in names or type(self) is cls:
-            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
-
-    cls.__setattr__, cls.__delattr__ = set_once, keep
 
 
 def _defer(cls: Any, made: Any) -> None:

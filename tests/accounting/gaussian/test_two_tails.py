@@ -433,16 +433,18 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
     peak = 1e-3
 
     def shares(z, log_q, share, mu):
-        return np.broadcast_to(share, np.broadcast(z, share).shape)
+        at = np.broadcast_to(share, np.broadcast(z, share).shape)
+        return two_tails._Split(at, at, at, at, at)
 
     def kinked(split, order, mu, *, reverse):
-        return peak * (1.0 - np.minimum(np.abs(split - centre), 4.0) / 8.0)
+        return peak * (1.0 - np.minimum(np.abs(split.z1 - centre), 4.0) / 8.0)
 
     monkeypatch.setattr(two_tails._Split, "of", shares)
     monkeypatch.setattr(two_tails, "_excess", kinked)
     search, orders = two_tails._FULL, np.array([3.0])
-    on_shares = search.shares[None, :]
-    found = two_tails._maximise(np.zeros(1), on_shares, search, orders, 0.1, reverse=False)[0, 0]
-    assert peak * (1.0 - two_tails.RELATIVE_SLACK) < found < peak
+    on_shares = shares(np.zeros((1, 1)), None, search.shares[None, :], 0.1)
+    found = two_tails._maximise(np.zeros(1), on_shares, search, orders, 0.1)
+    assert (peak * (1.0 - two_tails.RELATIVE_SLACK) < found).all()
+    assert (found < peak).all()
     for bound in two_tail_rdp_directions(np.zeros(1), sigma=1.0, orders=np.array([3.0])):
         assert bound[0, 0] >= np.log1p(peak) / 2.0

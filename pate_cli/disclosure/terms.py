@@ -126,6 +126,7 @@ class ScoredTerms(Terms):
         spent: what was asked, one entry a round.
         own_delta: δ of the rounds and the draws.
         plan, prior, recorded, external: as in `Terms`.
+        stated: at which orders the labels, and everything, are said to cost least; None to search.
     """
 
     spent: Sequence[Spending]
@@ -134,6 +135,7 @@ class ScoredTerms(Terms):
     prior: tuple[Draw, ...] = ()
     recorded: bool = True
     external: External = Terms.external
+    stated: tuple[float | None, float | None] = (None, None)
 
     def __post_init__(self) -> None:
         if self.plan is not None and self.plan.delta != self.own_delta:
@@ -149,11 +151,18 @@ class ScoredTerms(Terms):
         """By Rényi costs and other routes; the labels alone have no draw to pay for."""
         plan, prior, external = self.plan, self.prior, self.external
         if plan is not None and plan.publishes_draw:
-            prepare(self.spent, plan=plan, prior=prior, external=external)
-        labels = everything = data_independent_cost(self.spent, delta=self.own_delta, plan=None)
+            prepare(self.spent, plan=plan, prior=prior, external=external, stated=self.stated)
+        labels = everything = data_independent_cost(
+            self.spent, delta=self.own_delta, plan=None, order=self.stated[0]
+        )
         if prior or external.parts or (plan is not None and plan.publishes_draw):
             everything = data_independent_cost(
-                self.spent, delta=self.own_delta, plan=plan, prior=prior, external=external
+                self.spent,
+                delta=self.own_delta,
+                plan=plan,
+                prior=prior,
+                external=external,
+                order=self.stated[1],
             )
         return _rounded(everything, labels)
 
@@ -190,7 +199,7 @@ class ScoredTerms(Terms):
     def moving(self, votes: int) -> float:
         """Priced for so many votes."""
         spent = [replace(each, mechanism=each.mechanism.moving(votes)) for each in self.spent]
-        return replace(self, spent=spent).public.epsilon
+        return replace(self, spent=spent, stated=(None, None)).public.epsilon
 
 
 def _rounded(

@@ -131,9 +131,13 @@ class WorstCurve:
         """Whether all of it is the labels, which have a μ."""
         return not self._draws and not self._external.parts
 
-    def best(self, *, delta: float) -> DataIndependentCost:
-        """The least ε that it gives."""
-        centre = self._centre(delta)
+    def best(self, *, delta: float, order: float | None = None) -> DataIndependentCost:
+        """The least ε that it gives; that at `order`, if it is one that might be the best."""
+        if order is not None and order in self._orders:
+            centre = int(np.searchsorted(self._orders, order))
+            self._charge(centre)
+        else:
+            centre = self._centre(delta)
         found = best_order(
             np.array([self._charged[centre] + self._beside[centre]]),
             orders=self._orders[centre : centre + 1],
@@ -216,12 +220,21 @@ def prepare(
     plan: ReleasePlan,
     prior: Sequence[Draw] = (),
     external: External = _NONE,
+    stated: Sequence[float | None] = (None,),
 ) -> None:
-    """Find at once what labels, labels with all else, and the charge of a plan will ask for."""
-    alone, together = WorstCurve(spent, ()), WorstCurve(spent, [*prior, plan.draw], external)
-    likely = [curve.likely(delta=plan.delta) for curve in (alone, together)]
+    """Find at once what labels, labels with all else, and the charge of a plan will ask for.
+
+    Where all are `stated` that will be asked for, those alone.
+    """
+    if all(order in _ORDERS for order in stated):
+        likely = charged = np.array(stated, dtype=np.float64)
+    else:
+        alone, together = WorstCurve(spent, ()), WorstCurve(spent, [*prior, plan.draw], external)
+        likely = np.concatenate([curve.likely(delta=plan.delta) for curve in (alone, together)])
+        charged = np.append(likely, plan.order)
     for each in spent:
-        each.mechanism.prepare(np.concatenate([*likely, [plan.order]]))
+        each.mechanism.prepare(charged)
+        each.mechanism.worst_rdp(queries=each.queries, answers=each.max_answers, orders=likely)
 
 
 def data_independent_cost(
@@ -231,6 +244,7 @@ def data_independent_cost(
     plan: ReleasePlan | None,
     prior: Sequence[Draw] = (),
     external: External = _NONE,
+    order: float | None = None,
 ) -> DataIndependentCost:
     """The smallest data-independent ε for labels and, if a plan is given, its release.
 
@@ -240,10 +254,12 @@ def data_independent_cost(
         plan: the sanitized release that is published with the labels, or None.
         prior: draws that were made from these votes before.
         external: other mechanisms on the same records; what they add to δ is not in `delta`.
+        order: where Rényi costs are said to be smallest: no other is looked at, and the ε holds
+            whether they are or not.
     """
     draws = [*prior, *([plan.draw] if plan is not None and plan.publishes_draw else [])]
     curve = WorstCurve(spent, draws, external)
-    renyi, mu_squared = curve.best(delta=delta), curve.mu_squared
+    renyi, mu_squared = curve.best(delta=delta, order=order), curve.mu_squared
     flat = external.epsilon
     if draws or np.isinf(flat):
         return renyi

@@ -3,7 +3,8 @@
 A report is written once more from its own public facts (and its one draw), and compared leaf by
 leaf, words included; then with the labels it came with; then with another library, where that is
 installed. What nobody can check from outside is said to be so, whatever the report says of it: a
-draw, a coin, attempts in a record, what files of others state.
+draw, a coin, attempts in a record, what files of others state. The worst case is computed at the
+orders that the report names: it holds at any.
 
 The words are those of the schema's version; versions 5 and 6 share theirs. An earlier version's
 cannot be made again: what it may claim is compared all the same, and its sentences are called not
@@ -426,6 +427,7 @@ def _released_again(
         prior=report.earlier_draws,
         recorded=DRAWS not in report.unsettled,
         external=external,
+        stated=(report.data_independent.labels_order, report.data_independent.order),
     )
     found = door.report(
         rounds,

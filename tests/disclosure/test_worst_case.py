@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.stats import norm
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure import worst_case
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import (
@@ -163,3 +165,24 @@ def test_what_was_asked_before_changes_nothing(classes):
     np.testing.assert_allclose(together, charged, rtol=1e-12)
     alike = replace(spent[0], mechanism=spent[0].mechanism.moving(1))
     assert data_independent_cost([alike], delta=1e-5, plan=PLAN) == prepared
+
+
+@pytest.mark.parametrize("plan", [None, PLAN])
+def test_a_stated_order_is_charged_and_no_other(plan):
+    spent = [Spending(CONFIDENT, 640, 283)]
+    cost = partial(data_independent_cost, spent, delta=1e-5, plan=plan)
+    best = cost()
+    assert cost(order=best.order) == best
+    orders = worst_case._ORDERS
+    beside = float(orders[np.searchsorted(orders, best.order) + 2])
+    assert cost(order=beside).order == beside
+    assert best.epsilon < cost(order=beside).epsilon < 1.1 * best.epsilon
+    # What no search would have found is not believed.
+    for odd in (best.order + 1e-4, 1.0, math.nan, math.inf, 1e9):
+        assert cost(order=odd) == best
+    if plan:
+        base._costs_by_order.cache_clear()
+        prepare(spent, plan=plan, stated=(beside, best.order))
+        known = base._costs_by_order("query", tuple(CONFIDENT.parameters().items()))
+        assert set(known) == {beside, best.order}
+        assert cost(order=best.order) == best

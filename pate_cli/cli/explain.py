@@ -61,18 +61,22 @@ def explain(
 
 
 def _print(found: Explanation) -> None:
-    console = terminal.printer()
-    width = min(console.width, _WIDTH)
+    """Titles, bold at a terminal, and wrapped texts; a pipe does not wait for what paints."""
+    painted = terminal.printer() if terminal.read_by_person() else None
+    width = min(terminal.width(), _WIDTH)
     for number, section in enumerate(found.sections):
         sys.stdout.write("\n" * bool(number))
-        console.print(section.title, style="bold", highlight=False)
+        if painted is None:
+            sys.stdout.write(f"{section.title}\n")
+        else:
+            painted.print(section.title, style="bold", highlight=False, markup=False)
         for text in section.texts:
-            for line in textwrap.wrap(
+            lines = textwrap.wrap(
                 text,
                 width,
                 initial_indent="  ",
                 subsequent_indent="    ",
                 break_long_words=False,
                 break_on_hyphens=False,
-            ):
-                console.print(line, highlight=False, markup=False, soft_wrap=True)
+            )
+            sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -115,10 +115,14 @@ def printer() -> Console:
             """Leave it to the command line, which knows what is expected of a filter."""
             raise BrokenPipeError
 
-    # A pipe has no width, unless it is told one; nothing is to be wrapped for it. Without a height,
-    # too, rich takes a dumb terminal for one of 80 columns.
-    width, height = shutil.get_terminal_size((_ENDLESS, 24))
-    return Printer(width=width, height=height)
+    # Without a height, too, rich takes a dumb terminal for one of 80 columns.
+    _, height = shutil.get_terminal_size()
+    return Printer(width=width(), height=height)
+
+
+def width() -> int:
+    """How wide standard output is: a pipe has no end, unless it is told one."""
+    return shutil.get_terminal_size((_ENDLESS, 24)).columns
 
 
 def refuse_closed() -> None:

@@ -1,16 +1,19 @@
 """How an analysis charges a run: the plan of its release, and the account that keeps it.
 
 The tight one is here. Another has the same face and a room of its own, of which nothing here knows.
+Accounts come with all that reads votes, which a plan does not need.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.accounts import Account, TightAccount
+
+if TYPE_CHECKING:
+    from pate_cli.run.accounts import Account, TightAccount
 
 
 class Charging(Protocol):
@@ -51,4 +54,6 @@ class TightCharging:
         self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
     ) -> TightAccount:
         """A tally of scores."""
+        from pate_cli.run.accounts import TightAccount
+
         return TightAccount(mechanism, self.plan(plan, as_published=as_published))

@@ -23,7 +23,7 @@ from decimal import Decimal
 from itertools import zip_longest
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +75,16 @@ from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
-from pate_cli.votes.beside.pool import Pool
-from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.facts import PoolFacts, PriorFacts
+
+if TYPE_CHECKING:
+    from pate_cli.votes.beside.pool import Pool
+    from pate_cli.votes.beside.prior import Prior
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 
-_Beside: TypeAlias = Prior | Pool | str | PathLike[str]
+_Beside: TypeAlias = "Prior | Pool | str | PathLike[str]"
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
@@ -871,9 +873,9 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
 def _several(given: _Beside | Sequence[_Beside] | None) -> Sequence[_Beside]:
     if given is None:
         return ()
-    if isinstance(given, Prior | Pool | str | PathLike):
-        return (given,)
-    return given
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return given
+    return (given,)
 
 
 def _beside(report: Report, name: str, given: Sequence[_Beside]) -> Iterator[Check]:
@@ -882,7 +884,7 @@ def _beside(report: Report, name: str, given: Sequence[_Beside]) -> Iterator[Che
     if not given and known:
         yield Check(f"{name} by hash", SKIPPED, "its file was not given")
     found = [
-        each.sha256 if isinstance(each, Prior | Pool) else _hash_of(each, name) for each in given
+        _hash_of(each, name) if isinstance(each, str | PathLike) else each.sha256 for each in given
     ]
     for each in found:
         other = ""

@@ -111,10 +111,13 @@ class LNMax(OneScoreMechanism):
 
     def bound(self, scores: Floats, order: float) -> Floats:
         """The smaller of F at scores and the supremum over all votes."""
+        return self.bounds(scores, np.array([order]))[0]
+
+    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+        """The same at several orders, whose peaks are certified together."""
         rdp = laplace_two_class_rdp if self.classes == 2 else laplace_max_rdp
-        orders = np.array([order])
-        cost = rdp(scores, scale=self._scale, orders=orders)[0]
-        return np.minimum(cost, self.worst_answer(orders)[0])
+        cost = rdp(scores, scale=self._scale, orders=orders)
+        return np.minimum(cost, self.worst_answer(orders)[:, None])
 
     def loss_of(self, scores: Floats) -> Floats:
         """ψ⁻¹, the distribution function of Lap(1)."""

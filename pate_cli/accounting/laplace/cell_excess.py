@@ -38,7 +38,7 @@ LOG_ERROR = 1e-12
 """Allowance for the error of every log probability and of its partial derivatives."""
 
 
-def larger_chi(r: Floats | float, *, order: float) -> Floats:
+def larger_chi(r: Floats | float, *, order: float | Floats) -> Floats:
     """The larger of χ(r) and χ(−r), r ≥ 0, rounded up."""
     c = order - 1.0
     up, down = np.expm1(c * r) + c * np.expm1(-r), np.expm1(-c * r) + c * np.expm1(r)
@@ -52,7 +52,7 @@ def cell_bounds(
     *,
     shift: float,
     half: float,
-    order: float,
+    order: float | Floats,
     smooth: NDArray[np.bool_],
 ) -> tuple[Floats, Floats]:
     """f at the centres of cells and an upper bound on f in each cell.
@@ -62,7 +62,7 @@ def cell_bounds(
         after: the same at the centres moved by δ.
         shift: |δ|₁.
         half: half the side h of each cell.
-        order: λ > 1.
+        order: λ > 1, one or one a cell.
         smooth: [cells], whether no score passes 0 in the cell or on the way to the moved cell.
 
     Returns:

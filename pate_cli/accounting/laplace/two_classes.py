@@ -105,45 +105,49 @@ def _outcomes(gap: Floats) -> tuple[Floats, Floats]:
     return logs, np.exp(density - logs)[:, None] * np.array([[[-1.0]], [[1.0]]])
 
 
-def _certified(*, shift: float, order: float, seen: float) -> float:
-    """sup of W from above, given a value of it; `shift` where float64 overflows."""
-    c = order - 1.0
-    if order * shift > _MOST_EXPONENT:
-        return shift
+def _certified(*, shift: float, orders: Floats, seen: Floats) -> Floats:
+    """sup of W from above, given a value of it, [orders]; `shift` where float64 overflows."""
+    result = np.full(orders.shape, shift)
+    able = np.flatnonzero(orders * shift <= _MOST_EXPONENT)
+    column = orders[able, None]
     slack = _SLACK + 40.0 * LOG_ERROR / shift
     far = np.arange(1.0, _FARTHEST)
     rare = np.exp(two_class_log_q(far))
     drift = -rare * np.expm1(-shift) / (1.0 - rare)
-    some = rare * larger_chi(shift, order=order) + larger_chi(drift, order=order)
-    holds = some <= np.expm1(c * seen * (1.0 + slack))
-    if not holds.any():
-        return shift
-    end = float(far[np.argmax(holds)])
-    cells = int(np.ceil(2.0 * end + shift))
-    centres = np.arange(cells, dtype=np.float64)[None] - (shift + cells - 1) / 2.0
+    some = rare * larger_chi(shift, order=column) + larger_chi(drift, order=column)
+    holds = some <= np.expm1((column - 1.0) * seen[able, None] * (1.0 + slack))
+    ends = far[np.argmax(holds, axis=1)]
+    able, ends = able[holds.any(axis=1)], ends[holds.any(axis=1)]
+    if not able.size:
+        return result
+    # As many on either side of the mirror's centre, so that no order moves another's.
+    sizes = np.ceil(2.0 * ends + shift)
+    offsets = np.arange(sizes.max()) - (sizes.max() - 1.0) / 2.0
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        value, upper = cell_bounds(
-            _outcomes(centres[0]),
-            _outcomes(centres[0] + shift),
+        values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
+        rows, cells = np.nonzero(wanted)
+        values[wanted], uppers[wanted] = cell_bounds(
+            _outcomes(centres[0, cells]),
+            _outcomes(centres[0, cells] + shift),
             shift=shift,
             half=half,
-            order=order,
-            smooth=np.ones_like(wanted[0]),
+            order=orders[able][rows],
+            smooth=np.ones(rows.shape, dtype=np.bool_),
         )
-        return value[None], upper[None]
+        return values, uppers
 
-    found = certified_supremum(
+    result[able] = certified_supremum(
         bounds,
-        centres=centres,
+        centres=offsets[None] - shift / 2.0,
         half=0.5,
-        wanted=np.ones((1, cells), dtype=np.bool_),
-        orders=np.array([order]),
-        floor=np.array([seen]),
+        wanted=2.0 * np.abs(offsets) < sizes[:, None],
+        orders=orders[able],
+        floor=seen[able],
         slack=slack,
         most_cells=_MOST_CELLS,
     )
-    return float(found[0])
+    return result
 
 
 def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
@@ -165,8 +169,8 @@ def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) 
     shift = 2.0 / check_positive("Laplace scale", scale)
     gaps = gap_of_score(score)
     result = laplace_edge_rdp(gaps - shift, shift=shift, orders=orders) * (1.0 + _ROUND_OFF)
-    for row in range(orders.size):
-        at, seen = _peak(shift=shift, order=orders[row : row + 1])
-        peak = _certified(shift=shift, order=float(orders[row]), seen=seen)
-        result[row] = np.where(gaps <= at + shift, peak, np.minimum(result[row], peak))
+    at, seen = np.transpose([_peak(shift=shift, order=order[None]) for order in orders])
+    peaks = _certified(shift=shift, orders=orders, seen=seen)
+    for row, peak in enumerate(peaks.tolist()):
+        result[row] = np.where(gaps <= at[row] + shift, peak, np.minimum(result[row], peak))
     return np.minimum(result, shift)

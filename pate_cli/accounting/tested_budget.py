@@ -141,7 +141,7 @@ def _recursion(
     log_refuse = np.full(profiles.shape[:-2], math.log1p(-delta))
     for distance in range(profiles.shape[-1] - 1, -1, -1):
         reached = share * (log_pass[..., None] + room - profiles[..., distance])
-        by_cost = np.clip(np.max(reached, axis=-1), least, 0.0)
+        by_cost = np.minimum(np.maximum(reached.max(axis=-1), least), 0.0)
         log_refuse = log_refuse - refusal_epsilon
         by_refusal = np.log1p(-np.exp(log_refuse))
         dearer = by_cost < by_refusal

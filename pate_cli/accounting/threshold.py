@@ -75,14 +75,19 @@ def pass_moments(
     """
     threshold, sigma = _check(threshold, sigma)
     order = check_order(order)
-    here = _log_answer(v, threshold=threshold, sigma=sigma)
-    excess, weight = [], []
-    for step in (-teachers_per_record, teachers_per_record):
-        there = _log_answer(v + step, threshold=threshold, sigma=sigma)
-        for first, second in ((here, there), (there, here)):
-            excess.append(bernoulli_excess(first, second, order=order))
-            weight.append(order * first[0] + (1.0 - order) * second[0])
-    return PassMoments(excess=np.stack(excess), log_weight=np.stack(weight), order=order)
+    here, below, above = (
+        _log_answer(v + step, threshold=threshold, sigma=sigma)
+        for step in (0, -teachers_per_record, teachers_per_record)
+    )
+    first, second = (
+        (np.stack([answer for answer, _ in cases]), np.stack([refusal for _, refusal in cases]))
+        for cases in ((here, below, here, above), (below, here, above, here))
+    )
+    return PassMoments(
+        excess=bernoulli_excess(first, second, order=order),
+        log_weight=order * first[0] + (1.0 - order) * second[0],
+        order=order,
+    )
 
 
 def cell_moments(

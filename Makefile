@@ -6,8 +6,10 @@ BIN    := $(VENV)/bin
 RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.tests
 LINTS  := $(VENV)/.lints
-# What is compiled is kept, whatever the environment says: many tests start Python anew.
-PYTEST  = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
+# What is compiled is kept, whatever the environment says: many tests start Python anew. Threads for
+# matrices would take turns with the two workers.
+PYTEST  = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 \
+          $(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: setup demo test lint docs

@@ -1,6 +1,7 @@
 """What a run does not wait for is not imported, and is what it was when somebody looks into it."""
 
 import importlib
+import os
 import subprocess
 import sys
 import threading
@@ -66,6 +67,29 @@ def test_a_run_waits_for_nothing_that_it_does_not_use(run_here):
     assert masked == "1 True --"
     assert drawn == "True numpy.random"
     assert special == "scipy.special True True True 0.0"
+
+
+@pytest.mark.parametrize("given", [None, "3"])
+def test_numpy_starts_no_threads_for_matrices_unless_told_to(given):
+    """It asks once, when it is imported."""
+    script = (
+        "import os, sys\n"
+        "import pate_cli.__main__ as entry\n"
+        "assert 'numpy' not in sys.modules\n"
+        "sys.argv = ['pate', '--version']\n"
+        "try: entry.main()\n"
+        "except SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    name = "OPENBLAS_NUM_THREADS"
+    others = {key: value for key, value in os.environ.items() if key != name}
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env=others | ({name: given} if given else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines()[-1] == (given or "1")
 
 
 def test_threads_that_look_together_find_all_of_it(tmp_path, monkeypatch):

@@ -60,6 +60,45 @@ def test_a_file_that_shrinks_under_a_mapping_is_refused(left, view, layout, tmp_
     assert (done.returncode, done.stdout) == (0, said), done.stderr
 
 
+BESIDE = """
+import os, sys
+import numpy as np
+import pate_cli as pate
+from pate_cli.core.errors import VoteError
+
+kind, kept, path, when = sys.argv[1:]
+values = np.load(path, mmap_mode="r")
+if when == "before":
+    os.truncate(path, 128)
+try:
+    given = getattr(pate, kind)(values)
+except VoteError as error:
+    print(error)
+else:
+    os.truncate(path, 128)
+    print(getattr(given, kept).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "noun"),
+    [
+        ("Prior", "guesses", "the prior"),
+        ("Truth", "labels", "true labels"),
+        ("Pool", "places", "the pool"),
+    ],
+)
+def test_what_is_mapped_beside_the_votes_is_copied(kind, kept, noun, tmp_path):
+    path = tmp_path / "beside.npy"
+    for when in ("before", "after"):
+        np.save(path, np.arange(30_000) % 3)
+        line = [sys.executable, "-c", BESIDE, kind, kept, str(path), when]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        refused = f"{noun}: has changed while it was read; start again"
+        assert done.stdout.strip() == (refused if when == "before" else "30000"), when
+
+
 @pytest.mark.parametrize(
     "view",
     [

@@ -27,6 +27,7 @@ from pate_cli.votes.beside.side_files import (
     understood,
 )
 from pate_cli.votes.checks import Ids
+from pate_cli.votes.sources.mapped import in_memory
 
 CLUSTER: Final = "cluster"
 """The column of a table that says which cluster a query is in."""
@@ -144,6 +145,7 @@ def _named(given: Any) -> NDArray[Any]:
             f"{_NOUN} must be whole numbers or texts [queries], the cluster of each, got "
             f"{values.dtype} of shape {values.shape}"
         )
+    values = in_memory(values, _NOUN)
     if values.dtype.kind == "U":
         _refuse(values == "", "has no cluster")
         _refuse(np.array([not _is_utf8(text) for text in values]), "has a cluster that is no text")

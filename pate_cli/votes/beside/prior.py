@@ -38,6 +38,7 @@ from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.columns import LABEL
 from pate_cli.votes.matching import Matching, Names, order_of, places_of_words
 from pate_cli.votes.ranges import Stretch
+from pate_cli.votes.sources.mapped import in_memory
 from pate_cli.votes.unnamed import NameTally
 
 NO_GUESS = -1
@@ -88,6 +89,7 @@ class Prior:
                 f"{_NOUN} must be whole numbers [queries], or probabilities [queries, classes], "
                 f"got {values.dtype} of shape {values.shape}"
             )
+        values = in_memory(values, _NOUN)
         if values.dtype.kind == "f":
             values = _probabilities(values)
         else:

@@ -30,6 +30,7 @@ from pate_cli.votes.beside.side_files import (
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.columns import LABEL
 from pate_cli.votes.matching import Names, places_of_words
+from pate_cli.votes.sources.mapped import in_memory
 
 UNKNOWN = -1
 """The true label of a query nobody knows it of."""
@@ -72,6 +73,7 @@ class Truth:
             raise ParameterError(
                 f"true labels must be an array {self.sides}, got shape {labels.shape}"
             )
+        object.__setattr__(self, "labels", in_memory(labels, "true labels"))
         if self.words is not None:
             object.__setattr__(self, "words", tuple(in_order(self.words, _WORDS)))
         object.__setattr__(self, "_rows", SideRows("true labels", len(labels), self.ids))

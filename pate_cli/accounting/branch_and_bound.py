@@ -23,6 +23,16 @@ Bounds = Callable[[Floats, float, NDArray[np.bool_]], tuple[Floats, Floats]]
 bounds on the cells), both [orders, cells]; what is not wanted may hold anything."""
 
 
+def where_wanted(
+    wanted: NDArray[np.bool_],
+    bounds: Callable[[NDArray[np.intp], NDArray[np.intp]], tuple[Floats, Floats]],
+) -> tuple[Floats, Floats]:
+    """What is found for (orders, cells) that are wanted, in its place, [orders, cells]; else 0."""
+    values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
+    values[wanted], uppers[wanted] = bounds(*np.nonzero(wanted))
+    return values, uppers
+
+
 def _divergence(excess: Floats, orders: Floats) -> Floats:
     return np.log1p(excess) / (orders - 1.0)
 

@@ -3,7 +3,7 @@
 The standard library writes and compiles six methods of each: a fifth of the time of a short run,
 half of whose classes have no part in it. Here that is done before the first instance, or when
 somebody asks for the fields or the signature; and three of them are functions with the names of the
-fields, not compiled, which `__dataclass_params__` alone can tell.
+fields, not compiled.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def _made(cls: Any, *, frozen: bool = False, eq: bool = True, **options: Any) ->
             each.name for each in fields if (each.compare if each.hash is None else each.hash)
         ]
         made.__hash__ = _hashed(_values(hashed)) if frozen else None
+    made.__dataclass_params__.eq, made.__dataclass_params__.repr = eq, shows
     return made
 
 

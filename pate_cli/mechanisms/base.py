@@ -473,16 +473,16 @@ class OneScoreMechanism(ScoredMechanism):
         """Public bounds: scores below the first cost next to nothing, none is above the second."""
 
     @abstractmethod
+    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+        """F at several orders, [orders, scores], nats: non-decreasing but for a search's slack."""
+
     def bound(self, scores: Floats, order: float) -> Floats:
-        """F at scores [scores], nats: non-decreasing but for the slack of a search."""
+        """F at one order, [scores]."""
+        return self.bounds(scores, np.array([order]))[0]
 
     def quick_bound(self, scores: Floats, order: float) -> Floats:
         """About the same, sooner: for choices."""
         return self.bound(scores, order)
-
-    def bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """F at several orders, [orders, scores], nats."""
-        return np.stack([self.bound(scores, order) for order in orders.tolist()])
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """F̃ at these nodes alone; the grid of a lower order ends further up."""

@@ -156,12 +156,8 @@ class GNMax(OneScoreMechanism):
             teachers_per_record=self.teachers_per_record,
         )
 
-    def bound(self, scores: Floats, order: float) -> Floats:
-        """F at scores, or what any votes cost if that is less."""
-        return self.bounds(scores, np.array([order]))[0]
-
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """F at several orders, which share most of the work: two-tail, exact for two classes."""
+        """F, two-tail or exact for two classes, or what any votes cost if that is less."""
         worst = self.worst_answer(orders)
         rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
         return np.minimum(rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])

@@ -109,12 +109,8 @@ class LNMax(OneScoreMechanism):
         negligible = -order * self.pure_epsilon - _NEGLIGIBLE
         return max(lowest, LOWEST_SCORE, negligible), highest
 
-    def bound(self, scores: Floats, order: float) -> Floats:
-        """The smaller of F at scores and the supremum over all votes."""
-        return self.bounds(scores, np.array([order]))[0]
-
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """The same at several orders, whose peaks are certified together."""
+        """The smaller of F at scores and the supremum over all votes."""
         rdp = laplace_two_class_rdp if self.classes == 2 else laplace_max_rdp
         cost = rdp(scores, scale=self._scale, orders=orders)
         return np.minimum(cost, self.worst_answer(orders)[:, None])

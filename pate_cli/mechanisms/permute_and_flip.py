@@ -106,12 +106,11 @@ class PermuteAndFlip(OneScoreMechanism):
         )
         return max(lowest, -order * self.pure_epsilon - _NEGLIGIBLE), highest
 
-    def bound(self, scores: Floats, order: float) -> Floats:
+    def bounds(self, scores: Floats, orders: Floats) -> Floats:
         """F at scores; no histogram loses more often than an m-fold tie."""
         possible = np.minimum(scores, np.log1p(-1.0 / self.classes))
         scale = self.exponential_scale / self.teachers_per_record
-        orders = np.array([order])
-        return laplace_max_rdp(laplace_quantile(possible), scale=scale, orders=orders)[0]
+        return laplace_max_rdp(laplace_quantile(possible), scale=scale, orders=orders)
 
     def loss_of(self, scores: Floats) -> Floats:
         """q."""

@@ -90,7 +90,7 @@ def test_it_is_what_the_standard_library_makes(pair):
         dataclasses.is_dataclass,
         inspect.signature,
         lambda cls: cls.__match_args__,
-        lambda cls: hasattr(cls, "__dataclass_params__"),
+        lambda cls: cls.__dataclass_params__,
     ],
 )
 def test_whoever_asks_before_the_first_instance_is_told(pair, look):

@@ -37,6 +37,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.branch_and_bound import where_wanted
 from pate_cli.accounting.divergence import excess_moment
 from pate_cli.core.arrays import Floats
 
@@ -249,9 +250,10 @@ def bounds_where(
     orders: Floats,
 ) -> tuple[Floats, Floats]:
     """`cell_bounds` of [orders, cells] where they are wanted, and 0 elsewhere."""
-    values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
-    rows, cells = np.nonzero(wanted)
-    values[wanted], uppers[wanted] = cell_bounds(
-        before.take(cells), after.take(cells), shift=shift, half=half, order=orders[rows]
-    )
-    return values, uppers
+
+    def found(rows: NDArray[np.intp], cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        return cell_bounds(
+            before.take(cells), after.take(cells), shift=shift, half=half, order=orders[rows]
+        )
+
+    return where_wanted(wanted, found)

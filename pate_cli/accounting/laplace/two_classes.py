@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pate_cli.accounting.branch_and_bound import certified_supremum
+from pate_cli.accounting.branch_and_bound import certified_supremum, where_wanted
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.accounting.laplace.cell_excess import LOG_ERROR, cell_bounds, larger_chi
 from pate_cli.accounting.laplace.noisy_max import two_class_log_q
@@ -125,17 +125,19 @@ def _certified(*, shift: float, orders: Floats, seen: Floats) -> Floats:
     offsets = np.arange(sizes.max()) - (sizes.max() - 1.0) / 2.0
 
     def bounds(centres: Floats, half: float, wanted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        values, uppers = np.zeros(wanted.shape), np.zeros(wanted.shape)
-        rows, cells = np.nonzero(wanted)
-        values[wanted], uppers[wanted] = cell_bounds(
-            _outcomes(centres[0, cells]),
-            _outcomes(centres[0, cells] + shift),
-            shift=shift,
-            half=half,
-            order=orders[able][rows],
-            smooth=np.ones(rows.shape, dtype=np.bool_),
-        )
-        return values, uppers
+        (log_p, grad_p), (log_q, grad_q) = _outcomes(centres[0]), _outcomes(centres[0] + shift)
+
+        def found(rows: NDArray[np.intp], cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
+            return cell_bounds(
+                (log_p[..., cells], grad_p[..., cells]),
+                (log_q[..., cells], grad_q[..., cells]),
+                shift=shift,
+                half=half,
+                order=orders[able][rows],
+                smooth=np.ones(rows.shape, dtype=np.bool_),
+            )
+
+        return where_wanted(wanted, found)
 
     result[able] = certified_supremum(
         bounds,

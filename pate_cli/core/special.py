@@ -27,7 +27,6 @@ def _of(module: str, name: str) -> Callable[..., Any]:
 
 _in_c = functools.partial(_of, "scipy.special._ufuncs")
 
-erfcx = _in_c("erfcx")
 expit = _in_c("expit")
 gammaln = _in_c("gammaln")
 log_expit = _in_c("log_expit")

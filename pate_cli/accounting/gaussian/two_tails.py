@@ -20,9 +20,10 @@ This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Lea
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
@@ -30,12 +31,19 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_expit, log_ndtr, ndtri_exp
 
-# The maximum over q1 is located on a dense grid in logit(q1/q), both ends included, then by golden
-# section in the best cell. Unimodality within a cell is observed and not proven. RELATIVE_SLACK
-# covers what the search leaves: nothing that float64 shows where J is smooth in q1, and less than
-# this even at a kink with slopes of 1/8 a unit of logit, where 26 steps leave 4e-6 of the cells.
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+# The maximum over q1 is located on a grid in logit(q1/q), both ends included, then by parabolas in
+# the two cells around the best node, until a concave function can gain no more than so much of
+# itself there. Concavity is observed and not proven. RELATIVE_SLACK is a hundred times as much.
+_LEFT = 1e-8
 RELATIVE_SLACK = 1e-6
+_GOLDEN = (3.0 - np.sqrt(5.0)) / 2.0
+# Nodes of q1 in logit(q1/q), each with its negative, and both ends.
+_SHARES = np.concatenate(([-np.inf], np.arange(-32.0, 33.0, 2.0), [np.inf]))
+# Where J is smooth 20 are never reached. A choice is content with 4, short of the maximum by up to
+# 1e-4 of F wherever tried.
+_PROBES, _FEW_PROBES = 60, 4
+# No probe is closer to the best than this share of the longer cell: both cells are to shrink.
+_LEAST_STEP = 0.1
 
 # Relative error allowed to every term of J − 1, times 1 + |its logarithm|: 8 units in the last
 # place for log_ndtr, ndtri_exp and exp together. With much noise the terms cancel: at σ = 5e5 the
@@ -51,24 +59,6 @@ _MIN_LOG_STAY = np.log(1e-12)
 _LEAST_LOG = -1e4
 _CHUNK = 1024
 _REVERSE = (False, True)
-
-
-@dataclass(frozen=True)
-class _SplitSearch:
-    """Nodes of q1 in logit(q1/q), and how often golden section narrows the best cells."""
-
-    shares: Floats
-    steps: int
-
-    @classmethod
-    def every(cls, width: float, *, steps: int) -> _SplitSearch:
-        """Nodes so far apart, and both ends."""
-        return cls(np.concatenate(([-np.inf], np.arange(-32.0, 32.5, width), [np.inf])), steps)
-
-
-_FULL = _SplitSearch.every(1.0, steps=26)
-# In a third of the time; short of the maximum by up to 3e-5 of F wherever tried.
-_ROUGH = _SplitSearch.every(4.0, steps=8)
 
 
 def _sum_of_exp(
@@ -99,8 +89,20 @@ class _Split:
     moved_error: Floats
 
     @classmethod
-    def of(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
+    def at(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
+        """Every score at its share."""
         z1, z2 = ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
+        return cls.of(z, z1, z2, mu)
+
+    @classmethod
+    def on_nodes(cls, z: Floats, log_q: Floats, mu: float) -> _Split:
+        """Every score at all nodes, [scores, nodes]."""
+        z1 = ndtri_exp(log_q[:, None] + log_expit(_SHARES))
+        return cls.of(z[:, None], z1, z1[:, ::-1], mu)
+
+    @classmethod
+    def of(cls, z: Floats, z1: Floats, z2: Floats, mu: float) -> _Split:
+        """By the ends of the tails."""
         moved, moved_error = _sum_of_exp(log_ndtr(z1 - mu), log_ndtr(z2 + mu))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             log_keep_moved = np.log1p(-np.minimum(moved, 1.0))
@@ -134,48 +136,82 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
     return np.where(log_keep_moved > _MIN_LOG_STAY, total, np.inf)
 
 
-def _maximise(
-    z: Floats, on_shares: _Split, search: _SplitSearch, orders: Floats, mu: float
-) -> Floats:
-    """max over q1 of J − 1, [directions, orders, scores], of scores split by all shares already."""
-    shares = search.shares
+def _maximise(z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int) -> Floats:
+    """max over q1 of J − 1, [directions, orders, scores], of scores split at all nodes already."""
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
-    found = np.empty(best.shape)
+    found, around = np.empty(best.shape), np.empty((3, *best.shape))
     for side, row in np.ndindex(*best.shape[:2]):
-        on_grid = _excess(on_shares, orders[row], mu, reverse=_REVERSE[side])
-        best[side, row] = np.argmax(on_grid, axis=1)
-        found[side, row] = on_grid[np.arange(z.size), best[side, row]]
-    # The infinite ends are exact already; inside, search the two cells around the best node.
-    inside = np.nonzero((best > 0) & (best < shares.size - 1))
+        on_grid = _excess(on_nodes, orders[row], mu, reverse=_REVERSE[side])
+        best[side, row] = top = np.argmax(on_grid, axis=1)
+        for near, step in zip(around, (-1, 0, 1), strict=True):
+            at = np.clip(top + step, 0, _SHARES.size - 1)
+            near[side, row] = on_grid[np.arange(z.size), at]
+    found[:] = around[1]
+    # The infinite ends are exact already, and what lies beyond the last nodes is nothing.
+    inside = np.nonzero((best > 1) & (best < _SHARES.size - 2) & np.isfinite(found))
     sides, rows, columns = inside
     if rows.size == 0:
         return found
-    some, inner, order_of = z[columns], np.clip(best[inside], 2, shares.size - 3), orders[rows]
-    ends = np.searchsorted(sides, range(len(_REVERSE) + 1))
-    parts = [slice(*pair) for pair in pairwise(ends.tolist())]
+    some, order_of, forward = z[columns], orders[rows], int(np.searchsorted(sides, 1))
     log_q = log_ndtr(some)
-    low, high = shares[inner - 1], shares[inner + 1]
 
-    def at(share: Floats) -> Floats:
-        split = _Split.of(some, log_q, share, mu)
-        return np.concatenate(
-            [
-                _excess(split.part(part), order_of[part], mu, reverse=reverse)
-                for part, reverse in zip(parts, _REVERSE, strict=True)
-            ]
+    def at_shares(share: Floats, which: NDArray[np.intp]) -> Floats:
+        split, cut = (
+            _Split.at(some[which], log_q[which], share, mu),
+            np.searchsorted(which, forward),
         )
+        parts = [
+            _excess(split.part(part), order_of[which[part]], mu, reverse=reverse)
+            for part, reverse in zip((slice(cut), slice(cut, None)), _REVERSE, strict=True)
+        ]
+        return np.concatenate(parts)
 
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = at(left), at(right)
-    for _ in range(search.steps):
-        go_left = at_left > at_right
-        low, high = np.where(go_left, low, left), np.where(go_left, right, high)
-        probe = np.where(go_left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-        value = at(probe)
-        left, right = np.where(go_left, probe, right), np.where(go_left, left, probe)
-        at_left, at_right = np.where(go_left, value, at_right), np.where(go_left, at_left, value)
-    found[inside] = np.maximum(found[inside], np.maximum(at_left, at_right))
+    nodes = _SHARES[best[inside] + np.array([[-1], [0], [1]])]
+    found[inside] = _climbed(at_shares, nodes, around[:, sides, rows, columns], probes=probes)
     return found
+
+
+def _climbed(
+    at: Callable[[Floats, NDArray[np.intp]], Floats], x: Floats, f: Floats, *, probes: int
+) -> Floats:
+    """Local maxima of many functions, from below, by probes at the vertices of parabolas.
+
+    Where vertices do not settle the longer cell is cut by golden section (Chandrupatla, An
+    efficient quadratic fit-sectioning algorithm for minimization without derivatives, 1998).
+
+    Args:
+        at: the functions with these indices at these places.
+        x: ascending, [3, functions]; the middle is the highest of the three.
+        f: values there.
+        probes: how many there may be of each; fewer where none is called for.
+    """
+    highest, active, vertex = f[1].copy(), np.arange(x.shape[1]), x[1]
+    for _ in range(probes):
+        cells = np.abs(x[::2] - x[1])
+        with np.errstate(invalid="ignore"):  # infinite is high enough
+            falls = (f[1] - f[::2]) / cells
+            # A concave function lies below the lines through two of its points, beyond them.
+            more = (falls * cells[::-1]).max(axis=0) > _LEFT * np.abs(f[1])
+        if not more.any():
+            break
+        active, vertex, cells, falls = active[more], vertex[more], cells[:, more], falls[:, more]
+        x, f = x[:, more], f[:, more]
+        longer = np.where(cells[0] > cells[1], -cells[0], cells[1])
+        step = (falls[0] * cells[1] - falls[1] * cells[0]) / (2.0 * falls.sum(axis=0))
+        settles = np.abs(x[1] + step - vertex) < np.abs(longer) / 2.0
+        vertex = x[1] + step
+        least = _LEAST_STEP * longer
+        step = np.where(np.abs(step) < np.abs(least), least, step)
+        step = np.where(settles, step, _GOLDEN * longer)
+        probe, above = x[1] + step, step > 0.0
+        seen = at(probe, active)
+        x = np.stack([x[0], np.minimum(x[1], probe), np.maximum(x[1], probe), x[2]])
+        f = np.stack([f[0], np.where(above, f[1], seen), np.where(above, seen, f[1]), f[2]])
+        # The higher of the two inner points is the middle from now on.
+        upper = f[2] > f[1]
+        x, f = (np.where(upper, each[1:], each[:-1]) for each in (x, f))
+        highest[active] = f[1]
+    return highest
 
 
 def two_tail_rdp_directions(
@@ -203,7 +239,7 @@ def two_tail_rdp_directions(
     if np.isnan(scores).any():
         raise ParameterError("scores must be numbers, got nan")
     flat = scores.ravel()
-    mu, search = float(np.sqrt(2.0) / sigma), _ROUGH if rough else _FULL
+    mu, probes = float(np.sqrt(2.0) / sigma), _FEW_PROBES if rough else _PROBES
     result = np.empty((2, orders.size, flat.size))
     caps = orders / sigma**2
     result[:] = caps[:, None]
@@ -211,8 +247,8 @@ def two_tail_rdp_directions(
     for start in range(0, flat.size if tame.size else 0, _CHUNK):
         part = slice(start, start + _CHUNK)
         some = flat[part]
-        on_shares = _Split.of(some[:, None], log_ndtr(some)[:, None], search.shares[None, :], mu)
-        excess = _maximise(some, on_shares, search, orders[tame], mu)
+        on_nodes = _Split.on_nodes(some, log_ndtr(some), mu)
+        excess = _maximise(some, on_nodes, orders[tame], mu, probes=probes)
         # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
         bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
         result[:, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])

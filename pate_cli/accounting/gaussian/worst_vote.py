@@ -38,7 +38,7 @@ from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
-from pate_cli.core.special import erfcx, log_ndtr, ndtri
+from pate_cli.core.special import log_ndtr, ndtri
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _LOG_2 = float(np.log(2.0))
@@ -71,20 +71,29 @@ def _log_win(x: Floats, y: Floats) -> Floats:
     left = np.where(slope > 0.0, 2.0 * _DROP / (width + slope), width - slope)
     low = np.maximum(centre - left, 0.0)
     half = (centre + right - low) / 2.0
-    t = low[..., None] + half[..., None] * (_NODES + 1.0)
+    t = half[..., None] * (_NODES + 1.0)
     # In units of the integrand at the centre, which is no more than e^{1/3} below its largest.
     top = log_behind - 0.5 * (centre - x) ** 2
-    ahead, u = -0.5 * (t - x[..., None]) ** 2 - top[..., None], t - y[..., None]
-    # Φ(u) is e for u < 0 and 1 − e above, e = ½ erfcx(|u|/√2) e^{−u²/2}; there `ahead` is below 2.
-    rest = 0.5 * erfcx(np.abs(u) / _ROOT_2) * np.exp(ahead - 0.5 * u**2)
-    there = np.where(u < 0.0, rest, np.exp(np.minimum(ahead, 2.0)) - rest)
+    ahead, behind = t + (low - x)[..., None], t + (low - y)[..., None]
+    there = np.exp(log_ndtr(behind) - 0.5 * ahead**2 - top[..., None])
     return np.log(there @ _WEIGHTS) + top + np.log(half) - _LOG_ROOT_2PI
+
+
+def _log_wins(x: Floats, y: Floats) -> Floats:
+    """Of a, of b and of neither, [3, cells]."""
+    neither = log_ndtr(-x) + log_ndtr(-y)
+    lower, upper = np.minimum(x, y), np.maximum(x, y)
+    less = _log_win(lower, upper)
+    # The chances are 1 together, and no digits are lost where what is left is a quarter at least.
+    more, rare = np.log1p(-np.minimum(np.exp(less) + np.exp(neither), 0.75)), neither > -_LOG_2
+    more[rare] = _log_win(upper[rare], lower[rare])
+    return np.stack([np.where(x > y, more, less), np.where(x > y, less, more), neither])
 
 
 def _outcomes(scores: Floats) -> Outcomes:
     """The three outcomes at scores [2, cells], each derivative as a multiple of the chance."""
     x, y = scores
-    wins = np.stack([_log_win(x, y), _log_win(y, x), log_ndtr(-x) + log_ndtr(-y)])
+    wins = _log_wins(x, y)
     # ∫ φ(t − x) φ(t − y) dt over t > 0: the density of a tie of a and b at the top; φ(x)Φ(−y): of
     # a tie of a and 0; φ(x)φ(y): of all three.
     tie = log_ndtr((x + y) / _ROOT_2) - (x - y) ** 2 / 4.0 - _LOG_ROOT_2PI - 0.5 * _LOG_2

@@ -33,7 +33,9 @@ from pate_cli.core.errors import ParameterError
 
 CostRows = Callable[[int, int], Floats]
 
-_CHUNK_CELLS = 1_000_000
+# As many at once as a processor keeps near, a third faster than more; but two rows beside each
+# chunk are computed as well, so that it has some rows as long as memory allows.
+_NEAR_CELLS, _CHUNK_ROWS, _MOST_CELLS = 50_000, 32, 1_000_000
 # Differences of costs near 1e-2 carry this much round-off; added so that LS_0 stays above it.
 _ROUND_OFF = 1e-15
 # e^{−14} makes the vote-independent bound beyond D0 negligible.
@@ -80,7 +82,8 @@ def local_sensitivity_blocks(
     columns = np.arange(grid.size)
     up = np.minimum(columns + grid.stride, grid.size - 1)
     down = np.maximum(columns - grid.stride, 0)
-    chunk = max(rows_per_block, _CHUNK_CELLS // grid.size // rows_per_block * rows_per_block)
+    chunk = max(_NEAR_CELLS // grid.size, min(_CHUNK_ROWS, _MOST_CELLS // grid.size))
+    chunk = max(chunk // rows_per_block, 1) * rows_per_block
     stretches = [(start, min(start + chunk, rows)) for start in range(0, rows, chunk)]
     if sampled:
         middles = [
@@ -122,15 +125,13 @@ class _Axis:
     Empty blocks stand before the first, since windows may begin there.
 
     Attributes:
-        place: block of each cell, empty ones counted, [cells].
-        phase: position of each cell in its block, [cells].
+        places: position of each cell, empty blocks counted, [cells].
         size: positions in a block.
         pace: positions that one vote moves.
         padding: empty blocks.
     """
 
-    place: Ints
-    phase: Ints
+    places: Ints
     size: int
     pace: int
     padding: int
@@ -138,13 +139,11 @@ class _Axis:
     @classmethod
     def of(cls, positions: Ints, *, size: int, pace: int, blocks: int, farthest: int) -> _Axis:
         padding = min(farthest * pace // size, blocks) + 1
-        return cls(positions // size + padding, positions % size, size, pace, padding)
+        return cls(positions + padding * size, size, pace, padding)
 
     def narrowest(self, distance: int) -> int:
         """Blocks that every window at this distance has at least; none has two more."""
-        phases, reach = np.arange(self.size), distance * self.pace
-        spans = (phases + reach) // self.size - (phases - reach) // self.size
-        return int(spans.min()) + 1
+        return 2 * distance * self.pace // self.size + 1
 
     def reads(self, distance: int, width: int, length: int) -> list[Ints]:
         """Where maxima over `width` blocks are read that cover each cell's window, [cells].
@@ -152,11 +151,11 @@ class _Axis:
         The width is more than half of the narrowest, so that two of them cover every window.
         """
         reach = distance * self.pace
-        first = np.maximum(self.place + (self.phase - reach) // self.size, 0)
-        last = self.place + (self.phase + reach) // self.size
+        first = np.maximum((self.places - reach) // self.size, 0)
         if self.size == 1 and width == self.narrowest(distance):
             return [first]
-        return [first, np.clip(last - width + 1, 0, length - 1)]
+        last = (self.places + reach) // self.size
+        return [first, np.minimum(np.maximum(last - width + 1, 0), length - 1)]
 
 
 def _widened(window: Floats, width: int, most: int) -> int:

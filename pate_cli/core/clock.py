@@ -8,7 +8,7 @@ from typing import Final
 
 from pate_cli.core.errors import UsageError, quoted
 
-TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def now() -> str:
@@ -19,13 +19,26 @@ def now() -> str:
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     if not fixed:
-        return datetime.now(UTC).strftime(TIME_FORMAT)
+        return datetime.now(UTC).strftime(_FORMAT)
     try:
-        return datetime.fromtimestamp(_seconds(fixed), UTC).strftime(TIME_FORMAT)
+        return datetime.fromtimestamp(_seconds(fixed), UTC).strftime(_FORMAT)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"SOURCE_DATE_EPOCH must be whole seconds since 1970, got {quoted(fixed)}"
         ) from None
+
+
+def read_time(text: str) -> datetime:
+    """The time that `now` wrote so.
+
+    Raises:
+        ValueError: it writes none like this.
+    """
+    # `strptime` would do, after importing what knows the months in all languages.
+    found = datetime.fromisoformat(text)
+    if found.strftime(_FORMAT) != text:
+        raise ValueError(f"{quoted(text)} is no time such as 2018-02-24T00:00:00Z")
+    return found
 
 
 def _seconds(text: str) -> int:

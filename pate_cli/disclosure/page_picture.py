@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from pate_cli.core.clock import TIME_FORMAT
+from pate_cli.core.clock import read_time
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.markup import Markup, element
 from pate_cli.disclosure.record import Run
@@ -100,7 +100,7 @@ def guesses(rows: Sequence[tuple[str, float]]) -> Markup:
 def time_of(run: Run) -> datetime | None:
     """When it began; None where that is not known."""
     try:
-        return None if run.time is None else datetime.strptime(run.time, TIME_FORMAT)
+        return None if run.time is None else read_time(run.time)
     except ValueError:
         return None
 

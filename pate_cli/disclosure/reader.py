@@ -11,11 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from datetime import datetime
 from os import PathLike
 from typing import Any, Final
 
-from pate_cli.core.clock import TIME_FORMAT
+from pate_cli.core.clock import read_time
 from pate_cli.core.codec import Refusal, decoded, parsed, picked
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError, shortened
@@ -138,7 +137,7 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
         raise damaged.of(fault)
     try:
         if data["time"] is not None:
-            datetime.strptime(data["time"], TIME_FORMAT)
+            read_time(data["time"])
         if version < SINCE["unsettled"]:
             data = _from_sentences(data)
     except ValueError as error:

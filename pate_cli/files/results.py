@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import io
 import json
@@ -125,14 +124,15 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
-        rows = "".join(map(_html_row, self.preview())) if not self.secret else ""
+        from html import escape  # with every name of a letter there is: not for those without one
+
+        def row(cells: tuple[object, ...]) -> str:
+            shown = (f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in cells)
+            return f"<tr>{''.join(shown)}</tr>"
+
+        rows = "".join(map(row, self.preview())) if not self.secret else ""
         table = f"<table>{rows}</table>" if rows else ""
-        return f"<p><b>{html.escape(repr(self)[1:-1])}</b></p>{table}"
-
-
-def _html_row(cells: tuple[object, ...]) -> str:
-    shown = (f"<td style='text-align:left'>{html.escape(str(cell))}</td>" for cell in cells)
-    return f"<tr>{''.join(shown)}</tr>"
+        return f"<p><b>{escape(repr(self)[1:-1])}</b></p>{table}"
 
 
 def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:

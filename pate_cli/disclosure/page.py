@@ -8,7 +8,7 @@ Where nothing can be relied on, the page says so first and shows no ε.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from importlib import resources
 from typing import Final
 
 from pate_cli.core.words import LabelFormat
@@ -28,7 +28,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 def page(told: Told) -> str:
     """The page, whole."""
     sections = _to_sign(told) if told.relied_on else _not_to_sign(told)
-    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    style = resources.files("pate_cli.disclosure").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

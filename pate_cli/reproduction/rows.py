@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 from pate_cli.core.dataclass import dataclass
@@ -158,7 +158,7 @@ class PrintedTables:
 
 def printed_tables() -> PrintedTables:
     """The tables shipped with the package."""
-    text = Path(__file__).with_name("printed_tables.json").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("printed_tables.json").read_text(encoding="utf-8")
     data = json.loads(text)
     return PrintedTables(
         archive=data["archive"],

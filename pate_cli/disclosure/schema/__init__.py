@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import pkgutil
 from typing import Any
 
 __all__ = ["report_schema"]
@@ -11,6 +11,6 @@ __all__ = ["report_schema"]
 
 def report_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of the report that `Report.to_json` writes."""
-    text = Path(__file__).with_name("report.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
+    # Out of an archive, too, as `importlib.resources` does, which would import what reads archives.
+    schema: dict[str, Any] = json.loads(pkgutil.get_data(__name__, "report.schema.json") or "")
     return schema

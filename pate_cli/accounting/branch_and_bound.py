@@ -1,11 +1,11 @@
 """Suprema with a certificate: bounds on cells, of which only the promising ones are split.
 
-A *cell* is a cube, given by its centre and half its side. The caller bounds the excess moment
-f = J − 1 of every Rényi order on each cell from above and tells its value at the centre. Let D_0
-be the largest divergence seen at any centre so far, D = log(1 + f)/(λ − 1). A cell whose bound is
-at most the excess of D_0(1 + slack) can hold nothing more and is dropped; the others are halved
-along every axis. When none is left, D_0(1 + slack) bounds the divergence on all cells. Should the
-budget of cells run out first, the largest bound of a cell that is left stands instead: it is an
+A *cell* is a cube, given by its centre and half its side. The caller bounds the excess moment f = J
+− 1 of every Rényi order on each cell from above and tells its value at the centre. Let D_0 be the
+largest divergence seen at any centre so far, D = log(1 + f)/(λ − 1). A cell whose bound is at most
+the excess of D_0(1 + slack) can hold nothing more and is dropped; the others are cut into equal
+parts along every axis. When none is left, D_0(1 + slack) bounds the divergence on all cells. Should
+the budget of cells run out first, the largest bound of a cell that is left stands instead: it is an
 upper bound, too, and only less sharp.
 """
 
@@ -47,6 +47,7 @@ def certified_supremum(
     floor: Floats,
     slack: float,
     most_cells: int,
+    parts: int = 2,
 ) -> Floats:
     """An upper bound on D_λ over all cells, at most (1 + slack) times what is attained.
 
@@ -59,14 +60,15 @@ def certified_supremum(
         floor: [orders], nats; divergences up to floor·(1 + slack) need not be told apart.
         slack: relative, > 0.
         most_cells: how many cells may be looked at.
+        parts: into how many a side of a cell is cut; where few cells stay, many are soon there.
 
     Returns:
         [orders], nats; max(floor, largest value seen)·(1 + slack), or more where cells ran out.
     """
     best = floor.copy()
-    corners = np.array(
-        np.meshgrid(*([[-0.5, 0.5]] * centres.shape[0]), indexing="ij"), dtype=np.float64
-    ).reshape(centres.shape[0], -1)
+    along = (2.0 * np.arange(parts) + 1.0 - parts) / parts
+    places = np.array(np.meshgrid(*([along] * len(centres)), indexing="ij"))
+    places = places.reshape(len(centres), -1)
     while True:
         values, uppers = bounds(centres, half, wanted)
         seen = np.where(wanted, values, 0.0).max(axis=1)
@@ -78,9 +80,9 @@ def certified_supremum(
         most_cells -= centres.shape[1]
         if not keep.any():
             return best * (1.0 + slack)
-        if int(keep.sum()) * corners.shape[1] > most_cells:
+        if int(keep.sum()) * places.shape[1] > most_cells:
             left = np.where(wanted, np.nan_to_num(uppers, nan=np.inf), 0.0).max(axis=1)
             return np.maximum(best * (1.0 + slack), _divergence(left, orders))
-        centres = (centres[:, keep, None] + half * corners[:, None, :]).reshape(len(centres), -1)
-        wanted = np.repeat(wanted[:, keep], corners.shape[1], axis=1)
-        half /= 2.0
+        centres = (centres[:, keep, None] + half * places[:, None, :]).reshape(len(centres), -1)
+        wanted = np.repeat(wanted[:, keep], places.shape[1], axis=1)
+        half /= parts

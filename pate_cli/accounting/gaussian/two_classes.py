@@ -40,6 +40,7 @@ from pate_cli.core.special import log_ndtr
 _LOG_ROOT_2PI = float(0.5 * np.log(2.0 * np.pi))
 _SLACK = 1e-8
 _MOST_CELLS = 20_000
+_PARTS = 8
 # Beyond this λμ the search would take too long and λ/σ² is charged (such noise hides nothing).
 _LARGEST_SHIFT = 500.0
 _MOST_EXPONENT = 700.0
@@ -102,6 +103,7 @@ def _peaks(*, mu: float, orders: Floats) -> Floats:
         floor=np.zeros(able_orders.shape),
         slack=_SLACK + round_off(mu),
         most_cells=_MOST_CELLS,
+        parts=_PARTS,
     )
     return result
 

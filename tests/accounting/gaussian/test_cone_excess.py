@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -81,6 +83,27 @@ def test_a_missing_term_is_caught(part, monkeypatch):
         for sigma, order in CASES
         for half in HALVES
     )
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("half", [0.003, 0.05, 0.5])
+def test_what_is_lost_bends_no_more_than_allowed_on_a_ball(axes, half):
+    random = np.random.default_rng(7)
+    move, centres = moves(axes, 0.1), random.uniform(-5.0, 6.0, size=(axes, 400))
+    shift = float(np.linalg.norm(move))
+    before, after = outcomes(centres), outcomes(centres + move)
+    ball = cone_excess._ball(before, after, shift=shift, half=half, order=3.0)
+    most = np.zeros(2)
+    for corner in itertools.product((-1.0, 0.0, 1.0), repeat=axes):
+        points = centres + half * np.array(corner)[:, None]
+        here, there = outcomes(points), outcomes(points + move)
+        bend = np.moveaxis(here.hessians - there.hessians, 3, 1)
+        bend = np.abs(np.linalg.eigvalsh(bend)).max(axis=-1)
+        slope = np.linalg.norm(here.gradients - there.gradients, axis=1)
+        assert np.all(bend <= ball.bend)
+        assert np.all(slope <= ball.slope)
+        most = np.maximum(most, [(bend / ball.bend).max(), (slope / ball.slope).max()])
+    assert np.all(most > (0.05 if half > 0.1 else 0.4))  # these bounds say something
 
 
 def test_the_derivatives_of_log_chances_are_bounded_cumulants():

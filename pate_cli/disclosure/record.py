@@ -32,7 +32,6 @@ from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
-from pate_cli.files.journal import content_with_lines, lines_of, parts_of
 from pate_cli.files.sealed_json import Form, named
 from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
 
@@ -452,6 +451,8 @@ class SpendRecord:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
         """The record in a file, nothing where there is no such file; LedgerError, naming it."""
+        from pate_cli.files.journal import content_with_lines
+
         with named(path):
             if Path(path).exists() and not Path(path).is_file():
                 raise LedgerError("is no regular file, so it cannot keep a record")
@@ -462,6 +463,9 @@ class SpendRecord:
     @classmethod
     def from_json(cls, text: str | bytes) -> SpendRecord:
         """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
+        # A report has a record in it that is no file.
+        from pate_cli.files.journal import lines_of, parts_of
+
         document, tail = parts_of(text.encode() if isinstance(text, str) else text)
         record = _RECORD.read(cls, document, _older)
         return record.with_asks(lines_of(tail)) if tail else record

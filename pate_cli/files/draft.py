@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeVar
@@ -79,6 +78,8 @@ class Held:
 
     def __init__(self) -> None:
         """Hold nothing."""
+        import tempfile  # and all that chooses names at random
+
         self._file = tempfile.SpooledTemporaryFile(CHUNK, prefix="pate-")  # noqa: SIM115 - `close`
 
     @contextlib.contextmanager

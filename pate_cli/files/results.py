@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.draft import ByteSink
-from pate_cli.files.transaction import Outputs
+
+if TYPE_CHECKING:
+    from pate_cli.files.draft import ByteSink
 
 
 class Result(ABC):
@@ -92,6 +93,8 @@ class Result(ABC):
             OutputError: the file exists already, or cannot be written.
             UsageError: another suffix, or `escape_formulas` without CSV.
         """
+        from pate_cli.files.transaction import Outputs  # most results are looked at and not kept
+
         with Outputs(force=force) as out:
             out.reserve(path, mode=0o600 if self.secret else 0o644)
             with out.open(path) as file:

@@ -30,6 +30,9 @@ def main() -> None:
                 raise
             say(f"cannot write: {error.strerror or error}")
             sys.exit(OutputError.exit_code)
+        finally:
+            # Nor is all that is left looked through again at the end: it goes with the process.
+            gc.freeze()
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no f
     ...             label = session.ask([240, 8, 2])
     ...     except pate.BudgetSpent as spent:
     ...         print(spent)
-    the session may ask no more: 75 queries were asked for epsilon 0.9939
+    the session may ask no more: 75 queries were asked for epsilon 0.9938
     """
 
 

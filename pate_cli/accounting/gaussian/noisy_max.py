@@ -283,8 +283,8 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
             sums = _tallied(place[part], len(levels), losers.last) @ narrow
         log_stay, lose = np.split(sums, 2, axis=1)
         peak = 0.125 * nearest[start] ** 2  # half of −log q, lest it be out of range
-        log_stay += own[used] + peak
-        stay = np.exp(log_stay)
+        stay = log_stay + (own[used] + peak)  # side by side, which is quicker to take exp of
+        np.exp(stay, out=stay)
         log_q = np.log(step * np.einsum("ij,ij->i", stay, lose)) - peak
         log_p = np.zeros(len(log_q))
         if many and often[start]:

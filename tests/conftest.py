@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
@@ -34,16 +33,7 @@ for number, handler in (
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
-# To look through all that is imported, again and again, took a twelfth of the time.
-gc.set_threshold(50_000, 20, 50)
-
 TESTS = Path(__file__).resolve().parent
-
-
-def pytest_collection_finish():
-    """Tests that were found stay to the end: nothing of them is looked through for garbage."""
-    gc.collect()
-    gc.freeze()
 
 
 def _once(cost):

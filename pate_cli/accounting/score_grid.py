@@ -99,6 +99,11 @@ class ScoreGrid:
         """The lowest node: scores below cost what it costs."""
         return self.first * self.step
 
+    @property
+    def below(self) -> float:
+        """Scores below it may be given as it: they are in the lowest cell."""
+        return self.floor - self.step
+
     def nodes(self) -> Floats:
         """Scores of all nodes, ascending, [size]."""
         return (self.first + np.arange(self.size, dtype=np.float64)) * self.step

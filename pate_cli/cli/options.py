@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -591,9 +590,12 @@ class EngineOptions:
     @property
     def keywords(self) -> dict[str, Any]:
         """What is asked of the library."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        workers = (cores or 1) if self.workers is None else self.workers
-        return {"workers": workers, "engine": self.engine}
+        from pate_cli.run.engine import cores
+
+        return {
+            "workers": cores() if self.workers is None else self.workers,
+            "engine": self.engine,
+        }
 
 
 @dataclass(frozen=True)

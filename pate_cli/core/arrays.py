@@ -37,6 +37,28 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 """
 
 
+# Numpy's own reductions take several times as long over so short a last axis, or along rows.
+_SHORT: Final = 32
+
+
+def row_max(values: Ints) -> Ints:
+    """The largest of each row, [rows]; there is at least one column."""
+    if values.shape[1] > _SHORT:
+        return np.asarray(values.max(axis=1))
+    most = values[:, 0].copy()
+    for column in values.T[1:]:
+        np.maximum(most, column, out=most)
+    return most
+
+
+def column_ends(values: Ints) -> tuple[Ints, Ints]:
+    """The smallest and the largest of each column, [columns] each; there is at least one row."""
+    if values.shape[1] > _SHORT:
+        return values.min(axis=0), values.max(axis=0)
+    low, high = zip(*((column.min(), column.max()) for column in values.T), strict=True)
+    return np.array(low), np.array(high)
+
+
 @dataclass(frozen=True, eq=False)
 class SparseCounts:
     """Vote histograms by the classes that have votes. SECRET.

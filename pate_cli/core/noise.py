@@ -362,8 +362,10 @@ def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
 
 
 def _signed(magnitude: Draws, words: Words) -> Draws:
-    """Give each magnitude the sign of its word's lowest bit, in place."""
-    return np.negative(magnitude, out=magnitude, where=(words & np.uint64(1)).astype(np.bool_))
+    """Give each magnitude, ≥ 0, the sign of its word's lowest bit, in place."""
+    bits = magnitude.view(np.uint64)
+    bits |= words << np.uint64(63)
+    return magnitude
 
 
 def _sizes(shape: Shape) -> tuple[int, ...]:

@@ -30,11 +30,12 @@ from pate_cli.core.arrays import (
     LabelArray,
     SparseCounts,
     dense,
+    row_max,
 )
 from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.noise import CELL, LARGEST_EPSILON, Noise, smallest_delta
+from pate_cli.core.noise import CELL, LARGEST_EPSILON, Draws, Noise, smallest_delta
 from pate_cli.core.words import MechanismName
 
 Shares: TypeAlias = Callable[[float], None]
@@ -49,6 +50,8 @@ _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 _PRIOR = "prior_weight"
 # Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
 _MOST_PRIOR = 100
+# Draws that are made and used together.
+_NEAR = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -316,10 +319,10 @@ class ScoredMechanism(Mechanism):
         return self
 
     @abstractmethod
-    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each.
 
-        Of the last dimension, scores below the floor may be given as the floor, which is quicker.
+        Where a grid is given, any that are in the same cells of it, which may be found sooner.
         """
 
     @property
@@ -337,7 +340,7 @@ class ScoredMechanism(Mechanism):
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
         """Those of histograms; scores below the lowest node cost what it costs."""
-        return self.cells(self.score(counts, floor=grid.floor - grid.step), grid)
+        return self.cells(self.score(counts, grid=grid), grid)
 
     def tally(self, counts: Histograms, grid: ScoreGrid) -> Tally:
         """The cells of histograms, counted. SECRET."""
@@ -465,8 +468,8 @@ class OneScoreMechanism(ScoredMechanism):
         """How far a neighbour moves a computed score at most, its error included."""
 
     @abstractmethod
-    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
-        """The score per query, [queries]; `floor` as in `score`."""
+    def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
+        """The score per query, [queries]; `grid` as in `score`."""
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
@@ -509,9 +512,9 @@ class OneScoreMechanism(ScoredMechanism):
         """`score_lipschitz` alone."""
         return (self.score_lipschitz,)
 
-    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """The score per query, [queries, 1]."""
-        return self.scores(counts, floor=floor)[:, None]
+        return self.scores(counts, grid=grid)[:, None]
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
         """F̃ on its grid at one order."""
@@ -568,12 +571,27 @@ def _costs_by_order(what: str, parameters: tuple[tuple[str, Any], ...]) -> dict[
     return {}
 
 
-def noisy_argmax(counts: Histograms, noise: Floats) -> LabelArray:
-    """argmax of counts + noise per row. Ties have probability zero."""
-    return np.asarray(np.argmax(dense(counts) + noise, axis=1), dtype=np.int32)
+def noisy_argmax(
+    counts: Histograms, scale: float, draw: Callable[[tuple[int, int]], Draws], *, beside: int = 0
+) -> tuple[LabelArray, Draws]:
+    """argmax of counts + scale·noise per row; ties have probability zero.
+
+    Also the draws of each row that come before those of its classes, [rows, beside]. A few rows at
+    a time, whose noise stays near the processor.
+    """
+    votes = dense(counts)
+    rows, classes = votes.shape
+    labels, first = np.empty(rows, dtype=np.int32), np.empty((rows, beside))
+    step = max(1, _NEAR // (beside + classes))
+    for start in range(0, rows, step):
+        part = slice(start, min(start + step, rows))
+        noise = draw((part.stop - start, beside + classes))
+        first[part] = noise[:, :beside]
+        labels[part] = np.argmax(votes[part] + scale * noise[:, beside:], axis=1)
+    return labels, first
 
 
 def plurality(counts: Histograms) -> Ints:
     """max_j n_j per query."""
     votes = counts.counts if isinstance(counts, SparseCounts) else counts
-    return np.asarray(votes.max(axis=1), dtype=np.int64)
+    return row_max(votes).astype(np.int64, copy=False)

@@ -286,8 +286,8 @@ class ConfidentGNMax(ScoredMechanism):
             words = noise.words((len(counts), self.sparse_draws + 1))
             look, labels = normal_from_words(words[:, 0]), self.argmax.pick(counts, words[:, 1:])
         else:
-            draws = noise.normal((counts.shape[0], counts.shape[1] + 1))
-            look, labels = draws[:, 0], noisy_argmax(counts, self.sigma2 * draws[:, 1:])
+            labels, first = noisy_argmax(counts, self.sigma2, noise.normal, beside=1)
+            look = first[:, 0]
         passed = self.test_score(counts) + self.sigma1 * look >= self.threshold
         return np.where(passed, labels, np.int32(NO_LABEL))
 
@@ -299,9 +299,9 @@ class ConfidentGNMax(ScoredMechanism):
         """As GNMax: the second step does not know of the first."""
         return self.argmax.loss_chance(counts)
 
-    def score(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """(v, z) per query, [queries, 2]."""
-        return np.column_stack([self.test_score(counts), self.argmax.scores(counts, floor=floor)])
+        return np.column_stack([self.test_score(counts), self.argmax.scores(counts, grid=grid)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:

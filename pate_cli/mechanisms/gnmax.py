@@ -26,6 +26,7 @@ from pate_cli.accounting.gaussian.two_class_states import (
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.textbook import Gaussian
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -99,7 +100,7 @@ class GNMax(OneScoreMechanism):
         counts = compact(counts)
         if isinstance(counts, SparseCounts):
             return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
-        return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))
+        return noisy_argmax(counts, self.sigma2, noise.normal)[0]
 
     def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
         """The same for histograms by their votes, from `sparse_draws` words a row.
@@ -142,9 +143,12 @@ class GNMax(OneScoreMechanism):
         """As `argmax_draws`."""
         return self.argmax_draws
 
-    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """z per query, [queries]."""
-        return scores(counts, sigma=self.sigma2, floor=max(floor, LOWEST_SCORE))
+        if grid is None:
+            return scores(counts, sigma=self.sigma2)
+        floor = max(grid.below, LOWEST_SCORE)
+        return scores(counts, sigma=self.sigma2, floor=floor, step=grid.step)
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores whose cost is below 1e-14 to that of an m-fold tie."""

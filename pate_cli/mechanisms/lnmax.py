@@ -18,6 +18,7 @@ from pate_cli.accounting.laplace.noisy_max import (
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
 from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
@@ -78,7 +79,7 @@ class LNMax(OneScoreMechanism):
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram."""
-        return noisy_argmax(counts, self.laplace_scale * noise.laplace(counts.shape))
+        return noisy_argmax(counts, self.laplace_scale, noise.laplace)[0]
 
     @property
     def _scale(self) -> float:
@@ -95,11 +96,10 @@ class LNMax(OneScoreMechanism):
         """One a class."""
         return self.classes
 
-    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """ψ(q) per query, [queries]."""
-        return laplace_scores(
-            dense(counts), scale=self.laplace_scale, floor=max(floor, LOWEST_SCORE)
-        )
+        floor = LOWEST_SCORE if grid is None else max(grid.below, LOWEST_SCORE)
+        return laplace_scores(dense(counts), scale=self.laplace_scale, floor=floor)
 
     def score_range(self, order: float) -> tuple[float, float]:
         """From scores of negligible cost, F being at most a multiple of e^{ψ + λ ε0}."""

@@ -18,6 +18,7 @@ from pate_cli.accounting.permute_and_flip import (
     flip_score_lipschitz,
     flip_score_range,
 )
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
@@ -82,7 +83,9 @@ class PermuteAndFlip(OneScoreMechanism):
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """One noisy argmax per histogram; a Laplace draw without its sign is exponential."""
-        return noisy_argmax(counts, self.exponential_scale * np.abs(noise.laplace(counts.shape)))
+        return noisy_argmax(
+            counts, self.exponential_scale, lambda shape: np.abs(noise.laplace(shape))
+        )[0]
 
     @property
     def score_lipschitz(self) -> float:
@@ -94,9 +97,9 @@ class PermuteAndFlip(OneScoreMechanism):
         """One a class."""
         return self.classes
 
-    def scores(self, counts: Histograms, *, floor: float = -np.inf) -> Floats:
+    def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """log q per query, [queries]."""
-        del floor
+        del grid
         return flip_log_q(dense(counts), scale=self.exponential_scale)
 
     def score_range(self, order: float) -> tuple[float, float]:

@@ -45,6 +45,8 @@ _TRIES: Final = 3
 _LARGEST_TASK: Final = 1 << 23
 # Python waits for no more processes there; labels do not depend on how many there are.
 _MOST_ON_WINDOWS: Final = 61
+# Work of fewer entries of votes is done before a thread has begun.
+_WORTH_A_THREAD: Final = 1 << 17
 # Seconds within which a scheduler answers and has a worker.
 _PATIENCE: Final = 20
 # Seconds after which one looks whether it is still there.
@@ -310,6 +312,32 @@ class Cluster(_Elsewhere):
     def _stop(self) -> None:
         self._executor = self._parcel = None
         self._held.close()
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def beside(task: Callable[[], _Found], *, entries: int) -> Iterator[Callable[[], _Found]]:
+    """Work on a task while the block runs, where a core would be idle; the result is asked for.
+
+    Not in a worker, which has others beside it, nor for little work. What the task raises, asking
+    for its result raises.
+
+    Args:
+        task: draws nothing, and changes nothing that the block looks at.
+        entries: of votes that it works on.
+    """
+    if entries < _WORTH_A_THREAD or hasattr(_LOCAL, "name") or cores() < 2:
+        yield task
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as other:
+        yield other.submit(task).result
 
 
 def engine_for(where: str, *, workers: int) -> Processes | Cluster:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.arrays import NO_LABEL, SOURCES, LabelArray
+from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, LabelArray, row_width
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
@@ -22,6 +22,7 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes, nothing_seen
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
@@ -225,11 +226,16 @@ class LabelBatch:
         """The labels of a batch."""
         labeller = self.under_way or mechanism
         noise = self.key.rows(batch.first_row, labeller.draws)
-        labels = labeller.label(batch.counts, noise)
+        # Most of the time goes into the noise and into what is kept, which do not need each other.
+        entries = 0 if self.keep is None else len(batch.counts) * row_width(batch.counts)
+        with beside(lambda: self._kept(mechanism, batch.counts), entries=entries) as kept:
+            labels = labeller.label(batch.counts, noise)
         sources = np.where(labels == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
         student = mechanism.fallback()
         if student is not None:
             free = (labels == NO_LABEL) & (student != NO_LABEL)
             labels[free], sources[free] = student[free], _STUDENT
-        kept = None if self.keep is None else self.keep(mechanism, batch.counts)
-        return DrawnBatch(batch.ids, labels, sources, kept)
+        return DrawnBatch(batch.ids, labels, sources, kept())
+
+    def _kept(self, mechanism: Mechanism, counts: Histograms) -> Any:
+        return None if self.keep is None else self.keep(mechanism, counts)

@@ -81,22 +81,22 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "gnmax: half of the noise",
             "mechanisms/gnmax.py",
-            "self.sigma2 * noise.normal(counts.shape)",
-            "self.sigma2 / 2 * noise.normal(counts.shape)",
+            "self.sigma2, noise.normal)",
+            "self.sigma2 / 2, noise.normal)",
             "gnmax: a tie turned",
         ),
         Planted(
             "gnmax: two classes share a draw",
             "mechanisms/gnmax.py",
-            "noise.normal(counts.shape)",
-            "noise.normal((len(counts), 1))",
+            "self.sigma2, noise.normal)",
+            "self.sigma2, lambda of: noise.normal((of[0], 1)).repeat(of[1], axis=1))",
             "gnmax: a tie turned",
         ),
         Planted(
             "confident: half of the noise on the answer",
             "mechanisms/confident.py",
-            "self.sigma2 * draws[:, 1:]",
-            "self.sigma2 / 2 * draws[:, 1:]",
+            "self.sigma2, noise.normal, beside=1)",
+            "self.sigma2 / 2, noise.normal, beside=1)",
             "confident: a tie that passes",
         ),
         Planted(
@@ -144,15 +144,15 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "lnmax: half of the noise",
             "mechanisms/lnmax.py",
-            "self.laplace_scale * noise.laplace(counts.shape)",
-            "self.laplace_scale / 2 * noise.laplace(counts.shape)",
+            "self.laplace_scale, noise.laplace)",
+            "self.laplace_scale / 2, noise.laplace)",
             "lnmax: a rare label, one answer",
         ),
         Planted(
             "permute-and-flip: half of the noise",
             "mechanisms/permute_and_flip.py",
-            "self.exponential_scale * np.abs",
-            "self.exponential_scale / 2 * np.abs",
+            "self.exponential_scale, lambda",
+            "self.exponential_scale / 2, lambda",
             "permute-and-flip: a rare label, one answer",
         ),
         Planted(
@@ -207,16 +207,16 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "binary: the labels of a query share a draw",
             "mechanisms/gnmax.py",
-            "noise.normal(counts.shape)",
-            "noise.normal((len(counts) // 2, 2)).repeat(2, axis=0)",
+            "self.sigma2, noise.normal)",
+            "self.sigma2, lambda of: noise.normal((of[0] // 2, 2)).repeat(2, axis=0))",
             "binary: two labels a query",
         ),
         Planted(
             "powerset: sets without votes never win",
             "mechanisms/gnmax.py",
-            "return noisy_argmax(counts, self.sigma2 * noise.normal(counts.shape))",
-            "draws = self.sigma2 * noise.normal(counts.shape)\n"
-            "        return noisy_argmax(counts, np.where(counts > 0, draws, -np.inf))",
+            "return noisy_argmax(counts, self.sigma2, noise.normal)",
+            "votes = np.where(counts > 0, counts, -np.inf)\n"
+            "        return noisy_argmax(votes, self.sigma2, noise.normal)",
             "powerset: a set's first vote",
         ),
         Planted(
@@ -236,9 +236,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "names: no noise where a vote is missing",
             "mechanisms/gnmax.py",
-            "self.sigma2 * noise.normal(counts.shape)",
-            "self.sigma2 * noise.normal(counts.shape)\n"
-            "            * (counts.sum(axis=1, keepdims=True) == self.teachers)",
+            "self.sigma2, noise.normal)",
+            "self.sigma2 * (counts.sum() == self.teachers * len(counts)), noise.normal)",
             "names: a vote goes missing",
         ),
         Planted(

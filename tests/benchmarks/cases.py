@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import os
 import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,9 @@ from benchmarks.published_loop import confident_cost
 from benchmarks.results import FileFigures, Line, Published, Results
 from benchmarks.whole_process import measure
 from pate_cli.core.noise import RunKey
+from pate_cli.mechanisms.base import noisy_argmax
 from pate_cli.published import TABLE_ORDERS
+from pate_cli.run.engine import cores
 
 __all__ = ["COMMANDS", "measure_all", "sizes_to"]
 
@@ -83,13 +85,13 @@ class _Bench:
     def alone(self, shape: VoteShape, path: Path) -> Iterator[Line]:
         """A file by itself, as a user would run it."""
         for command in _SINGLE_COMMANDS:
-            yield self._on_file(command, shape, path, "local", _cores())
+            yield self._on_file(command, shape, path, "local", cores())
 
     def shared(self, shape: VoteShape, path: Path) -> Iterator[Line]:
         """Every command, by one worker and by all cores."""
         for command in COMMANDS:
             for engine in _engines(shape):
-                for workers in sorted({1, _cores()}):
+                for workers in sorted({1, cores()}):
                     yield self._on_file(command, shape, path, engine, workers)
 
     def _on_file(
@@ -97,11 +99,16 @@ class _Bench:
     ) -> Line:
         words = [*command.split(), str(path), "--quiet"]
         words += ["--workers", str(workers), "--engine", engine]
-        if command.startswith("aggregate"):
-            # Millions of rows cost far more than would be allowed unnamed.
-            words += ["--report", "report.json", "--force", "--max-epsilon", "1e9"]
-            words += [] if "--output" in command else ["--output", "labels.parquet"]
-        return self._line(command, words, shape, engine, workers)
+        if not command.startswith("aggregate"):
+            return self._line(command, words, shape, engine, workers)
+        # Millions of rows cost far more than would be allowed unnamed.
+        words += ["--report", "report.json", "--force", "--max-epsilon", "1e9"]
+        words += [] if "--output" in command else ["--output", "labels.parquet"]
+        # Beside each line: a machine's speed drifts by more than lines differ.
+        before = noise_seconds(shape)
+        line = self._line(command, words, shape, engine, workers)
+        noise = 0.5 * (before + noise_seconds(shape))
+        return replace(line, noise_seconds=round(noise, 6))
 
     def _line(
         self, command: str, words: list[str], shape: VoteShape | None, engine: str, workers: int
@@ -122,6 +129,7 @@ class _Bench:
             measured.runs,
             round(measured.seconds, 4),
             None if measured.memory_mb is None else round(measured.memory_mb, 1),
+            None,
         )
 
 
@@ -134,21 +142,16 @@ def _engines(shape: VoteShape) -> list[str]:
 def _figures(shape: VoteShape, path: Path) -> FileFigures:
     decode = statistics.median(_decode(path) for _ in range(_RUNS))
     size = path.stat().st_size
-    noise = noise_seconds(shape)
-    return FileFigures(
-        shape.rows, shape.teachers, shape.classes, size, round(decode, 6), round(noise, 6)
-    )
+    return FileFigures(shape.rows, shape.teachers, shape.classes, size, round(decode, 6))
 
 
 def noise_seconds(shape: VoteShape) -> float:
     """What no run can do without: a noisy maximum and a noisy argmax of as many rows."""
     noise = RunKey.fresh().rows(0, shape.classes + 1)
-    votes = np.zeros((_BATCH, shape.classes))
+    votes = np.zeros((_BATCH, shape.classes), dtype=np.int64)
     start = time.perf_counter()
     for first in range(0, shape.rows, _BATCH):
-        rows = min(_BATCH, shape.rows - first)
-        drawn = noise.normal((rows, shape.classes + 1))
-        np.argmax(votes[:rows] + drawn[:, 1:], axis=1)
+        noisy_argmax(votes[: shape.rows - first], 40.0, noise.normal, beside=1)
     return time.perf_counter() - start
 
 
@@ -174,14 +177,8 @@ def _published() -> Published:
 def _machine() -> dict[str, str | int]:
     packages = ("numpy", "scipy", "pyarrow")
     return {
-        "cores": _cores(),
+        "cores": cores(),
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in packages},
         "pate": pate_cli.__version__,
     }
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

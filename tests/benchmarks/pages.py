@@ -72,7 +72,6 @@ def every_line(results: Results) -> str:
             f"{file.bytes / 1e6:,.2f}",
             f"{1e3 * file.decode_seconds:,.1f}",
             f"{file.bytes / 1e6 / file.decode_seconds:,.0f}",
-            f"{1e3 * file.noise_seconds:,.1f}",
         ]
         for file in results.files
     ]
@@ -82,7 +81,7 @@ def every_line(results: Results) -> str:
         [
             *_table([*heads, "× decoding", "× noise", "memory", "× published"], rows),
             "",
-            *_table([*of_files, "MB", "bare decoding, ms", "MB/s", "bare noise, ms"], files),
+            *_table([*of_files, "MB", "bare decoding, ms", "MB/s"], files),
             "",
             f"The published loop: {loop.rows_a_second:,.0f} rows/s, from {loop.rows:,} rows at "
             f"{loop.orders} orders.",
@@ -192,7 +191,7 @@ def _rates(results: Results, line: Line) -> list[str]:
         f"{rate:,.0f}",
         f"{file.bytes / 1e6 / line.seconds:,.1f}",
         f"{line.seconds / file.decode_seconds:,.0f}",
-        f"{line.seconds / file.noise_seconds:,.1f}" if "aggregate" in line.command else "–",
+        "–" if line.noise_seconds is None else f"{line.seconds / line.noise_seconds:,.1f}",
         memory,
         f"{rate / results.published.rows_a_second:,.0f}",
     ]

@@ -128,7 +128,7 @@ def test_commands_are_measured_as_whole_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(cases, "_PUBLISHED_ROWS", 20)
     monkeypatch.setattr(cases, "SINGLES", ())
     monkeypatch.setattr(cases, "COMMANDS", ("aggregate --output labels/",))
-    monkeypatch.setattr(cases, "_cores", lambda: 2)
+    monkeypatch.setattr(cases, "cores", lambda: 2)
     shown = []
     found = cases.measure_all([500], tmp_path, shown.append)
     assert list(found.lines) == shown
@@ -151,14 +151,14 @@ def made_up_results(slowdown=1.0):
     """Two seconds and, a row, 1 µs for one process alone and 3 µs for all; from a million rows."""
     sizes = (10**6, 10**7)
     lines = [
-        Line("cost", rows, 250, 10, "local", workers, 1, slowdown * seconds, 100.0)
+        Line("cost", rows, 250, 10, "local", workers, 1, slowdown * seconds, 100.0, None)
         for rows in sizes
         for workers in (1, 2)
         for seconds in [2.0 + rows * (1e-6 + 3e-6 / workers)]
     ]
-    files = tuple(FileFigures(rows, 250, 10, 10 * rows, 1e-7 * rows, 1e-6 * rows) for rows in sizes)
+    files = tuple(FileFigures(rows, 250, 10, 10 * rows, 1e-7 * rows) for rows in sizes)
     machine = dict.fromkeys(("cores", "python", "numpy", "scipy", "pyarrow", "pate"), 2)
-    single = Line("--help", 0, 0, 0, "local", 0, 5, 0.25 * slowdown, None)
+    single = Line("--help", 0, 0, 0, "local", 0, 5, 0.25 * slowdown, None, None)
     return Results(machine, Published(4000, 198, 5000.0), files, (single, *lines))
 
 

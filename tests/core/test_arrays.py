@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     SparseCounts,
+    column_ends,
     compact,
     dense,
     largest_two,
+    row_max,
     row_width,
     stacked,
     winners,
@@ -102,3 +104,16 @@ def test_shapes_are_refused():
     assert refusal(ParameterError, SparseCounts, np.zeros((2, 5)), np.zeros((2, 5)), 4) == (
         "histograms of 4 classes have 1 to 4 entries, got 5"
     )
+
+
+@given(
+    shape=st.tuples(st.integers(1, 5), st.sampled_from([1, 2, 31, 32, 33, 70])),
+    kind=st.sampled_from([np.int64, np.int32, np.uint8]),
+    seed=st.integers(0, 99),
+)
+def test_largest_of_rows_and_ends_of_columns(shape, kind, seed):
+    values = np.random.default_rng(seed).integers(0, 9, shape).astype(kind)
+    np.testing.assert_array_equal(row_max(values), values.max(axis=1))
+    low, high = column_ends(values)
+    np.testing.assert_array_equal(low, values.min(axis=0))
+    np.testing.assert_array_equal(high, values.max(axis=0))

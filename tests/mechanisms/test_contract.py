@@ -483,7 +483,8 @@ def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
     bound = with_student(mechanism, predictions)
     asked = [bound.answer_chance, bound.loss_chance]
     if isinstance(mechanism, ScoredMechanism):
-        asked += [bound.score, lambda votes: bound.score(votes, floor=-0.5)]
+        grid = bound.cost_table(4.0).grid
+        asked += [bound.score, lambda votes: bound.cells_of(votes, grid)]
         asked += [bound.vote_states] if has_states(bound, counts) else []
     for few in (counts, counts[:1], extremes(mechanism)[2:].repeat(ROWS, axis=0)):
         if isinstance(bound, InteractiveGNMax):

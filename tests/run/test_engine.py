@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,9 +15,9 @@ import pytest
 
 from pate_cli.core.errors import EngineError, ParameterError, VoteError
 from pate_cli.run import engine
-from pate_cli.run.engine import HERE, Processes
+from pate_cli.run.engine import HERE, Processes, beside, cores
 from refusals import refusal
-from tasks import Dying, refused, squared
+from tasks import Dying, refused, squared, thread_beside
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,3 +141,63 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "2"])
 def test_at_least_one_worker(workers):
     assert "`workers`" in refusal(ParameterError, Processes, workers)
+
+
+PLENTY = 1 << 24
+
+
+@pytest.fixture
+def idle(monkeypatch):
+    """A core that nobody uses."""
+    monkeypatch.setattr(engine, "cores", lambda: 2)
+
+
+@pytest.mark.usefixtures("idle")
+def test_a_task_is_worked_on_beside_the_block():
+    begun, seen = threading.Event(), threading.Event()
+
+    def task():
+        begun.set()
+        assert seen.wait(60)
+        return threading.current_thread()
+
+    with beside(task, entries=PLENTY) as found:
+        assert begun.wait(60)
+        seen.set()
+    assert found() is not threading.current_thread()
+    assert not found().is_alive()
+
+
+@pytest.mark.usefixtures("idle")
+def test_what_a_task_beside_the_block_raises_comes_with_its_result():
+    with beside(lambda: refused(3), entries=PLENTY) as found:
+        done = True
+    assert done
+    with pytest.raises(VoteError, match="row 3 is no vote"):
+        found()
+
+
+@pytest.mark.usefixtures("idle")
+def test_a_block_that_fails_waits_for_the_task_beside_it():
+    ended = []
+    with pytest.raises(VoteError), beside(lambda: ended.append(time.sleep(0.2)), entries=PLENTY):
+        refused(3)
+    assert ended == [None]
+
+
+def test_no_thread_for_little_work_on_one_core_or_in_a_worker(monkeypatch, two):
+    monkeypatch.setattr(engine, "cores", lambda: 2)
+    with beside(threading.current_thread, entries=1000) as found:
+        assert found() is threading.current_thread()
+    assert all(two.map(thread_beside, [PLENTY] * 3))
+    monkeypatch.setattr(engine, "cores", lambda: 1)
+    with beside(threading.current_thread, entries=PLENTY) as found:
+        assert found() is threading.current_thread()
+
+
+def test_cores_are_those_that_may_be_used(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1

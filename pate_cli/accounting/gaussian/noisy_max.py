@@ -20,6 +20,15 @@ moves z: beyond DENSE_CLASSES classes and q = ½, z is taken from the chance tha
 the integral of φ(t) Π_{j ≠ i*} Φ(t + g_j), with nodes to √(58 + 4 log(m − 1)), past which φ is
 below e^{−29}/m².
 
+Where only the cell of a lattice is asked for that z is in, a score within ROUGH_ERROR settles all
+but those close to an edge, which are found as above. By parts
+
+  q = ∫ φ(t) (1 − Π_{j ≠ i*} Φ(t + g_j)) dt,
+
+one sum of logarithms L a node in place of two, and well conditioned: 1 − e^L = 2u/(1 + u) with
+u = tanh(−L/2) has no larger relative error than L, so single precision does. It is the mirror image
+of the sum over losers: Gaussian decay above −g/2, and φ(t) far below.
+
 The score is z = Φ⁻¹(q). Since q = min_i (1 − Pr[i wins]), and a Gaussian trade-off function moves
 each Φ⁻¹(1 − Pr[i wins]) by at most μ = √2/σ when one vote moves, z is μ-Lipschitz in votes. The
 union bound of Proposition 7, with its cap, is not a usable score: one vote can move it by 3.2 μ.
@@ -27,6 +36,7 @@ union bound of Proposition 7, with its cap, is not a usable score: one vote can 
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +55,7 @@ from pate_cli.core.arrays import (
 from pate_cli.core.checks import check_positive
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr, ndtri_exp
+from pate_cli.core.special import log_ndtr, ndtri, ndtri_exp
 
 # Largest error of a score of up to checks.MOST_CLASSES classes, at most DENSE_CLASSES of them with
 # votes. Against multiple-precision integrals the tests see 2.5e-10, most of it rounding in sums
@@ -64,11 +74,27 @@ _LEFT = 5.75
 _RIGHT = 58.0
 # All classes that are passed over win together less often than this beside the runner-up.
 _DROPPED = 1e-13
+
+
+# Largest error of a rough score, of up to so many losers and from a floor on (THEORY.md, 12.3); the
+# tests see a tenth of it.
+ROUGH_ERROR = 1e-5
+_ROUGH_LOSERS = 100
+_ROUGH_FLOOR = -12.0
+# Its step for so many classes; what is left of the peak beyond its nodes, as a logarithm; and what
+# is passed over.
+_ROUGH_STEP = 0.5
+_CLASSES_AT_ROUGH_STEP = 10
+_ROUGH_TAIL = 15.0
+_ROUGH_DROPPED = 1e-7
+# Where cells are so much larger than the error, few scores are close to an edge.
+_WORTH_ROUGH = 100.0
+
 _LOG_ROOT_2PI = 0.5 * np.log(2.0 * np.pi)
 _LOG_2 = math.log(2.0)
 # Histogram entries, and numbers of their integrands, looked at in one go; they bound memory, and
 # what is worked on stays in cache.
-_BLOCK = 2_000_000
+_BLOCK = 1_000_000
 _CHUNK = 250_000
 # So many rows and classes are added up a loser at a time: sparse matrices take longer to import.
 _FEW_ROWS = 2_000
@@ -146,7 +172,9 @@ def worst_scores(*, teachers: int, classes: int, sigma: float) -> Floats:
     return np.maximum(ndtri_exp(log_q), LOWEST_SCORE) + SCORE_ERROR
 
 
-def scores(counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE) -> Floats:
+def scores(
+    counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE, step: float = 0.0
+) -> Floats:
     """z = Φ⁻¹(Pr[the plurality loses]) per query.
 
     Args:
@@ -154,9 +182,11 @@ def scores(counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE) -> 
         sigma: standard deviation of the noise on each count, > 0 (counts).
         floor: scores below it are returned as it (clamping from below keeps the Lipschitz
             constant and can only raise a non-decreasing cost); spares far quadratures.
+        step: of a lattice whose cells alone are wanted: a score z may then be any other with the
+            same ⌈(z + SCORE_ERROR)/step⌉, found sooner; 0 for the scores themselves.
 
     Returns:
-        [queries] float64 with error at most SCORE_ERROR.
+        [queries] float64 with error at most SCORE_ERROR, or ROUGH_ERROR where a step is given.
 
     Raises:
         ParameterError: a bad sigma, or counts that are not two-dimensional with two classes.
@@ -166,7 +196,7 @@ def scores(counts: Histograms, *, sigma: float, floor: float = LOWEST_SCORE) -> 
         counts = np.asarray(counts)
     rows = max(1, _BLOCK // max(1, row_width(counts)))
     parts = (_Losers.of(counts[start : start + rows]) for start in range(0, len(counts) or 1, rows))
-    return np.concatenate([_scores(losers, sigma, floor) for losers in parts])
+    return np.concatenate([_scores(losers, sigma, floor, step) for losers in parts])
 
 
 def loser_gaps(counts: Counts) -> Ints:
@@ -174,13 +204,16 @@ def loser_gaps(counts: Counts) -> Ints:
 
     ParameterError for counts that are not two-dimensional with two classes.
     """
-    counts = np.asarray(counts, dtype=np.int64)
+    counts = np.asarray(counts)
+    # Numbers of four bytes sort and move sooner than larger ones, and than smaller ones.
+    small = counts.size > 0 and counts.max() <= np.iinfo(np.int32).max
+    counts = counts.astype(np.int32 if small else np.int64, copy=False)
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise ParameterError(
             f"counts must be [queries, classes] with at least 2 classes, got shape {counts.shape}"
         )
-    ordered = np.sort(counts, axis=1)
-    return ordered[:, -1:] - ordered[:, -2::-1]
+    ordered = np.sort(-counts, axis=1)
+    return ordered[:, 1:] - ordered[:, :1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,30 +244,93 @@ class _Losers:
 
     def take(self, rows: Ints) -> _Losers:
         """Some rows."""
-        return _Losers(self.gaps[rows], self.last)
+        return _Losers(self.gaps.take(rows, axis=0), self.last)
 
 
-def _scores(losers: _Losers, sigma: float, floor: float) -> Floats:
-    runner_up = -losers.gaps[:, 0] / (sigma * np.sqrt(2.0))
+def _scores(losers: _Losers, sigma: float, floor: float, step: float) -> Floats:
+    nearest = losers.gaps[:, 0]
     if losers.number == 1:
-        return np.maximum(runner_up, floor)
-    log_runner_up = log_ndtr(runner_up)
-    found = np.full(len(runner_up), floor)
+        return np.maximum(-nearest / (sigma * np.sqrt(2.0)), floor)
+    found = np.full(len(nearest), floor)
+    # What follows from the runner-up's gap alone is found once for each there is, and similar gaps
+    # stand side by side, so that the nodes that matter are as few as they can be.
+    distinct, place = _distinct(nearest)
+    log_runner_up = log_ndtr(-distinct / (sigma * np.sqrt(2.0)))
     # By the union bound, Proposition 7, all others are below the floor.
-    near = np.flatnonzero(log_runner_up + math.log(losers.number) >= log_ndtr(floor))
-    # Similar gaps side by side, so that the nodes that matter are as few as they can be.
-    near = near[np.argsort(losers.gaps[near, 0], kind="stable")]
-    if near.size:
-        share = log_runner_up[near] + math.log(_DROPPED / losers.number)
-        reach = np.ceil(-np.sqrt(2.0) * sigma * ndtri_exp(share))
+    near = np.count_nonzero(log_runner_up + math.log(losers.number) >= log_ndtr(floor))
+    ordered = np.argsort(place, kind="stable")
+    ordered = ordered[: np.count_nonzero(place < near)]
+
+    def reach(dropped: float, rows: Ints) -> Floats:
+        share = log_runner_up[:near] + math.log(dropped / losers.number)
+        return np.ceil(-np.sqrt(2.0) * sigma * ndtri_exp(share))[place[rows]]
+
+    if (
+        ordered.size > _FEW_ROWS
+        and step >= _WORTH_ROUGH * ROUGH_ERROR
+        and losers.number <= _ROUGH_LOSERS
+        and floor >= _ROUGH_FLOOR
+    ):
+        rough = _rough(losers.take(ordered), reach(_ROUGH_DROPPED, ordered), sigma)
+        found[ordered] = np.maximum(rough, floor)
+        cell = (rough + SCORE_ERROR) / step
+        ordered = ordered[np.abs(cell - np.rint(cell)) <= (ROUGH_ERROR + SCORE_ERROR) / step]
+    if ordered.size:
         log_q, log_p = (
             np.concatenate(part)
-            for part in zip(*_log_chances(losers.take(near), reach, sigma), strict=True)
+            for part in zip(
+                *_log_chances(losers.take(ordered), reach(_DROPPED, ordered), sigma), strict=True
+            )
         )
         with np.errstate(divide="ignore"):
             score = np.where(log_p < -_LOG_2, -ndtri_exp(np.minimum(log_p, 0.0)), ndtri_exp(log_q))
-        found[near] = np.maximum(score, floor)
+        found[ordered] = np.maximum(score, floor)
     return found
+
+
+def _distinct(gaps: Ints) -> tuple[Ints, Ints]:
+    """Ascending gaps, all that occur among them, and the place of each, [rows]."""
+    top = int(gaps.max(initial=0))
+    if top <= _MOST_LEVELS:
+        return np.arange(top + 1), gaps.astype(np.uint16)  # which sort soonest
+    distinct, places = np.unique(gaps, return_inverse=True)
+    return distinct, places
+
+
+def _levels(gaps: Ints, reach: Floats) -> tuple[Ints, Ints]:
+    """Ascending gaps that need a row in a table, and the row of each loser's.
+
+    One row more is for those that are passed over in any case.
+    """
+    top = int(min(gaps.max() + 1, reach[-1]))
+    if top <= _MOST_LEVELS:
+        return np.arange(top), np.minimum(gaps, top)
+    levels = np.unique(gaps)
+    return levels, np.searchsorted(levels, gaps)
+
+
+def _rough(losers: _Losers, reach: Floats, sigma: float) -> Floats:
+    """z within ROUGH_ERROR, [rows]; the arguments are those of `_log_chances`."""
+    gaps = losers.gaps
+    step = _ROUGH_STEP * (_CLASSES_AT_ROUGH_STEP / (losers.number + 1)) ** (1.0 / 3.0)
+    nearest = gaps[:, 0] / sigma
+    first = -np.sqrt(2.0 * _ROUGH_TAIL + 0.5 * nearest**2)
+    last = math.sqrt(_ROUGH_TAIL + 2.0 * math.log(losers.number)) - 0.5 * nearest
+    nodes = step * np.arange(math.floor(first[-1] / step), math.ceil(last[0] / step) + 1)
+    levels, place = _levels(gaps, reach)
+    table = np.zeros((len(levels) + 1, nodes.size), dtype=np.float32)
+    table[:-1] = -0.5 * log_ndtr(nodes + levels[:, None] / sigma)
+    weights = 2.0 * step * np.exp(-0.5 * nodes**2 - _LOG_ROOT_2PI)
+    q = np.empty(len(gaps))
+    rows = max(1, _CHUNK // (nodes.size + gaps.shape[1]))
+    for start in range(0, len(gaps), rows):
+        part = slice(start, start + rows)
+        used = _within(nodes, first[part], last[part])
+        end = int(np.searchsorted(levels, reach[part][-1]))
+        tally = _tallied(place[part], end, len(levels), losers.last, np.float32)
+        u = np.tanh(tally @ np.ascontiguousarray(table[:, used]))
+        q[part] = (u / (1.0 + u)).astype(np.float64) @ weights[used]
+    return np.asarray(ndtri(q))
 
 
 def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple[Floats, Floats]]:
@@ -256,10 +352,7 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
         often = log_ndtr(-nearest / math.sqrt(2.0)) + math.log(2.0 * losers.number) >= 0.0
         last = np.where(often, math.sqrt(right), last)
     nodes = step * np.arange(math.floor(first[-1] / step), math.ceil(last[0] / step) + 1)
-    top = int(min(gaps.max() + 1, reach[-1]))
-    levels = np.arange(top) if top <= _MOST_LEVELS else np.unique(gaps)
-    place = gaps if top <= _MOST_LEVELS else np.searchsorted(levels, gaps)
-    place = np.where(gaps < reach[:, None], place, len(levels))
+    levels, place = _levels(gaps, reach)
     # One row a level: log Φ at the nodes, then φ/Φ; no mark of those that are passed over.
     shifted = nodes + levels[:, None] / sigma
     log_cdf = log_ndtr(shifted)
@@ -271,16 +364,15 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
     rows = max(1, _CHUNK // (2 * nodes.size + gaps.shape[1]))
     for start in range(0, len(gaps), rows):
         part = slice(start, start + rows)
-        used = slice(
-            int(np.searchsorted(nodes, first[part][-1])), int(np.searchsorted(nodes, last[part][0]))
-        )
+        used = _within(nodes, first[part], last[part])
         narrow = np.ascontiguousarray(table[:, :, used]).reshape(len(table), -1)
         if few:
             sums = losers.last * narrow[place[part, -1]]
             for loser in place[part, :-1].T:
                 sums += narrow[loser]
         else:
-            sums = _tallied(place[part], len(levels), losers.last) @ narrow
+            end = int(np.searchsorted(levels, reach[part][-1]))
+            sums = _tallied(place[part], end, len(levels), losers.last, np.float64) @ narrow
         log_stay, lose = np.split(sums, 2, axis=1)
         peak = 0.125 * nearest[start] ** 2  # half of −log q, lest it be out of range
         stay = log_stay + (own[used] + peak)  # side by side, which is quicker to take exp of
@@ -292,22 +384,28 @@ def _log_chances(losers: _Losers, reach: Floats, sigma: float) -> Iterator[tuple
         yield log_q, log_p
 
 
-def _tallied(place: Ints, levels: int, last: int) -> Any:
+def _within(nodes: Floats, first: Floats, last: Floats) -> slice:
+    """The nodes from the lowest of `first`, descending, to the highest of `last`, descending."""
+    return slice(int(np.searchsorted(nodes, first[-1])), int(np.searchsorted(nodes, last[0])))
+
+
+def _tallied(place: Ints, end: int, levels: int, last: int, kind: type[np.floating[Any]]) -> Any:
     """How many losers of each row have each gap, sparse, [rows, levels + 1].
 
-    `last` as in `_Losers`; places are ascending.
+    Places are ascending in each row, and those from `end` on may be left out; `last` is as in
+    `_Losers`.
     """
     from scipy.sparse import csr_array
 
     rows, losers = place.shape
     if losers > levels + 1:
         keys = place + np.arange(rows)[:, None] * (levels + 1)
-        tally = np.bincount(keys.ravel(), minlength=rows * (levels + 1)).astype(np.float64)
-        tally[keys[:, -1]] += last - 1.0
+        tally = np.bincount(keys.ravel(), minlength=rows * (levels + 1)).astype(kind)
+        tally[keys[:, -1]] += last - 1
         return csr_array(tally.reshape(rows, levels + 1))
-    kept = int((place < levels).sum(axis=1).max())  # the others come after
-    ends = np.arange(rows + 1) * kept
-    weights = np.ones((rows, kept))
+    kept = bisect.bisect(range(losers), False, key=lambda i: bool((place[:, i] >= end).all()))
+    ends = np.arange(rows + 1, dtype=np.int32) * kept
+    weights = np.ones((rows, kept), dtype=kind)
     if kept == losers:
         weights[:, -1] = last
     return csr_array((weights.ravel(), place[:, :kept].ravel(), ends), shape=(rows, levels + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import mpmath as mp
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import erfc, log_ndtr, ndtri, ndtri_exp
 
 from graphs import every_histogram, neighbours_of
+from pate_cli.accounting.gaussian import noisy_max
 from pate_cli.accounting.gaussian.noisy_max import (
     LOWEST_SCORE,
     SCORE_ERROR,
@@ -275,3 +277,73 @@ def test_no_histogram_scores_above_what_its_plurality_allows(teachers, classes, 
         assert np.all(most[v[full]] - found[full] <= 3.0 * SCORE_ERROR)
     top = v == teachers
     assert np.all(most[v[top]] - found[top] < 0.5)
+
+
+def near_and_far(classes, teachers, rng):
+    """Ties of some classes, a leader before them, and random votes, from even to one-sided."""
+    rows = []
+    for tied in sorted({1, 2, classes - 1, classes, *rng.integers(1, classes + 1, 5).tolist()}):
+        for gap in np.unique(np.geomspace(1, teachers, 25).astype(int)):
+            row = np.full(classes, teachers - gap)
+            row[:tied] = teachers
+            rows.append(row)
+            lead = np.full(classes, teachers - gap)
+            lead[tied:] = rng.integers(0, teachers - gap + 1)
+            lead[0] = teachers
+            rows.append(lead)
+    for concentration in (0.05, 0.2, 1.0, 5.0, 100.0):
+        shares = rng.dirichlet(np.full(classes, concentration), 80)
+        rows.extend(rng.multinomial(teachers, share) for share in shares)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("classes", some([3, 10, 101, 4, 20, 50, 75], 3))
+@pytest.mark.parametrize("sigma", some([40.0, 1000.0, 100.0, 300.0], 2))
+def test_rough_scores_are_within_a_fifth_of_their_error(monkeypatch, classes, sigma):
+    monkeypatch.setattr(noisy_max, "_FEW_ROWS", 0)
+    counts = near_and_far(classes, 1000, np.random.default_rng(classes))
+    exact = scores(counts, sigma=sigma, floor=-12.0)
+    coarse = {"sigma": sigma, "floor": -12.0, "step": 0.7}
+    rough = scores(counts, **coarse)
+    assert np.mean(rough != exact) > 0.5
+    assert np.abs(rough - exact).max() < noisy_max.ROUGH_ERROR / 5.0
+    # Nodes are chosen for rows that lie side by side; each has enough of its own, too.
+    for row in range(0, len(counts), 7):
+        assert abs(scores(counts[row : row + 1], **coarse)[0] - exact[row]) < (
+            noisy_max.ROUGH_ERROR / 5.0
+        )
+
+
+@pytest.mark.parametrize("off", [-1.0, 1.0])
+def test_a_score_is_in_the_same_cell_however_far_off_a_rough_one_is(monkeypatch, off):
+    """The largest error that is allowed for, and edges that go through a score."""
+    counts = np.random.default_rng(5).multinomial(250, [0.3, 0.25, 0.2, 0.15, 0.1], size=9_000)
+    exact = scores(counts, sigma=40.0, floor=-9.0)
+    known = dict(zip(map(tuple, noisy_max.loser_gaps(counts).tolist()), exact, strict=True))
+
+    def rough(losers, reach, sigma):
+        found = np.array([known[tuple(gaps)] for gaps in losers.gaps.tolist()])
+        return found + off * noisy_max.ROUGH_ERROR
+
+    monkeypatch.setattr(noisy_max, "_rough", rough)
+    for through in exact[:20] + SCORE_ERROR + 1e-10 * off:
+        step = abs(through) / math.floor(abs(through) / 0.0025)
+        found = scores(counts, sigma=40.0, floor=-9.0, step=step)
+        assert np.mean(found != exact) > 0.9
+        np.testing.assert_array_equal(*(np.ceil((z + SCORE_ERROR) / step) for z in (found, exact)))
+
+
+@pytest.mark.parametrize(
+    ("classes", "floor", "step"),
+    [(102, -9.0, 0.0025), (10, -12.5, 0.0025), (10, -9.0, 0.0009), (10, -9.0, 0.0)],
+)
+def test_scores_are_rough_only_where_that_is_known_to_be_enough(classes, floor, step):
+    counts = np.random.default_rng(6).multinomial(250, [1.0 / classes] * classes, size=2_500)
+    np.testing.assert_array_equal(
+        scores(counts, sigma=40.0, floor=floor, step=step),
+        scores(counts, sigma=40.0, floor=floor),
+    )
+    assert np.any(
+        scores(counts[:, :10], sigma=40.0, floor=-9.0, step=0.0025)
+        != scores(counts[:, :10], sigma=40.0, floor=-9.0)
+    )

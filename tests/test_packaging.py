@@ -139,7 +139,7 @@ def test_only_declared_dependencies_are_imported():
     assert declared == {"typer", "numpy", "scipy", "pyarrow", "rich"}
     found = {name.split(".")[0] for path in SOURCES for name in _imports(path)}
     # Behind --engine and dp_event, with a word on what to install.
-    optional = {"distributed", "dp_accounting"}
+    optional = {"dask", "distributed", "dp_accounting"}
     assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared | optional
 
 

@@ -181,8 +181,8 @@ class Processes(_Elsewhere):
     Whoever starts them has a main module that can be imported without doing anything.
     """
 
-    worth = 1 << 23
-    """Starting processes takes as long as half of that."""
+    worth = 1 << 24
+    """Starting processes takes as long as most of that."""
 
     def __init__(self, workers: int) -> None:
         """ParameterError for fewer than one."""

@@ -50,8 +50,10 @@ _SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
 _PRIOR = "prior_weight"
 # Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
 _MOST_PRIOR = 100
-# Draws that are made and used together.
-_NEAR = 1 << 16
+# Draws that are made and used together, of whole times so many rows if possible: they take whole
+# blocks of the words that draws are made of.
+_NEAR = 1 << 15
+_WHOLE = 1024
 
 
 @dataclass(frozen=True)
@@ -583,6 +585,7 @@ def noisy_argmax(
     rows, classes = votes.shape
     labels, first = np.empty(rows, dtype=np.int32), np.empty((rows, beside))
     step = max(1, _NEAR // (beside + classes))
+    step -= step % _WHOLE if step > _WHOLE else 0
     for start in range(0, rows, step):
         part = slice(start, min(start + step, rows))
         noise = draw((part.stop - start, beside + classes))

@@ -299,8 +299,9 @@ class WorkWords(TypedDict, total=False):
     workers: Annotated[
         int,
         Says(
-            "processes that share a large file. More than one needs a main module that can be "
-            "imported without doing anything.",
+            "processes that share a large file; 1 is this one, with a second thread where a core "
+            "is idle. More than one needs a main module that can be imported without doing "
+            "anything.",
             1,
         ),
     ]

@@ -75,9 +75,8 @@ _RIGHT = 58.0
 # All classes that are passed over win together less often than this beside the runner-up.
 _DROPPED = 1e-13
 
-
 # Largest error of a rough score, of up to so many losers and from a floor on (THEORY.md, 12.3); the
-# tests see a tenth of it.
+# tests see 1.5e-6.
 ROUGH_ERROR = 1e-5
 _ROUGH_LOSERS = 100
 _ROUGH_FLOOR = -12.0

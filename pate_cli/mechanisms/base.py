@@ -9,6 +9,7 @@ What a mechanism alone can know is its method; nothing elsewhere asks which one 
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -54,6 +55,8 @@ _MOST_PRIOR = 100
 # blocks of the words that draws are made of.
 _NEAR = 1 << 15
 _WHOLE = 1024
+# Nodes that are priced at once, until all cost what any votes do: a few of them at first.
+_FIRST_NODES, _NODES = (8, 56), 192
 
 
 @dataclass(frozen=True)
@@ -493,7 +496,17 @@ class OneScoreMechanism(ScoredMechanism):
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
-        costs = np.maximum.accumulate(self.bounds(grid.nodes()[nodes], orders), axis=1)
+        # Nothing above the first node that costs as much as any votes do costs anything else.
+        cap, left, start = self.worst_answer(orders), np.arange(orders.size), 0
+        costs = np.repeat(cap[:, None], nodes.size, axis=1)
+        scores = grid.nodes()[nodes]
+        for step in itertools.chain(_FIRST_NODES, itertools.repeat(_NODES)):
+            part = slice(start, start + step)
+            costs[left, part] = self.bounds(scores[part], orders[left])
+            left, start = left[costs[left, part].max(axis=1) < cap[left]], part.stop
+            if start >= nodes.size or left.size == 0:
+                break
+        costs = np.maximum.accumulate(costs, axis=1)
         reached = np.maximum(columns, np.array(lowest)[:, None])
         return np.take_along_axis(costs, np.searchsorted(nodes, reached), axis=1)
 

@@ -165,7 +165,10 @@ class ConfidentTable(CostTable):
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
         """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
-        whole, selecting = (self.chain(rows, rdp) for rdp in (column_rdp, 0.0 * column_rdp))
+        used, inverse = np.unique(rows, return_inverse=True)
+        moments = self._moments(self.votes.lowest(0, self.votes.rows)[used])
+        selecting = self._chain(moments, np.zeros(used.size))[inverse]
+        whole = self._chain(moments.take(inverse), column_rdp)
         return {"threshold": selecting, "argmax": np.maximum(whole - selecting, 0.0)}
 
     def chain(self, rows: Ints, argmax_rdp: Floats) -> Floats:

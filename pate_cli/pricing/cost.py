@@ -47,7 +47,7 @@ MOMENT_ORDERS: tuple[float, ...] = tuple(float(order) for order in range(2, 10))
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 # Columns that are priced together.
-_COLUMNS = 512
+_COLUMNS = 2048
 
 
 class Standing(IntEnum):

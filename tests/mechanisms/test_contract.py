@@ -52,8 +52,13 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL, SparseCounts
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.noise import Noise, RunKey
-from pate_cli.mechanisms import CLASSES, scored_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms import CLASSES, base, scored_from_parameters
+from pate_cli.mechanisms.base import (
+    ComposedMechanism,
+    Mechanism,
+    OneScoreMechanism,
+    ScoredMechanism,
+)
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -494,6 +499,21 @@ def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
             found, wanted = ask(SparseCounts.of(few)), ask(few)
             assert found.shape == wanted.shape
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@each(OneScoreMechanism)
+def test_columns_cost_what_they_cost_priced_all_at_once(mechanism, monkeypatch):
+    """Pricing ends, order by order, where a column costs as much as any votes do."""
+    monkeypatch.setattr(base, "_FIRST_NODES", (1, 5))
+    monkeypatch.setattr(base, "_NODES", 40)
+    orders = np.array([1.5, 4.0, 20.0])
+    grid = mechanism.cost_table(20.0).grid
+    found = mechanism.column_costs(np.arange(grid.size), grid, orders)
+    wanted = np.maximum.accumulate(mechanism.bounds(grid.nodes(), orders), axis=1)
+    for row, order in enumerate(orders.tolist()):
+        end = max(grid.end(mechanism.score_range(order)[0]), 0)
+        np.testing.assert_array_equal(found[row, end:], wanted[row, end:])
+        np.testing.assert_array_equal(found[row, :end], wanted[row, end])
 
 
 def has_states(mechanism, counts):

@@ -136,8 +136,13 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
     return np.where(log_keep_moved > _MIN_LOG_STAY, total, np.inf)
 
 
-def _maximise(z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int) -> Floats:
-    """max over q1 of J − 1, [directions, orders, scores], of scores split at all nodes already."""
+def _maximise(
+    z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int, larger: bool
+) -> Floats:
+    """max over q1 of J − 1, [directions, orders, scores], of scores split at all nodes already.
+
+    Where only the larger of the two directions is asked for, the other may be given too low.
+    """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))
     for side, row in np.ndindex(*best.shape[:2]):
@@ -148,7 +153,12 @@ def _maximise(z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes:
             near[side, row] = on_grid[np.arange(z.size), at]
     found = around[1].copy()
     # The infinite ends are exact already, and what lies beyond the last nodes is nothing.
-    inside = np.nonzero((best > 1) & (best < _SHARES.size - 2) & np.isfinite(found))
+    wanted = (best > 1) & (best < _SHARES.size - 2) & np.isfinite(found)
+    if larger:
+        # A concave function, on nodes that are as far apart, rises by no more than it fell.
+        with np.errstate(invalid="ignore"):
+            wanted &= 2.0 * found - np.minimum(around[0], around[2]) > found[::-1]
+    inside = np.nonzero(wanted)
     sides, rows, columns = inside
     if rows.size == 0:
         return found
@@ -212,16 +222,13 @@ def _climbed(
     return highest
 
 
-def two_tail_rdp_directions(
-    z: Floats, *, sigma: float, orders: Floats, rough: bool = False
-) -> tuple[Floats, Floats]:
+def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple[Floats, Floats]:
     """The bound F in both directions.
 
     Args:
         z: scores Φ⁻¹(q), any shape; −inf means a certain winner and costs nothing.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
-        rough: for a choice: no bound, but about as large, sooner.
 
     Returns:
         (forward, reverse), each [orders, *z.shape] in nats, at most λ/σ²: upper bounds on
@@ -231,13 +238,19 @@ def two_tail_rdp_directions(
     Raises:
         ParameterError: an order ≤ 1, a sigma that is not positive and finite, or NaN anywhere.
     """
+    forward, reverse = _bounds(z, sigma=sigma, orders=orders, probes=_PROBES, larger=False)
+    return forward, reverse
+
+
+def _bounds(z: Floats, *, sigma: float, orders: Floats, probes: int, larger: bool) -> Floats:
+    """Both directions, [2, orders, *z.shape]; see `_maximise`."""
     orders = check_orders(orders)
     sigma = check_positive("sigma", sigma)
     scores = np.asarray(z, dtype=np.float64)
     if np.isnan(scores).any():
         raise ParameterError("scores must be numbers, got nan")
     flat = scores.ravel()
-    mu, probes = float(np.sqrt(2.0) / sigma), _FEW_PROBES if rough else _PROBES
+    mu = float(np.sqrt(2.0) / sigma)
     result = np.empty((2, orders.size, flat.size))
     caps = orders / sigma**2
     result[:] = caps[:, None]
@@ -246,17 +259,18 @@ def two_tail_rdp_directions(
         part = slice(start, start + _CHUNK)
         some = flat[part]
         on_nodes = _Split.on_nodes(some, log_ndtr(some), mu)
-        excess = _maximise(some, on_nodes, orders[tame], mu, probes=probes)
+        excess = _maximise(some, on_nodes, orders[tame], mu, probes=probes, larger=larger)
         # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
         bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
         result[:, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
-    shape = (orders.size, *scores.shape)
-    return result[0].reshape(shape), result[1].reshape(shape)
+    return result.reshape(2, orders.size, *scores.shape)
 
 
 def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False) -> Floats:
     """F(z): the larger of the two directions of :func:`two_tail_rdp_directions`.
 
-    Non-decreasing in z up to the search slack, [orders, *z.shape], nats.
+    Non-decreasing in z up to the search slack, [orders, *z.shape], nats. With `rough`, for a
+    choice, it is no bound, but about as large, and found sooner.
     """
-    return np.maximum(*two_tail_rdp_directions(z, sigma=sigma, orders=orders, rough=rough))
+    probes = _FEW_PROBES if rough else _PROBES
+    return np.maximum(*_bounds(z, sigma=sigma, orders=orders, probes=probes, larger=True))

@@ -331,6 +331,15 @@ def test_f_is_non_decreasing_and_capped():
         assert np.all(cost > 0.0)
 
 
+@pytest.mark.parametrize("sigma", some([0.5, 3.0, 40.0, 2000.0], 2))
+def test_the_larger_direction_is_found_without_the_other(sigma):
+    z = np.linspace(-14.0, 2.5, 300)
+    orders = np.array([1.01, 1.1, 2.0, 5.0, 14.0, 60.0, 400.0])
+    both = two_tail_rdp_directions(z, sigma=sigma, orders=orders)
+    assert not np.array_equal(*both)
+    np.testing.assert_array_equal(two_tail_rdp(z, sigma=sigma, orders=orders), np.maximum(*both))
+
+
 def test_far_scores_cost_what_the_bound_says_to_the_last_digits():
     # e^{E} Φ(z + λμ) and no more; −∞ is a certain winner, +∞ costs the cap.
     z = np.array([-37.0, -30.0, -20.0])
@@ -446,7 +455,9 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
     monkeypatch.setattr(two_tails._Split, "on_nodes", nodes)
     monkeypatch.setattr(two_tails, "_excess", kinked)
     on_nodes, orders = nodes(np.zeros(1), None, 0.1), np.array([3.0])
-    found = two_tails._maximise(np.zeros(1), on_nodes, orders, 0.1, probes=two_tails._PROBES)
+    found = two_tails._maximise(
+        np.zeros(1), on_nodes, orders, 0.1, probes=two_tails._PROBES, larger=False
+    )
     assert (peak * (1.0 - two_tails.RELATIVE_SLACK) < found).all()
     assert (found < peak).all()
     for bound in two_tail_rdp_directions(np.zeros(1), sigma=1.0, orders=np.array([3.0])):
@@ -464,7 +475,9 @@ def test_no_split_of_a_fine_grid_is_worse_than_what_the_search_finds():
         z = np.array([-(10.0 ** random.uniform(-1.0, 1.5))])
         log_q, orders = two_tails.log_ndtr(z), np.array([order])
         on_nodes = two_tails._Split.on_nodes(z, log_q, mu)
-        found = two_tails._maximise(z, on_nodes, orders, mu, probes=two_tails._PROBES)[:, 0]
+        found = two_tails._maximise(
+            z, on_nodes, orders, mu, probes=two_tails._PROBES, larger=False
+        )[:, 0]
         split = two_tails._Split.at(z, log_q, fine, mu)
         for side, reverse in enumerate((False, True)):
             on_fine = two_tails._excess(split, order, mu, reverse=reverse).max()

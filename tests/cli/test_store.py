@@ -20,7 +20,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import parquet_guard
-from slices import some
+from slices import some, whole
 
 CLASSES, QUERIES = 4, 60
 NOISE = ["--threshold", 10, "--sigma1", 4, "--sigma2", 2, "--seed", 3]
@@ -81,6 +81,7 @@ def test_a_store_gives_and_takes_what_a_disk_does(cap, elsewhere, store, pate, m
     assert "sesame" not in again.stderr
 
 
+@whole  # the client tries again for six seconds
 def test_a_store_that_is_not_there_is_one_line(store, pate):
     address, *_ = store
     gone = address("votes").partition("?")[0] + "?endpoint_override=127.0.0.1%3A9&scheme=http"

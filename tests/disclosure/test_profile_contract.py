@@ -498,7 +498,7 @@ SLICE = chosen(
         "gnmax", "gnmax, conditional, four classes",
         "gnmax, exact states", "gnmax, teachers that count three", "confident",
         "confident, conditional, a prior, much noise",
-        "confident, exact states, a prior", "interactive", "interactive, conditional, two classes",
+        "interactive", "interactive, conditional, two classes",
         "lnmax", "permute-and-flip, two classes",
     },
 )  # fmt: skip

@@ -666,7 +666,7 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     def key():
         return RunKey.fresh() if source == "entropy" else RunKey.from_seed(next(seeds))
 
-    draws = 20_000 if source == "entropy" else 60_000
+    draws = 20_000 if source == "entropy" else 30_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
     every = zip(HISTOGRAMS[mechanism.classes], STUDENTS[mechanism.classes], strict=True)

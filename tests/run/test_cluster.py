@@ -297,7 +297,7 @@ def test_a_worker_that_is_killed_changes_no_label(troupe, votes):
 def test_a_scheduler_that_is_killed_ends_the_run_and_nothing_is_left(
     out, troupe, votes, monkeypatch
 ):
-    monkeypatch.setattr(engine, "_PATIENCE", 2)
+    monkeypatch.setattr(engine, "_PATIENCE", 1)
     cast = troupe(SLOW).ready(1)
 
     def kill():
@@ -325,7 +325,7 @@ def test_no_scheduler(votes, monkeypatch):
 
 
 def test_no_workers(troupe, votes, monkeypatch):
-    monkeypatch.setattr(engine, "_PATIENCE", 2)
+    monkeypatch.setattr(engine, "_PATIENCE", 1)
     cast = troupe().ready(0)
     message = refusal(EngineError, pate.aggregate, votes, seed=5, engine=cast.address, **CONFIDENT)
     assert message.startswith(f"no scheduler with a worker answers at {cast.address}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 import json
 import os
 import signal
@@ -36,24 +34,6 @@ for number, handler in (
         signal.signal(number, handler)
 
 TESTS = Path(__file__).resolve().parent
-DONE = itertools.count(1)
-
-
-def pytest_collection_finish():
-    """Garbage is looked for between tests, not in the middle of one: a twelfth of the time."""
-    gc.disable()
-    forget()
-
-
-def pytest_runtest_logfinish():
-    """What has outlived a hundred tests is not looked at again."""
-    if next(DONE) % 100 == 0:
-        forget()
-
-
-def forget():
-    gc.collect()
-    gc.freeze()
 
 
 def _once(cost):

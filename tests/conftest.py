@@ -19,7 +19,7 @@ from pate_cli.planning.sample import VoteSample
 from slices import EVERY
 
 # How long an example takes says nothing on a machine that is shared.
-settings.register_profile("pate", deadline=None, max_examples=30 if EVERY else 12)
+settings.register_profile("pate", deadline=None, max_examples=30 if EVERY else 15)
 settings.load_profile("pate")
 
 # Reports carry the time: two runs under one seed are compared byte by byte.

@@ -232,6 +232,28 @@ class CostTable(ABC):
         return total
 
 
+def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floats]) -> Floats:
+    """F at ascending scores, made non-decreasing, [orders, scores], nats.
+
+    Above the first score that costs as much as any votes do, none costs anything else, and none is
+    priced.
+
+    Args:
+        cap: what no score costs more than, [orders].
+        scores: [scores].
+        bounds: F at some scores for some of the orders, given by their places.
+    """
+    costs = np.repeat(cap[:, None], scores.size, axis=1)
+    left = np.arange(cap.size)
+    for start in range(0, scores.size, _NODES):
+        part = slice(start, start + _NODES)
+        costs[left, part] = bounds(scores[part], left)
+        left = left[costs[left, part].max(axis=1) < cap[left]]
+        if left.size == 0:
+            break
+    return np.maximum.accumulate(costs, axis=1)
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreTable(CostTable):
     """F̃, a function of one score alone: non-decreasing, rounded up to the nodes of its grid.
@@ -260,14 +282,8 @@ class ScoreTable(CostTable):
     @cached_property
     def values(self) -> Floats:
         """F̃ at every node, [grid.size], nats."""
-        cap, nodes = self.cap(), self.grid.nodes()
-        values = np.full(nodes.size, cap)
-        for start in range(0, nodes.size, _NODES):
-            part = slice(start, start + _NODES)
-            values[part] = self.bound(nodes[part])
-            if values[part].max() >= cap:
-                break
-        return np.maximum.accumulate(values)
+        cap = np.array([self.cap()])
+        return priced_to(cap, self.grid.nodes(), lambda scores, _: self.bound(scores)[None])[0]
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """The values, once per row."""

@@ -9,7 +9,6 @@ What a mechanism alone can know is its method; nothing elsewhere asks which one 
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -19,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from pate_cli.accounting.composition import Composition
-from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
+from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally, priced_to
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.accounting.textbook import Step
@@ -55,8 +54,6 @@ _MOST_PRIOR = 100
 # blocks of the words that draws are made of.
 _NEAR = 1 << 15
 _WHOLE = 1024
-# Nodes that are priced at once, until all cost what any votes do: a few of them at first.
-_FIRST_NODES, _NODES = (8, 56), 192
 
 
 @dataclass(frozen=True)
@@ -496,17 +493,11 @@ class OneScoreMechanism(ScoredMechanism):
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
-        # Nothing above the first node that costs as much as any votes do costs anything else.
-        cap, left, start = self.worst_answer(orders), np.arange(orders.size), 0
-        costs = np.repeat(cap[:, None], nodes.size, axis=1)
-        scores = grid.nodes()[nodes]
-        for step in itertools.chain(_FIRST_NODES, itertools.repeat(_NODES)):
-            part = slice(start, start + step)
-            costs[left, part] = self.bounds(scores[part], orders[left])
-            left, start = left[costs[left, part].max(axis=1) < cap[left]], part.stop
-            if start >= nodes.size or left.size == 0:
-                break
-        costs = np.maximum.accumulate(costs, axis=1)
+        costs = priced_to(
+            self.worst_answer(orders),
+            grid.nodes()[nodes],
+            lambda scores, left: self.bounds(scores, orders[left]),
+        )
         reached = np.maximum(columns, np.array(lowest)[:, None])
         return np.take_along_axis(costs, np.searchsorted(nodes, reached), axis=1)
 

@@ -48,11 +48,12 @@ from laws import (
     permute_and_flip_law,
     plurality_law,
 )
+from pate_cli.accounting import cost_table
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL, SparseCounts
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.noise import Noise, RunKey
-from pate_cli.mechanisms import CLASSES, base, scored_from_parameters
+from pate_cli.mechanisms import CLASSES, scored_from_parameters
 from pate_cli.mechanisms.base import (
     ComposedMechanism,
     Mechanism,
@@ -504,8 +505,7 @@ def test_histograms_by_their_votes_cost_what_they_cost(mechanism):
 @each(OneScoreMechanism)
 def test_columns_cost_what_they_cost_priced_all_at_once(mechanism, monkeypatch):
     """Pricing ends, order by order, where a column costs as much as any votes do."""
-    monkeypatch.setattr(base, "_FIRST_NODES", (1, 5))
-    monkeypatch.setattr(base, "_NODES", 40)
+    monkeypatch.setattr(cost_table, "_NODES", 40)
     orders = np.array([1.5, 4.0, 20.0])
     grid = mechanism.cost_table(20.0).grid
     found = mechanism.column_costs(np.arange(grid.size), grid, orders)
@@ -666,7 +666,7 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     def key():
         return RunKey.fresh() if source == "entropy" else RunKey.from_seed(next(seeds))
 
-    draws = 20_000 if source == "entropy" else 30_000
+    draws = 20_000 if source == "entropy" else 60_000
     if mechanism.start() is not mechanism:
         draws //= 60  # each of them is a run of its own
     every = zip(HISTOGRAMS[mechanism.classes], STUDENTS[mechanism.classes], strict=True)

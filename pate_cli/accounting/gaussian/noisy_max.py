@@ -232,9 +232,9 @@ class _Losers:
         """Those of histograms; classes that are no entry of a sparse one have no vote."""
         if not isinstance(counts, SparseCounts):
             return cls(loser_gaps(counts))
-        ordered = np.sort(counts.counts, axis=1)
-        gaps = ordered[:, -1:] - np.pad(ordered[:, -2::-1], ((0, 0), (0, 1)))
-        return cls(gaps, counts.classes - ordered.shape[1])
+        # One more entry stands for all those.
+        entries = np.pad(counts.counts, ((0, 0), (0, 1)))
+        return cls(loser_gaps(entries), counts.classes - counts.counts.shape[1])
 
     @property
     def number(self) -> int:

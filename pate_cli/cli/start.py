@@ -53,15 +53,14 @@ def put_off() -> None:
     For a process of our own; a library would leave alone what others import.
     """
     importlib.import_module("numpy")  # all commands need it, and it knows its parts
-    for package, parts in _PUT_OFF.items():
-        spec = importlib.util.find_spec(package)
+    for package, every in _PUT_OFF.items():
+        parts = [part for part in every if f"{package}.{part}" not in sys.modules]
+        spec = importlib.util.find_spec(package) if parts else None
         homes = [Path(home) for home in (spec and spec.submodule_search_locations) or ()]
         for part in parts:
             name = f"{package}.{part}"
             folders = [str(home / part) for home in homes if (home / part).is_dir()]
-            if name not in sys.modules and (
-                folders or any((home / f"{part}.py").is_file() for home in homes)
-            ):
+            if folders or any((home / f"{part}.py").is_file() for home in homes):
                 sys.modules[name] = module = _PutOff(name, folders)
                 if package in sys.modules:
                     setattr(sys.modules[package], part, module)

@@ -7,6 +7,7 @@ Up to version 5 no prior voted.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -107,6 +108,11 @@ def report_of(report: Report) -> ReadReport:
     return parse_report(report.to_json())
 
 
+@functools.cache
+def _schema() -> dict[str, Any]:
+    return report_schema()
+
+
 def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if not isinstance(data, dict):
         raise ReportError(f"{name} is no report: {_OURS}")
@@ -132,7 +138,7 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
         if foreign is not None:
             raise damaged.of(f"version {version} has no field {foreign!r}")
         data = _raised(data, version)
-    fault = next(faults(data, report_schema()), None)
+    fault = next(faults(data, _schema()), None)
     if fault is not None:
         raise damaged.of(fault)
     try:

@@ -163,8 +163,9 @@ class GNMax(OneScoreMechanism):
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
         """F, two-tail or exact for two classes, or what any votes cost if that is less."""
         worst = self.worst_answer(orders)
-        rdp = two_class_rdp if self.classes == 2 else two_tail_rdp
-        return np.minimum(rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])
+        if self.classes == 2:
+            return two_class_rdp(scores, sigma=self._sigma, orders=orders, peaks=worst)
+        return np.minimum(two_tail_rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])
 
     def quick_bound(self, scores: Floats, order: float) -> Floats:
         """F alone, by a rough search."""

@@ -111,9 +111,10 @@ class LNMax(OneScoreMechanism):
 
     def bounds(self, scores: Floats, orders: Floats) -> Floats:
         """The smaller of F at scores and the supremum over all votes."""
-        rdp = laplace_two_class_rdp if self.classes == 2 else laplace_max_rdp
-        cost = rdp(scores, scale=self._scale, orders=orders)
-        return np.minimum(cost, self.worst_answer(orders)[:, None])
+        worst = self.worst_answer(orders)
+        if self.classes == 2:
+            return laplace_two_class_rdp(scores, scale=self._scale, orders=orders, peaks=worst)
+        return np.minimum(laplace_max_rdp(scores, scale=self._scale, orders=orders), worst[:, None])
 
     def loss_of(self, scores: Floats) -> Floats:
         """ψ⁻¹, the distribution function of Lap(1)."""

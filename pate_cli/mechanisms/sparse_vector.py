@@ -250,7 +250,8 @@ def _first_at_most(noisy: Floats, start: int, threshold: float) -> int:
     length = _FIRST_LOOK
     while start < len(noisy):
         hits = noisy[start : start + length] <= threshold
-        if hits.any():
-            return start + int(np.argmax(hits))
+        first = int(hits.argmax())
+        if hits[first]:
+            return start + first
         start, length = start + length, 2 * length
     return len(noisy)

@@ -47,7 +47,7 @@ _MOST_EXPONENT = 700.0
 # Cells begin where the bound on all that is further out is e^{−680}.
 _NEGLIGIBLE = 680.0
 # Nodes of the search for the peak's place, per unit of z, and of every later zoom.
-_NODES_PER_UNIT = 64
+_NODES_PER_UNIT = 8
 _LOWEST = -40.0
 _ZOOMS = 6
 _ZOOM_NODES = 33
@@ -124,13 +124,16 @@ def _peak_at(*, mu: float, order: Floats) -> float:
     return at
 
 
-def two_class_rdp(z: Floats, *, sigma: float, orders: Floats) -> Floats:
+def two_class_rdp(
+    z: Floats, *, sigma: float, orders: Floats, peaks: Floats | None = None
+) -> Floats:
     """F(z) for m = 2, non-decreasing in z.
 
     Args:
         z: scores Φ⁻¹(q), any shape.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
+        peaks: F(0) at these orders, where it is known already, [orders].
 
     Returns:
         [orders, *z.shape] in nats, at most λ/σ² (Proposition 8). From the peak on a certified
@@ -149,9 +152,12 @@ def two_class_rdp(z: Floats, *, sigma: float, orders: Floats) -> Floats:
     searched = np.flatnonzero(orders * mu <= _LARGEST_SHIFT)
     if not searched.size:
         return result
-    peaks = np.minimum(_peaks(mu=mu, orders=orders[searched]), cap[searched])
+    if peaks is None:
+        highest = np.minimum(_peaks(mu=mu, orders=orders[searched]), cap[searched])
+    else:
+        highest = peaks[searched]
     low = scores < -mu / 2.0
-    for row, peak in zip(searched.tolist(), peaks.tolist(), strict=True):
+    for row, peak in zip(searched.tolist(), highest.tolist(), strict=True):
         result[row] = peak
         if low.any():
             order = orders[row : row + 1]

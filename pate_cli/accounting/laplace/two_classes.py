@@ -33,7 +33,7 @@ _LOG_2 = float(np.log(2.0))
 # Each step at least halves the error (the map's slope is 1/(2 + g)).
 _STEPS = 60
 # The first search for the peak and its zooms.
-_NODES_PER_UNIT = 32
+_NODES_PER_UNIT = 8
 _ZOOMS = 6
 _ZOOM_NODES = 33
 _ROUND_OFF = 1e-9
@@ -152,13 +152,16 @@ def _certified(*, shift: float, orders: Floats, seen: Floats) -> Floats:
     return result
 
 
-def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
+def laplace_two_class_rdp(
+    score: ArrayLike, *, scale: float, orders: ArrayLike, peaks: Floats | None = None
+) -> Floats:
     """F for m = 2, non-decreasing in the score.
 
     Args:
         score: ψ(q), any shape.
         scale: b > 0, the scale of the noise on each count (votes).
         orders: Rényi orders λ > 1, shape [orders].
+        peaks: F(0) at these orders, where it is known already, [orders].
 
     Returns:
         [orders, *score.shape] in nats, at most ε0 = 2/b. Up to the peak a certified bound, 1e-6 of
@@ -172,7 +175,8 @@ def laplace_two_class_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) 
     gaps = gap_of_score(score)
     result = laplace_edge_rdp(gaps - shift, shift=shift, orders=orders) * (1.0 + _ROUND_OFF)
     at, seen = np.transpose([_peak(shift=shift, order=order[None]) for order in orders])
-    peaks = _certified(shift=shift, orders=orders, seen=seen)
+    if peaks is None:
+        peaks = _certified(shift=shift, orders=orders, seen=seen)
     for row, peak in enumerate(peaks.tolist()):
         result[row] = np.where(gaps <= at[row] + shift, peak, np.minimum(result[row], peak))
     return np.minimum(result, shift)

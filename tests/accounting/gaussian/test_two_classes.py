@@ -74,6 +74,16 @@ def test_the_envelope_is_the_running_supremum(sigma):
         assert np.all(cost[used] <= running[used] * 1.005)  # the peak is between two nodes
 
 
+def test_a_peak_that_is_known_is_taken():
+    z, orders = np.linspace(-8.0, 1.0, 300), np.array([1.1, 2.0, 14.0, 1e4])
+    for sigma in (0.7, 40.0):
+        found = two_class_rdp(z, sigma=sigma, orders=orders)
+        again = two_class_rdp(z, sigma=sigma, orders=orders, peaks=found[:, -1])
+        assert again.tolist() == found.tolist()
+        higher = two_class_rdp(z, sigma=sigma, orders=orders[:3], peaks=2.0 * found[:3, -1])
+        assert (higher[:, -1] == 2.0 * found[:3, -1]).all()
+
+
 def test_two_classes_never_cost_more_than_many():
     z, orders = np.linspace(-8.0, 0.0, 200), np.array([1.1, 2.0, 14.0, 50.0])
     for sigma in (0.7, 5.0, 40.0, 400.0):

@@ -189,6 +189,15 @@ def test_the_peak_of_two_classes_is_enclosed(scale):
         assert seen <= bound <= seen * (1.0 + 1e-5) or bound == shift
 
 
+def test_a_peak_that_is_known_is_taken():
+    scores, orders = np.linspace(-12.0, 0.5, 300), np.array([1.1, 2.0, 14.0])
+    found = laplace_two_class_rdp(scores, scale=20.0, orders=orders)
+    again = laplace_two_class_rdp(scores, scale=20.0, orders=orders, peaks=found[:, -1])
+    assert again.tolist() == found.tolist()
+    lower = laplace_two_class_rdp(0.0, scale=20.0, orders=orders, peaks=found[:, -1] / 2.0)
+    assert (lower == found[:, -1] / 2.0).all()
+
+
 @pytest.mark.parametrize("scale", some([0.01, 0.1, 1.0, 100.0, 1e6, 1e8], 2))
 def test_extreme_scales_and_orders(scale):
     orders = np.array([1.0001, 1.05, 3.0, 50.0, 1000.0])

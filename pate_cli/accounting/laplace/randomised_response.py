@@ -97,6 +97,8 @@ def _divergence(log_p: Floats, log_q: Floats, order: Floats) -> Floats:
     absent = np.isneginf(log_p)
     log_p, log_q = np.where(absent, _NEVER, log_p), np.where(absent, _NEVER, log_q)
     near = renyi_divergence(log_p, log_q, order=order, axis=0)
+    if np.isfinite(near).all():
+        return near
     # Where moments overflow they are far above 1, and the plain formula cancels nothing.
     plain = logsumexp(order * log_p + (1.0 - order) * log_q, axis=0) / (order - 1.0)
     return np.where(np.isfinite(near), near, plain)

@@ -7,8 +7,9 @@ RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.tests
 LINTS  := $(VENV)/.lints
 # What is compiled is kept, whatever the environment says: many tests start Python anew. Threads for
-# matrices would take turns with the two workers.
+# matrices would take turns with the two workers. Memory that is freed is kept for the next array.
 PYTEST  = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 \
+          MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432 \
           $(BIN)/python -m pytest --quiet -n 2 --dist worksteal tests
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 

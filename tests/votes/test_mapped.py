@@ -19,23 +19,23 @@ import numpy as np
 from pate_cli.core.errors import VoteError
 from pate_cli.votes import open_votes
 
-path, left, view = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-votes = eval(view, {"np": np, "path": path})
-try:
-    with open_votes(votes, layout=sys.argv[4], batch_rows=100) as file:
-        batches = iter(file.batches())
-        next(batches)
-        os.truncate(path, left)
-        for _ in batches:
-            pass
-except VoteError as error:
-    print(error)
+view, layout, *files = sys.argv[1:]
+for path, left in zip(files[::2], map(int, files[1::2])):
+    votes = eval(view, {"np": np, "path": path})
+    try:
+        with open_votes(votes, layout=layout, batch_rows=100) as file:
+            batches = iter(file.batches())
+            next(batches)
+            os.truncate(path, left)
+            for _ in batches:
+                pass
+    except VoteError as error:
+        print(error)
 """
 LOADED = "np.load(path, mmap_mode='r')"
 MIDDLE = 128 + 2_000 * 3 * 8 + 1000  # a page that is whole in the mapping, and not in the file
 
 
-@pytest.mark.parametrize("left", [0, 128, MIDDLE])
 @pytest.mark.parametrize(
     ("view", "layout"),
     [
@@ -48,14 +48,17 @@ MIDDLE = 128 + 2_000 * 3 * 8 + 1000  # a page that is whole in the mapping, and 
         (f"{LOADED}.reshape(9_000, 1, 3)", "scores"),
     ],
 )
-def test_a_file_that_shrinks_under_a_mapping_is_refused(left, view, layout, tmp_path):
-    path = tmp_path / "v.npy"
-    np.save(path, np.tile([[2, 1, 0]], (9_000, 1)))
+def test_a_file_that_shrinks_under_a_mapping_is_refused(view, layout, tmp_path):
+    files = []
+    for left in (0, 128, MIDDLE):
+        path = tmp_path / f"{left}.npy"
+        np.save(path, np.tile([[2, 1, 0]], (9_000, 1)))
+        files += [str(path), str(left)]
     if layout is None:  # in memory, whatever becomes of the file
         layout, said = "labels-by-teacher", ""
     else:
-        said = "array: has changed while it was read; start again\n"
-    line = [sys.executable, "-c", PROGRAM, str(path), str(left), view, layout]
+        said = 3 * "array: has changed while it was read; start again\n"
+    line = [sys.executable, "-c", PROGRAM, view, layout, *files]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, said), done.stderr
 

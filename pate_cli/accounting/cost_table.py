@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -76,16 +76,48 @@ class Tally:
         distinct, places, total = np.unique(keys, return_inverse=True, return_counts=True)
         return cls(cells_of(distinct), total), places.reshape(-1)
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally.of(
-            np.concatenate([self.cells, other.cells]),
-            np.concatenate([self.weights, other.weights]),
+    @classmethod
+    def total(cls, parts: Sequence[Tally]) -> Tally:
+        """All of one or more together."""
+        return cls.of(
+            np.concatenate([part.cells for part in parts]),
+            np.concatenate([part.weights for part in parts]),
         )
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally.total([self, other])
 
     @property
     def queries(self) -> int:
         """Number of queries counted."""
         return int(self.weights.sum())
+
+
+class TallySum:
+    """Tallies added up, in sum as quickly as they could be all at once. SECRET.
+
+    They wait until they hold as many cells as the sum so far.
+    """
+
+    def __init__(self) -> None:
+        """No queries."""
+        self._sum = Tally.empty()
+        self._waiting: list[Tally] = []
+
+    def add(self, tally: Tally) -> None:
+        """Add the queries of another."""
+        self._waiting.append(tally)
+        if sum(len(each.cells) for each in self._waiting) >= len(self._sum.cells):
+            self._merge()
+
+    @property
+    def total(self) -> Tally:
+        """All that were added."""
+        self._merge()
+        return self._sum
+
+    def _merge(self) -> None:
+        self._sum, self._waiting = Tally.total([self._sum, *self._waiting]), []
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:

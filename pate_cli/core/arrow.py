@@ -43,12 +43,15 @@ def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> An
 
 
 def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
-    """Return some of a few texts, by their places, as an Arrow array."""
+    """Return some of a few texts, by their places, as an Arrow array.
+
+    No text holds a control character: so a place, as a byte, is none of their letters.
+    """
     raw = [text.encode() for text in texts]
-    lengths = np.array([len(text) for text in raw])
-    width = int(lengths.max())
-    letters = np.frombuffer(b"".join(text.ljust(width) for text in raw), np.uint8)
-    taken = lengths[places]
-    ends = np.concatenate([[0], np.cumsum(taken)]).astype(np.int32)
-    said = letters.reshape(-1, width)[places][np.arange(width) < taken[:, None]]
+    lengths = np.array([len(text) for text in raw], dtype=np.int32)
+    ends = np.zeros(places.size + 1, dtype=np.int32)
+    np.cumsum(lengths[places], out=ends[1:])
+    said = places.astype(np.uint8).tobytes()
+    for place, text in enumerate(raw):
+        said = said.replace(bytes([place]), text)
     return pa.StringArray.from_buffers(places.size, pa.py_buffer(ends), pa.py_buffer(said))

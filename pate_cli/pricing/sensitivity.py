@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.cost_table import Price, Tally
+from pate_cli.accounting.cost_table import Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
@@ -35,9 +35,10 @@ def price_votes(
         beta: decides how many distances are kept.
     """
     table = mechanism.cost_table(order)
-    tally = Tally.empty()
+    parts = TallySum()
     for part in passes.over(mechanism, OnCounts(TallyCells(table.grid))):
-        tally += part
+        parts.add(part)
+    tally = parts.total
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
     return table.price(tally, distances), table.profile(tally, distances[:_NEAR])
 

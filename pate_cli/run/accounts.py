@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Histograms
 from pate_cli.core.dataclass import dataclass
@@ -168,7 +168,7 @@ class TightAccount(LedgerAccount):
         """Start at nothing; `plan` is fixed before any vote is seen."""
         super().__init__(mechanism, plan)
         self._table = mechanism.cost_table(plan.order)
-        self._tally = Tally.empty()
+        self._tally = TallySum()
 
     @property
     def keep(self) -> Keep:
@@ -177,14 +177,14 @@ class TightAccount(LedgerAccount):
 
     def add(self, kept: Tally) -> None:
         """Add the tally of a batch."""
-        self._tally += kept
+        self._tally.add(kept)
 
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """The tally, at as many distances as the plan's β asks for."""
         plan = self._plan
         return charge(
             self._mechanism,
-            {plan.order: self._tally},
+            {plan.order: self._tally.total},
             done,
             delta=plan.delta,
             distances=distances_for(plan.beta, teachers=self._mechanism.teachers),

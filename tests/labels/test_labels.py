@@ -77,6 +77,23 @@ def test_parquet_reads_back(rows):
     assert json.loads(found.schema.metadata[b"pate"]) == {"sigma1": "150", "a": "é"}
 
 
+def test_row_numbers_take_no_space_and_other_readers_know_how(tmp_path):
+    import duckdb
+    import polars as pl
+
+    ids = np.concatenate([np.arange(200_000), [2**63 - 1, -(2**63), 5]])
+    labels = np.arange(ids.size) % 7 - 1
+    codes = np.where(labels < 0, SOURCES.index("none"), np.arange(ids.size) % 2)
+    table = Labels(ids, labels, np.array(SOURCES)[codes])
+    path = tmp_path / "l.parquet"
+    path.write_bytes(encode_labels(table, LabelFormat.PARQUET))
+    wanted = list(zip(table.ids.tolist(), table, table.sources.tolist(), strict=True))
+    assert duckdb.sql(f"SELECT * FROM '{path}'").fetchall() == wanted  # noqa: S608 - our own path
+    assert pl.read_parquet(path).rows() == wanted
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    assert group.column(0).total_compressed_size < 20_000
+
+
 @given(rows=TABLES)
 def test_npy_reads_back(rows):
     data = encode_labels(table_of(rows), LabelFormat.NPY)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import RunShape, plurality
@@ -47,6 +47,18 @@ def test_tallies_are_a_commutative_monoid(a, b, c):
         as_dict(tally(a) + Tally.empty()) == as_dict(tally(a)) == as_dict(Tally.empty() + tally(a))
     )
     assert (tally(a) + tally(b)).queries == len(a) + len(b)
+
+
+@given(st.lists(cell_lists, max_size=12))
+def test_a_sum_under_way_is_that_of_all_at_once(parts):
+    total, seen = TallySum(), []
+    for part in parts:
+        total.add(tally(part))
+        seen += part
+        if len(part) % 3 == 0:  # looked at between, too
+            assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
+    assert as_dict(total.total) == {cell: seen.count(cell) for cell in seen}
+    assert total.total.cells.tolist() == sorted(total.total.cells.tolist())
 
 
 def test_weights_are_kept_exactly():

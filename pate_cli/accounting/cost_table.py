@@ -94,7 +94,7 @@ class Tally:
 
 
 class TallySum:
-    """Tallies added up, in sum as quickly as they could be all at once. SECRET.
+    """Tallies added up, but not one by one. SECRET.
 
     They wait until they hold as many cells as the sum so far.
     """

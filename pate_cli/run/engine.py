@@ -339,13 +339,50 @@ def beside(task: Callable[[], _Found], *, entries: int) -> Iterator[Callable[[],
         task: draws nothing, and changes nothing that the block looks at.
         entries: of votes that it works on.
     """
-    if entries < _WORTH_A_THREAD or hasattr(_LOCAL, "name") or cores() < 2:
+    if _alone(entries):
         yield task
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as other:
         yield other.submit(task).result
+
+
+@contextlib.contextmanager
+def behind(step: Callable[[_Item], None], *, entries: int) -> Iterator[Callable[[_Item], None]]:
+    """Have a step taken for one item while the block works on the next, on such conditions.
+
+    Items are taken in order, one at a time. What a step raises, the next one raises, or the end of
+    the block; a block that fails waits for the step under way.
+
+    Args:
+        step: draws nothing, and touches nothing that the block does.
+        entries: all items together, as of votes.
+    """
+    if _alone(entries):
+        yield step
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as other:
+        before = other.submit(lambda: None)
+
+        def take(item: _Item) -> None:
+            nonlocal before
+            before.result()
+            before = other.submit(step, item)
+
+        yield take
+        before.result()
+
+
+def _alone(entries: int) -> bool:
+    """Whether a thread is not worth its start, or would have no core: workers have others beside.
+
+    Args:
+        entries: of votes that there are to work on.
+    """
+    return entries < _WORTH_A_THREAD or hasattr(_LOCAL, "name") or cores() < 2
 
 
 def engine_for(where: str, *, workers: int) -> Processes | Cluster:

@@ -16,6 +16,7 @@ from pate_cli.files.part_folder import Part, PartFolder, digest_of_parts
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import Labels, LabelWriter, concatenate
+from pate_cli.run.engine import behind
 from pate_cli.run.labelling import Drawing, DrawnBatch
 from pate_cli.run.last_step import NO_STEP, LastStep
 from pate_cli.run.passes import FilePasses
@@ -120,9 +121,12 @@ class InFile:
             if last.waits:
                 found = last.named(list(tables))
                 tables, facts = last.tables(found), replace(facts, label_names=found.label_names)
-            with form.writer(file, drawing.metadata, facts, rows=promised) as writer:
+            with (
+                form.writer(file, drawing.metadata, facts, rows=promised) as writer,
+                behind(writer.write, entries=promised) as write,
+            ):
                 for table in tables:
-                    writer.write(table)
+                    write(table)
         self.written = LabelFile.of(file.digest, form.label_format)
         return rows, answers
 

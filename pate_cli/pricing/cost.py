@@ -26,6 +26,7 @@ from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
+from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes
 from pate_cli.votes import VoteBatch
 from pate_cli.votes.checks import Ids
@@ -145,11 +146,13 @@ class TightCost:
         """By one pass: queries of one cell cost the same at every order."""
         grid = mechanism.cost_table(float(np.max(orders))).grid
         seen = _Seen.nothing()
-        for part in passes.over(mechanism, _SeeCells(grid)):
-            seen += part
+        entries = passes.queries * mechanism.classes
+        with beside(lambda: mechanism.prepare(orders), entries=entries) as prepared:
+            for part in passes.over(mechanism, _SeeCells(grid)):
+                seen += part
+            prepared()
         places = seen.kinds.cells[:, 2:]
         cells = Tally.of(places, seen.kinds.weights)
-        mechanism.prepare(orders)
         sums = list(passes.share(_StepSums(mechanism, grid, orders), _by_columns(cells)))
         steps = {step: np.sum([each[step] for each in sums], axis=0) for step in sums[0]}
 

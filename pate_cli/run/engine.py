@@ -207,6 +207,19 @@ class Processes(_Elsewhere):
     def _size(self) -> int:
         return self._workers
 
+    def _stop(self) -> None:
+        executor = self._executor
+        if executor is None:
+            return
+        from concurrent.futures import ProcessPoolExecutor
+
+        # Where one was killed, Python ends the others; but one that it was just starting then, it
+        # would wait for without end.
+        if isinstance(executor, ProcessPoolExecutor) and executor._broken:
+            for process in list((executor._processes or {}).values()):
+                process.kill()
+        super()._stop()
+
     def _lost(self, error: Exception) -> str | None:
         from concurrent.futures.process import BrokenProcessPool
 

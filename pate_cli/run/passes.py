@@ -57,6 +57,11 @@ class PerRange(Protocol[_Whole]):
 class Passes(Protocol):
     """The rows that are asked; read once or more, always the same ones."""
 
+    @property
+    def queries(self) -> int:
+        """How many there are."""
+        ...
+
     def over(
         self,
         mechanism: Mechanism,
@@ -93,6 +98,11 @@ class CountsPasses:
     """
 
     counts: Histograms
+
+    @property
+    def queries(self) -> int:
+        """See Passes."""
+        return len(self.counts)
 
     def over(
         self,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import process
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,32 @@ def test_a_task_is_tried_again_where_its_process_died(tmp_path, item, times):
         found = list(processes.map(Dying(tmp_path, item, times), range(8)))
     assert found == [n * n for n in range(8)]
     assert len(list(tmp_path.iterdir())) == times
+
+
+def test_a_process_that_was_being_started_when_another_died_is_not_waited_for(monkeypatch):
+    """Python ends the processes that it knows of, then waits for all there are."""
+    ended, late = threading.Event(), threading.Event()
+    end = process._ExecutorManagerThread.shutdown_workers
+
+    def end_them(manager):
+        end(manager)
+        ended.set()
+        assert late.wait(60)
+
+    monkeypatch.setattr(process._ExecutorManagerThread, "shutdown_workers", end_them)
+    some = Processes(2)
+    assert [square for square, _ in some.map(squared, range(4))] == [0, 1, 4, 9]
+    known = some._executor._processes
+    pid, started = known.popitem()  # it runs, and is not noted yet
+    for one in known.values():
+        one.kill()
+    assert ended.wait(60)
+    known[pid] = started
+    stop = threading.Thread(target=some._stop, daemon=True)
+    stop.start()
+    late.set()
+    stop.join(30)
+    assert not stop.is_alive()
 
 
 def test_a_task_that_kills_its_process_again_and_again_is_given_up(tmp_path):

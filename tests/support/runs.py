@@ -50,6 +50,7 @@ class Batches:
 
     def __init__(self, votes):
         self.votes = list(votes)
+        self.queries = sum(len(batch.counts) for batch in self.votes)
 
     def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
         for batch in self.votes:

@@ -49,6 +49,8 @@ _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 # Columns that are priced together.
 _COLUMNS = 2048
+# One order takes as long as so many entries of votes to read, however few there are.
+_ENTRIES_PER_ORDER = 1 << 15
 
 
 class Standing(IntEnum):
@@ -147,14 +149,20 @@ class TightCost:
         grid = mechanism.cost_table(float(np.max(orders))).grid
         seen = _Seen.nothing()
         entries = passes.queries * mechanism.classes
-        with beside(lambda: mechanism.prepare(orders), entries=entries) as prepared:
+        # Of few votes nothing is prepared: each half of the orders then does without the other's.
+        with beside(lambda: mechanism.prepare(orders), entries=entries):
             for part in passes.over(mechanism, _SeeCells(grid)):
                 seen += part
-            prepared()
         places = seen.kinds.cells[:, 2:]
         cells = Tally.of(places, seen.kinds.weights)
-        sums = list(passes.share(_StepSums(mechanism, grid, orders), _by_columns(cells)))
-        steps = {step: np.sum([each[step] for each in sums], axis=0) for step in sums[0]}
+        halves = [slice(start, None, 2) for start in range(min(2, orders.size))]
+        parts = [(half, part) for part in _by_columns(cells) for half in halves]
+        task, entries = _StepSums(mechanism, grid, orders), _ENTRIES_PER_ORDER * orders.size
+        sums = passes.share(task, parts, entries=entries)
+        steps: dict[str, Floats] = {}
+        for (half, _), found in zip(parts, sums, strict=True):
+            for step, costs in found.items():
+                steps.setdefault(step, np.zeros(orders.size))[half] += costs
 
         def single(place: int) -> QueryKinds:
             alone = mechanism.cell_steps(places, grid, orders[place : place + 1])
@@ -171,14 +179,15 @@ class TightCost:
 
 @dataclass(frozen=True)
 class _StepSums:
-    """From tallied cells to their cost by step and order, [orders] each."""
+    """From some of the orders and tallied cells to their cost there by step, [orders] each."""
 
     mechanism: ScoredMechanism
     grid: ScoreGrid
     orders: Floats
 
-    def __call__(self, tally: Tally) -> dict[str, Floats]:
-        steps = self.mechanism.cell_steps(tally.cells, self.grid, self.orders)
+    def __call__(self, item: tuple[slice, Tally]) -> dict[str, Floats]:
+        some, tally = item
+        steps = self.mechanism.cell_steps(tally.cells, self.grid, self.orders[some])
         return {step: costs @ tally.weights for step, costs in steps.items()}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import itertools
 import os
 import pickle
 import signal
@@ -45,8 +46,9 @@ _TRIES: Final = 3
 _LARGEST_TASK: Final = 1 << 23
 # Python waits for no more processes there; labels do not depend on how many there are.
 _MOST_ON_WINDOWS: Final = 61
-# Work of fewer entries of votes is done before a thread has begun.
+# Work of fewer entries of votes is done before a thread has begun, or processes have.
 _WORTH_A_THREAD: Final = 1 << 17
+_WORTH_PROCESSES: Final = 1 << 24
 # A cluster of our own keeps what one batch frees for the next. Dask has it given back at once, and
 # a third of the time goes into fetching it again.
 _MEMORY: Final = {
@@ -181,14 +183,16 @@ class Processes(_Elsewhere):
     Whoever starts them has a main module that can be imported without doing anything.
     """
 
-    worth = 1 << 24
-    """Starting processes takes as long as most of that."""
-
     def __init__(self, workers: int) -> None:
         """ParameterError for fewer than one."""
         super().__init__()
         workers = check_whole("`workers`", workers)
         self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
+
+    @property
+    def worth(self) -> int:
+        """Starting processes takes as long as most of that; one has nobody to share with."""
+        return _WORTH_PROCESSES if self._workers > 1 else sys.maxsize
 
     def _takes(self, payload: bytes, items: Sequence[Any]) -> bool:
         return self._workers > 1 and len(items) > 1 and len(payload) <= _LARGEST_TASK
@@ -387,6 +391,22 @@ def behind(step: Callable[[_Item], None], *, entries: int) -> Iterator[Callable[
 
         yield take
         before.result()
+
+
+def in_pairs(
+    task: Callable[[_Item], _Found], items: Sequence[_Item], *, entries: int
+) -> list[_Found]:
+    """A task's results in the order of items, every other one worked on beside the rest.
+
+    Args:
+        task: as for `beside`.
+        items: few.
+        entries: all items together, as of votes.
+    """
+    with beside(lambda: [task(item) for item in items[1::2]], entries=entries) as others:
+        mine = [task(item) for item in items[::2]]
+        every = itertools.zip_longest(mine, others())
+    return [found for pair in every for found in pair][: len(items)]
 
 
 def _alone(entries: int) -> bool:

@@ -20,7 +20,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint, Pieces
-from pate_cli.run.engine import HERE, Engine
+from pate_cli.run.engine import HERE, Engine, in_pairs
 from pate_cli.votes import VoteBatch, VoteFile
 
 _Item = TypeVar("_Item")
@@ -84,8 +84,16 @@ class Passes(Protocol):
         """
         ...
 
-    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
-        """Work on what the passes found, done where they were; results in the order of items."""
+    def share(
+        self, task: Callable[[_Item], _Found], items: Sequence[_Item], *, entries: int
+    ) -> Iterator[_Found]:
+        """Work on what the passes found, done where they were; results in the order of items.
+
+        Args:
+            task: applied to each item.
+            items: what it is applied to; few.
+            entries: of votes that would take as long, all items together.
+        """
         ...
 
 
@@ -118,9 +126,11 @@ class CountsPasses:
         yield per_batch(mechanism.for_rows(batch.ids, 0), batch)
         progress(len(self.counts))
 
-    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+    def share(
+        self, task: Callable[[_Item], _Found], items: Sequence[_Item], *, entries: int
+    ) -> Iterator[_Found]:
         """See Passes."""
-        return map(task, items)
+        return iter(in_pairs(task, items, entries=entries))
 
 
 @dataclass(frozen=True)
@@ -265,16 +275,22 @@ class FilePasses:
         if self._fingerprint is None:
             ranges, whole = self.ranges, hashlib.sha256()
             task = _OneRange(self.file, mechanism, _nothing, None)
-            for (start, stop), (_, digest) in zip(ranges, self.share(task, ranges), strict=True):
+            found = self._engine.map(task, ranges)
+            for (start, stop), (_, digest) in zip(ranges, found, strict=True):
                 self._seen[start] = digest
                 whole.update(digest)
                 progress(stop - start)
             self._fingerprint = whole.hexdigest()
         return self._fingerprint
 
-    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+    def share(
+        self, task: Callable[[_Item], _Found], items: Sequence[_Item], *, entries: int
+    ) -> Iterator[_Found]:
         """See Passes."""
-        return self._engine.map(task, items)
+        engine = self._engine
+        if engine is HERE:
+            return iter(in_pairs(task, items, entries=entries))
+        return engine.map(task, items)
 
     @property
     def _engine(self) -> Engine:

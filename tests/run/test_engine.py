@@ -16,7 +16,7 @@ import pytest
 
 from pate_cli.core.errors import EngineError, ParameterError, VoteError
 from pate_cli.run import engine
-from pate_cli.run.engine import HERE, Processes, behind, beside, cores
+from pate_cli.run.engine import HERE, Processes, behind, beside, cores, in_pairs
 from refusals import refusal
 from tasks import Dying, refused, squared, thread_beside
 
@@ -264,6 +264,28 @@ def test_a_block_that_fails_waits_for_the_step_behind_it():
     with pytest.raises(VoteError):
         block()
     assert ended == [0]
+
+
+@pytest.mark.parametrize("items", [[], [3], [3, 1, 2], list(range(6))])
+@pytest.mark.parametrize("entries", [1000, PLENTY])
+def test_every_other_item_is_worked_on_beside_the_rest(monkeypatch, items, entries):
+    monkeypatch.setattr(engine, "cores", lambda: 2)
+    seen = {}
+
+    def task(item):
+        seen[item] = threading.current_thread()
+        return item**2
+
+    assert in_pairs(task, items, entries=entries) == [item**2 for item in items]
+    here = set(items if entries < PLENTY else items[::2])
+    assert {item for item in items if seen[item] is threading.current_thread()} == here
+
+
+def test_what_either_of_a_pair_raises_is_raised(monkeypatch):
+    monkeypatch.setattr(engine, "cores", lambda: 2)
+    for items in ([3, 1, 2], [1, 3, 2]):
+        with pytest.raises(VoteError):
+            in_pairs(refused, items, entries=PLENTY)
 
 
 def test_no_thread_for_little_work_on_one_core_or_in_a_worker(monkeypatch, two):

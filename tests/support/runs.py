@@ -57,7 +57,7 @@ class Batches:
             yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
             progress(len(batch.counts))
 
-    def share(self, task, items):
+    def share(self, task, items, *, entries):
         return map(task, items)
 
 

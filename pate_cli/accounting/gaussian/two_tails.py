@@ -57,18 +57,24 @@ _MIN_LOG_STAY = np.log(1e-12)
 # Logarithms of terms stop here, where e^_MAX_EXPONENT times the term is 0 already: −∞ would make
 # the bound on its round-off NaN.
 _LEAST_LOG = -1e4
-_CHUNK = 1024
+_CHUNK = 512
 _REVERSE = (False, True)
 
 
-def _sum_of_exp(
-    first: Floats, second: Floats, *, offset: float | Floats = 0.0
-) -> tuple[Floats, Floats]:
-    """e^offset (e^first + e^second), and how far the round-off of the logarithms can move it."""
-    logs = [np.maximum(log, _LEAST_LOG) for log in (first, second)]
-    one, other = (np.exp(offset + log) for log in logs)
-    widths = [1.0 + np.abs(offset) + np.abs(log) for log in logs]
-    return one + other, _ROUNDING * (one * widths[0] + other * widths[1])
+def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) -> Floats:
+    """e^offset (e^first + e^second), in place of `first`.
+
+    In place of `second`: how far the round-off of the logarithms can move it.
+    """
+    one, other = (np.maximum(log, _LEAST_LOG, out=log) + offset for log in (first, second))
+    for term, log in ((one, first), (other, second)):
+        np.exp(term, out=term)
+        np.abs(log, out=log)
+        log += 1.0 + np.abs(offset)
+        log *= term
+    second += first
+    second *= _ROUNDING
+    return np.add(one, other, out=first)
 
 
 @dataclass(frozen=True)
@@ -79,14 +85,18 @@ class _Split:
         z1, z2: of tail masses q·expit(share) and q·expit(−share).
         log_keep: log(1 − q).
         log_keep_moved: log(1 − Q).
+        size: |log(1 − q)| + |log(1 − Q)|.
         moved_error: what round-off can have done to Q, as a share of 1 − Q.
+        lost: where 1 − Q is so small that nothing can be trusted.
     """
 
     z1: Floats
     z2: Floats
     log_keep: Floats
     log_keep_moved: Floats
+    size: Floats
     moved_error: Floats
+    lost: NDArray[np.bool_]
 
     @classmethod
     def at(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
@@ -103,10 +113,15 @@ class _Split:
     @classmethod
     def of(cls, z: Floats, z1: Floats, z2: Floats, mu: float) -> _Split:
         """By the ends of the tails."""
-        moved, moved_error = _sum_of_exp(log_ndtr(z1 - mu), log_ndtr(z2 + mu))
+        moved, moved_error = log_ndtr(z1 - mu), log_ndtr(z2 + mu)
+        moved = _sum_of_exp(moved, moved_error)
+        log_keep = log_ndtr(-z)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             log_keep_moved = np.log1p(-np.minimum(moved, 1.0))
-            return cls(z1, z2, log_ndtr(-z), log_keep_moved, moved_error / np.exp(log_keep_moved))
+            moved_error /= np.exp(log_keep_moved)
+        size = np.abs(log_keep) + np.abs(log_keep_moved)
+        lost = ~(log_keep_moved > _MIN_LOG_STAY)
+        return cls(z1, z2, log_keep, log_keep_moved, size, moved_error, lost)
 
     def part(self, some: slice) -> _Split:
         """Those of some of the scores."""
@@ -118,22 +133,31 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 
     Computed as expm1 of the winner's log moment plus the (positive) losing moment, so that the
     relative precision survives q down to the smallest normal number, plus a bound on the round-off.
+    Most of it is done in place: fetching memory would take as long again.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
-    log_keep, log_keep_moved = split.log_keep, split.log_keep_moved
+    weight, shift = (order, -order * mu) if reverse else (c, c * mu)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        winner = weight * split.log_keep_moved
         if reverse:
-            winner = np.expm1(order * log_keep_moved - c * log_keep)
-            log_losers = log_ndtr(split.z1 - order * mu), log_ndtr(split.z2 + order * mu)
+            winner -= c * split.log_keep
         else:
-            winner = np.expm1(order * log_keep - c * log_keep_moved)
-            log_losers = log_ndtr(split.z1 + c * mu), log_ndtr(split.z2 - c * mu)
-        losers, losers_error = _sum_of_exp(*log_losers, offset=exponent)
-        argument_error = _ROUNDING * (order + c) * (np.abs(log_keep) + np.abs(log_keep_moved))
-        argument_error += (order if reverse else c) * split.moved_error
-        total = winner + losers + losers_error + (1.0 + winner) * argument_error
-    return np.where(log_keep_moved > _MIN_LOG_STAY, total, np.inf)
+            np.subtract(order * split.log_keep, winner, out=winner)
+        np.expm1(winner, out=winner)
+        near, far = split.z1 + shift, split.z2 - shift
+        log_ndtr(near, out=near)
+        log_ndtr(far, out=far)
+        total = _sum_of_exp(near, far, offset=exponent)
+        total += winner
+        total += far  # by now the error of the losers
+        argument_error = _ROUNDING * (order + c) * split.size
+        argument_error += weight * split.moved_error
+        winner += 1.0
+        winner *= argument_error
+        total += winner
+    np.copyto(total, np.inf, where=split.lost)
+    return total
 
 
 def _maximise(

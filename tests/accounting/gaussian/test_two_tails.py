@@ -443,7 +443,7 @@ def test_the_slack_covers_what_the_search_leaves_at_a_kink(monkeypatch, centre):
 
     def shares(z, log_q, share, mu):
         at = np.broadcast_to(share, np.broadcast(z, share).shape)
-        return two_tails._Split(at, at, at, at, at)
+        return two_tails._Split(at, at, at, at, at, at, at)
 
     def nodes(z, log_q, mu):
         return shares(z[:, None], log_q, two_tails._SHARES, mu)

@@ -211,6 +211,16 @@ class Processes(_Elsewhere):
     def _size(self) -> int:
         return self._workers
 
+    def _awaited(self, future: Future[Any]) -> Any:
+        """The result; of a task handed over just as the pool broke there may never be one."""
+        from concurrent.futures import wait
+        from concurrent.futures.process import BrokenProcessPool
+
+        while not wait([future], timeout=_GLANCE).done:
+            if getattr(self._executor, "_broken", False):
+                raise BrokenProcessPool("a task was lost with its process")
+        return future.result()
+
     def _stop(self) -> None:
         executor = self._executor
         if executor is None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import process
+from concurrent.futures import Future, process
 from pathlib import Path
 
 import pytest
@@ -108,6 +108,24 @@ def test_a_process_that_was_being_started_when_another_died_is_not_waited_for(mo
     late.set()
     stop.join(30)
     assert not stop.is_alive()
+
+
+def test_a_task_handed_over_just_as_the_pool_breaks_is_not_waited_for(monkeypatch):
+    """Python answers the tasks that it knows of, once; what comes in that instant is left."""
+    submit, tasks = process.ProcessPoolExecutor.submit, []
+
+    def hand_over(pool, *task):
+        tasks.append(task)
+        if len(tasks) != 2:
+            return submit(pool, *task)
+        pool._broken = "a process was killed"
+        return Future()
+
+    monkeypatch.setattr(process.ProcessPoolExecutor, "submit", hand_over)
+    monkeypatch.setattr(engine, "_GLANCE", 0.05)
+    with Processes(2) as some:
+        assert [square for square, _ in some.map(squared, range(2))] == [0, 1]
+    assert len(tasks) > 2
 
 
 def test_a_task_that_kills_its_process_again_and_again_is_given_up(tmp_path):

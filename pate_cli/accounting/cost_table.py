@@ -48,9 +48,9 @@ class Tally:
     weights: Ints
 
     @classmethod
-    def empty(cls) -> Tally:
-        """No queries."""
-        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64))
+    def empty(cls, numbers: int = 2) -> Tally:
+        """No queries, whose cells would have so many numbers."""
+        return cls(np.zeros((0, numbers), dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     @classmethod
     def of(cls, cells: Ints, weights: Ints | None = None) -> Tally:
@@ -99,9 +99,9 @@ class TallySum:
     They wait until they hold as many cells as the sum so far.
     """
 
-    def __init__(self) -> None:
-        """No queries."""
-        self._sum = Tally.empty()
+    def __init__(self, numbers: int = 2) -> None:
+        """No queries, whose cells would have so many numbers."""
+        self._sum = Tally.empty(numbers)
         self._waiting: list[Tally] = []
 
     def add(self, tally: Tally) -> None:

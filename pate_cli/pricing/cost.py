@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.accounting.cost_table import Tally
+from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Floats, Histograms, Ints, votes_for
 from pate_cli.core.checks import check_delta, check_orders
@@ -147,14 +147,16 @@ class TightCost:
     def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """By one pass: queries of one cell cost the same at every order."""
         grid = mechanism.cost_table(float(np.max(orders))).grid
-        seen = _Seen.nothing()
+        tallies, answers = TallySum(4), _Answers.none()
         entries = passes.queries * mechanism.classes
         # Of few votes nothing is prepared: each half of the orders then does without the other's.
         with beside(lambda: mechanism.prepare(orders), entries=entries):
-            for part in passes.over(mechanism, _SeeCells(grid)):
-                seen += part
-        places = seen.kinds.cells[:, 2:]
-        cells = Tally.of(places, seen.kinds.weights)
+            for tally, expected in passes.over(mechanism, _SeeCells(grid)):
+                tallies.add(tally)
+                answers += expected
+        kinds = tallies.total
+        places = kinds.cells[:, 2:]
+        cells = Tally.of(places, kinds.weights)
         halves = [slice(start, None, 2) for start in range(min(2, orders.size))]
         parts = [(half, part) for part in _by_columns(cells) for half in halves]
         task, entries = _StepSums(mechanism, grid, orders), _ENTRIES_PER_ORDER * orders.size
@@ -167,10 +169,9 @@ class TightCost:
         def single(place: int) -> QueryKinds:
             alone = mechanism.cell_steps(places, grid, orders[place : place + 1])
             cost = np.sum(list(alone.values()), axis=0)[0]
-            votes, standing = seen.kinds.cells[:, 0], seen.kinds.cells[:, 1]
-            return QueryKinds(cost, votes, standing, seen.kinds.weights)
+            return QueryKinds(cost, kinds.cells[:, 0], kinds.cells[:, 1], kinds.weights)
 
-        return Priced(steps, *seen.by_kind, single)
+        return Priced(steps, *answers.by_kind, single)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """By the sharp conversion; never negative."""
@@ -203,43 +204,35 @@ def _by_columns(tally: Tally) -> list[Tally]:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """Queries counted by (plurality, standing, cell), and expected answers by the first two."""
+class _Answers:
+    """Expected answers of the queries of a kind, which is (plurality, standing) in one number."""
 
-    kinds: Tally
-    answered: Ints
-    answers: Floats
+    kinds: Ints
+    expected: Floats
 
     @classmethod
-    def nothing(cls) -> _Seen:
-        return cls(
-            Tally.of(np.zeros((0, 4), dtype=np.int64)), np.zeros(0, dtype=np.int64), np.zeros(0)
-        )
+    def none(cls) -> _Answers:
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
 
-    def __add__(self, other: _Seen) -> _Seen:
-        return _Seen(
-            self.kinds + other.kinds,
-            *_summed(
-                np.concatenate([self.answered, other.answered]),
-                np.concatenate([self.answers, other.answers]),
-            ),
+    @classmethod
+    def of(cls, votes: Ints, standing: Ints, chances: Floats) -> _Answers:
+        return cls._summed(votes * len(Standing) + standing, chances)
+
+    @classmethod
+    def _summed(cls, kinds: Ints, numbers: Floats) -> _Answers:
+        distinct, places = np.unique(kinds, return_inverse=True)
+        return cls(distinct, _sums(places, numbers, distinct.size))
+
+    def __add__(self, other: _Answers) -> _Answers:
+        return self._summed(
+            np.concatenate([self.kinds, other.kinds]),
+            np.concatenate([self.expected, other.expected]),
         )
 
     @property
     def by_kind(self) -> tuple[Ints, Ints, Floats]:
         """(pluralities, standings, answers), [kinds] each."""
-        return *np.divmod(self.answered, len(Standing)), self.answers
-
-
-def _kinds(votes: Ints, standing: Ints) -> Ints:
-    """One number a plurality and standing, ascending with the first."""
-    return votes * len(Standing) + standing
-
-
-def _summed(values: Ints, numbers: Floats) -> tuple[Ints, Floats]:
-    """Distinct values, ascending, and the sum of the numbers beside each."""
-    distinct, places = np.unique(values, return_inverse=True)
-    return distinct, _sums(places, numbers, distinct.size)
+        return *np.divmod(self.kinds, len(Standing)), self.expected
 
 
 def _sums(places: Ints, numbers: Floats, size: int) -> Floats:
@@ -249,17 +242,16 @@ def _sums(places: Ints, numbers: Floats, size: int) -> Floats:
 
 @dataclass(frozen=True)
 class _SeeCells:
-    """What a batch adds to the cost of a file."""
+    """What a batch adds: queries by (plurality, standing, cell), and expected answers."""
 
     grid: ScoreGrid
 
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> _Seen:
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> tuple[Tally, _Answers]:
         votes = plurality(batch.counts)
         standing = standings(batch)
         cells = mechanism.cells_of(batch.counts, self.grid)
-        kinds = Tally.of(np.column_stack([votes, standing, cells]))
-        answers = mechanism.answer_chance(batch.counts)
-        return _Seen(kinds, *_summed(_kinds(votes, standing), answers))
+        tally = Tally.of(np.column_stack([votes, standing, cells]))
+        return tally, _Answers.of(votes, standing, mechanism.answer_chance(batch.counts))
 
 
 @dataclass(frozen=True)
@@ -318,21 +310,18 @@ def price_rows(
 ) -> Priced:
     """Queries priced one by one, for an analysis that has no cells."""
     steps: dict[str, Floats] = {}
-    answered, answers = np.zeros(0, dtype=np.int64), np.zeros(0)
+    answers = _Answers.none()
     for _, part in passes.over(mechanism, _SeeRows(analysis, orders)):
         for step, sums in part.steps.items():
             steps[step] = steps.get(step, 0.0) + sums.reshape(orders.size, -1).sum(axis=1)
-        answered, answers = _summed(
-            np.concatenate([answered, _kinds(part.plurality, part.standing)]),
-            np.concatenate([answers, part.answer]),
-        )
+        answers += _Answers.of(part.plurality, part.standing, part.answer)
 
     def single(place: int) -> QueryKinds:
         rows = rows_at(analysis, passes, mechanism, order=float(orders[place]))
         each = np.ones(rows.plurality.size, dtype=np.int64)
         return QueryKinds(rows.total, rows.plurality, rows.standing, each)
 
-    return Priced(steps, *np.divmod(answered, len(Standing)), answers, single)
+    return Priced(steps, *answers.by_kind, single)
 
 
 @dataclass(frozen=True)

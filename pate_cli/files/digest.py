@@ -126,9 +126,14 @@ def _name(path: str) -> str:
 
 
 def _read(name: str) -> Digest:
-    found, size = hashlib.new(_HASH), 0
     with opened(name) as file:
-        while chunk := file.read(CHUNK):
-            found.update(chunk)
-            size += len(chunk)
+        return digest_within(file)
+
+
+def digest_within(file: Any) -> Digest:
+    """That of what a binary file has from where it stands."""
+    found, size = hashlib.new(_HASH), 0
+    while chunk := file.read(CHUNK):
+        found.update(chunk)
+        size += len(chunk)
     return Digest(found.hexdigest(), size)

@@ -10,8 +10,9 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
@@ -109,6 +110,10 @@ class LocalFolder:
             return {}
         except OSError as error:
             raise OutputError(cause(self._name, error)) from error
+
+    def opened(self, run: str, name: str) -> AbstractContextManager[Any]:
+        """A part that is staged, to read; OSError where it is not."""
+        return (self._staging(run) / name).open("rb")
 
     def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
         """Rename the staged folder, marker included, to the name it is wanted under."""

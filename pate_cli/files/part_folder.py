@@ -13,13 +13,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, ParameterError, PateError, UsageError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
 from pate_cli.files.destinations import cause
-from pate_cli.files.digest import Digest, Hashed, folder_digest
+from pate_cli.files.digest import Digest, Hashed, digest_within, folder_digest
 from pate_cli.files.draft import Draft, translated_errors
 from pate_cli.files.inputs import Inputs, Place, current
 from pate_cli.files.local_folder import LocalFolder
@@ -79,6 +79,8 @@ class _Place(Protocol):
     def staging(self, run: str, name: str) -> AbstractContextManager[Draft]: ...
 
     def staged(self, run: str) -> dict[str, int]: ...
+
+    def opened(self, run: str, name: str) -> AbstractContextManager[Any]: ...
 
     def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None: ...
 
@@ -168,6 +170,18 @@ class PartFolder:
         OutputError when the store cannot be reached.
         """
         return self._place().staged(_checked(run))
+
+    def holds(self, run: str, part: Part) -> bool:
+        """Whether a run has staged a part, every byte of it, which is read again for that.
+
+        Not where it cannot be read: it can be written again.
+        """
+        try:
+            with self._place().opened(_checked(run), part.name) as file:
+                found = digest_within(file)
+        except (OSError, OutputError):
+            return False
+        return (found.size, found.sha256) == (part.size, part.digest)
 
     def commit(
         self,

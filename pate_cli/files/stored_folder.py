@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
 from pate_cli.core.errors import OutputError
@@ -82,6 +83,13 @@ class StoredFolder:
             inside = fs.FileSelector(self._staging(run), allow_not_found=True)
             found = self._filesystem.get_file_info(inside)
         return {info.base_name: info.size for info in found if info.type.name == "File"}
+
+    def opened(self, run: str, name: str) -> AbstractContextManager[Any]:
+        """A part that is staged, to read; OutputError where it is not."""
+        with reachable(self._name, OutputError):
+            where = f"{self._staging(run)}/{name}"
+            found: AbstractContextManager[Any] = self._filesystem.open_input_file(where)
+            return found
 
     def place(self, run: str, names: list[str], marker: bytes, *, force: bool) -> None:
         """Give the parts their names, then write the marker."""

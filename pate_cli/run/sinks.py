@@ -263,5 +263,7 @@ class _WritePart:
         return _Receipt(part, stop - start, answers, [each.kept for each in found])
 
     def stands(self, known: _Receipt) -> bool:
-        # A part that a cap cuts may have been written over without it, in as many bytes.
-        return not self.allowed and self.staged.get(known.part.name) == known.part.size
+        # A part that a cap cuts may have been written over without it.
+        part, place = known.part, self.place
+        there = not self.allowed and self.staged.get(part.name) == part.size
+        return there and place.folder.holds(place.run, part)

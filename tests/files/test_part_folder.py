@@ -233,6 +233,17 @@ def test_a_part_written_again_is_replaced(place):
     assert place.visible()["part-00000.csv"] == b"right"
 
 
+def test_a_part_is_held_where_every_byte_of_it_is_there(place):
+    whole, missing = staged(place.folder, [b"12345", b"1"])
+    assert place.folder.holds(RUN, whole)
+    assert not place.folder.holds(OTHER, whole)
+    for other in (b"12344", b"1234", b"123456", b""):
+        staged(place.folder, [other])
+        assert not place.folder.holds(RUN, whole)
+    place.folder.abort(RUN)
+    assert not place.folder.holds(RUN, missing)
+
+
 def test_two_writers_of_one_part(place):
     with (
         place.folder.open_part(RUN, 0, ".csv") as first,

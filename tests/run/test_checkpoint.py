@@ -458,6 +458,30 @@ def test_a_damaged_piece_is_done_again(kind, damage, votes, here, cut):
     same_answer(votes, here, found, kind)
 
 
+@pytest.mark.parametrize("damage", ["content", "short", "gone"])
+def test_a_damaged_part_is_done_again(damage, votes, here, monkeypatch):
+    monkeypatch.setattr(RunKey, "fresh", classmethod(lambda _: RunKey(bytes(range(32)))))
+    assert CliRunner().invoke(app, words(votes, "parts", kept=None)).exit_code == 0
+    found = in_place(here)
+    line = words(votes, "parts", "--force")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartFolder, "commit", no_commit)
+        assert CliRunner().invoke(app, line).exit_code == 6
+    (hidden,) = here.glob(".pate-unfinished-labels-*.tmp")
+    parts = sorted(hidden.iterdir())
+    untouched = {path.name: path.stat().st_ino for path in parts if path not in parts[::3]}
+    for path in parts[::3]:
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert CliRunner().invoke(app, line).exit_code == 0
+    assert in_place(here) == found
+    assert untouched
+    for name, inode in untouched.items():  # and no other is
+        assert (here / "labels" / name).stat().st_ino == inode
+
+
 class Planted:
     """Whoever unpickles it leaves a trace."""
 
